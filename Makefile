@@ -1,0 +1,54 @@
+# One entry for people and for continuous integration. Everything is created inside the checkout (.venv, .cache) by
+# .ci/setup, which is quick when there is nothing to do. Written for GNU make 3.81 (macOS) and a POSIX shell.
+SHELL := /bin/sh
+BIN   := .venv/bin
+UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
+export UV_CACHE_DIR
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check integration bench fmt lock clean distclean
+
+help: ## this list
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "  settings: PYTHON=python3.12 (3.11 to 3.13)  ARGS='arguments for pytest'  JSON=file (demo, bench)"
+
+setup: ## virtual environment, locked packages, Java where none fits, Spark's jars; quick the second time
+	@PYTHON="$(PYTHON)" sh .ci/setup
+
+demo: setup ## embedded Redis, decider and actor on a table that gets small commits: see it work
+	@$(BIN)/python -m services.demo $(if $(JSON),--json $(JSON))
+
+check: setup ## formatting, lint, types, import laws; no tests
+	@echo "[check] ruff";        $(BIN)/ruff check --quiet .
+	@echo "[check] ruff format"; $(BIN)/ruff format --quiet --check .
+	@echo "[check] mypy";        $(BIN)/mypy --no-error-summary
+	@echo "[check] lint-imports"; out=$$($(BIN)/lint-imports 2>&1) || { echo "$$out"; exit 1; }
+
+test: check ## everything: the checks and all tests, with real Redis and real Spark
+	@echo "[test] all tests; the slowest and the reasons of skips are listed at the end"
+	@$(BIN)/pytest --durations=10 --durations-min=1 $(ARGS)
+
+integration: setup ## only the tests that need real Redis or real Spark
+	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)
+
+bench: setup ## figures of the queue, the planner and the rewrite; JSON=file keeps them
+	@$(BIN)/python -m tests.bench $(if $(JSON),--json $(JSON))
+
+fmt: setup ## format, and mend what ruff can mend
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix-only --quiet .
+
+# The one lock: all extras and groups, Python 3.11 to 3.13, Linux and macOS, hashes, and no index in it.
+lock: setup ## write requirements.lock anew, keeping versions where possible (UPGRADE=1: the newest allowed)
+	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
+		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
+		--output-file requirements.lock
+	@if grep -nE '://|^-' requirements.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@sh .ci/setup
+
+clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads
+	@rm -rf dist artifacts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis spark-warehouse metastore_db derby.log
+	@find actor decider services shared tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## also remove .venv and the downloads
+	@rm -rf .venv .cache

@@ -1,0 +1,82 @@
+"""What a worker needs from a table format, as small protocols: the worker never learns that Spark exists."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from shared.planner import FileGroup
+from shared.table import CellKey, DataFile, TableMetadata, TableProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCell:
+    """The live files of one cell at the newest version of its table."""
+
+    version: int
+    metadata: TableMetadata
+    protocol: TableProtocol
+    files: tuple[DataFile, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteRequest:
+    """Replace exactly the files of these groups; `user_metadata` goes into the commit and names job and token."""
+
+    location: str
+    groups: tuple[FileGroup, ...]
+    user_metadata: str
+
+
+class GroupStatus(StrEnum):
+    """What became of a file group: landed in a commit, stale (an input was taken by others), or not started."""
+
+    LANDED = "landed"
+    STALE = "stale"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOutcome:
+    """One group's end; `outputs` and `rows` are empty and None unless it landed."""
+
+    group: FileGroup
+    status: GroupStatus
+    outputs: tuple[DataFile, ...] = ()
+    rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RewriteOutcome:
+    """The committed version (None: nothing was committed), each group's end, wall times, and conflicts met."""
+
+    version: int | None
+    groups: tuple[GroupOutcome, ...]
+    prepare_ms: int
+    commit_ms: int
+    conflicts: int = 0
+
+
+class Control(Protocol):
+    """How the worker steers a rewrite that is under way; called from the rewriting threads."""
+
+    def may_commit(self) -> None:
+        """Raise LeaseLost unless a commit is still allowed; called immediately before every commit."""
+
+    def should_stop(self) -> bool:
+        """Say whether no further group shall be started; what is written by then is still committed."""
+
+    def reached(self, point: str) -> None:
+        """Note a labelled point (`files_written`, `committed`): progress for people, a barrier for tests."""
+
+
+class TableEngine(Protocol):
+    """Reading and rewriting tables of one format."""
+
+    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+        """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch."""
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files without changing data; groups whose inputs are gone come back STALE."""
+
+    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+        """Return the version above `since_version` that this job and token committed, None if there is none."""

@@ -1,0 +1,137 @@
+"""A batch: commits of one table on their way into the store, with the decisions that follow from each of them."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from decider.decide import ledger
+from decider.decide.verdict import Decision, Verdict, decide, decide_state, priority
+from decider.orient.cells import Fold
+from shared.cells import EMPTY_CELL, CellState
+from shared.policy import Policy
+from shared.queue.model import Band, JobKey, JobSpec
+from shared.table import CellKey, Commit, TableMetadata, TableRef
+from shared.worth import Reason
+
+COMPACT = "compact"
+"""The kind of job that merges small files of one cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """What a batch writes: cells as encoded states (None: empty, to be deleted), jobs, ledger lines, counters."""
+
+    cells: Mapping[str, str | None]
+    jobs: Sequence[JobSpec]
+    ledger: Sequence[tuple[str, int]]
+    counters: Mapping[str, int]
+    is_possible: bool
+
+
+class Batch:
+    """Commits folded but not yet ingested, in order."""
+
+    def __init__(self, table: TableRef, policy: Policy, metadata: TableMetadata) -> None:
+        self.table = table
+        self.policy = policy
+        self.metadata = metadata
+        self.rungs = policy.ladder
+        self.changes = 0
+        self._folded: list[tuple[Commit, Fold]] = []
+
+    def __len__(self) -> int:
+        return len(self._folded)
+
+    def add(self, commit: Commit, folded: Fold) -> None:
+        """Take one more commit with its fold."""
+        self._folded.append((commit, folded))
+        self.changes += len(folded.changes)
+
+    @property
+    def cells(self) -> tuple[CellKey, ...]:
+        """Every cell that a commit of this batch touches, each once."""
+        return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
+
+    def decide(self, states: Mapping[CellKey, CellState], at_ms: int) -> Decided:
+        """Apply the folds to the stored states in order and decide about each touched cell after each commit."""
+        current = dict(states)
+        decisions: list[Decision] = []
+        is_possible = True
+        for commit, folded in self._folded:
+            for cell, change in folded.changes.items():
+                current[cell] = current.get(cell, EMPTY_CELL) + change
+                is_possible = is_possible and current[cell].is_possible
+                decisions.append(decide(cell, current[cell], self.policy, commit))
+        jobs = self._jobs(decisions, current)
+        slots = {job.key.cell: index for index, job in enumerate(jobs)}
+        lines = [
+            (ledger.encode(made, self.policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
+            for made in decisions
+        ]
+        cells = {cell: state.encode() if state.files else None for cell, state in current.items()}
+        return Decided(cells, jobs, lines, self._counters(decisions), is_possible)
+
+    def _jobs(self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState]) -> list[JobSpec]:
+        """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
+        newest = {made.cell: made for made in decisions if made.prediction}
+        return [
+            job_spec(self.table, made, self.policy)
+            for made in newest.values()
+            if decide_state(made.cell, current[made.cell], self.policy, made.version).prediction
+        ]
+
+    def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
+        """Count the funnel: what came in, and what each prune kept out."""
+        counts: Counter[str] = Counter(_FUNNEL[made.reason] for made in decisions)
+        counts["commits"] = sum(1 for commit, _ in self._folded if commit.origin is None)
+        counts["own_commits"] = len(self._folded) - counts["commits"]
+        counts["cells_touched"] = sum(1 for made in decisions if made.reason is not Reason.OWN_COMMIT)
+        counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.origin is None)
+        counts["bytes_added"] = sum(
+            file.size_bytes for commit, _ in self._folded if commit.data_change for file in commit.added
+        )
+        return {name: count for name, count in counts.items() if count}
+
+
+_FUNNEL = {
+    Reason.DISABLED: "disabled",
+    Reason.OWN_COMMIT: "cells_rewritten",
+    Reason.NOTHING_SMALL: "pruned_by_entropy",
+    Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
+    Reason.NO_PROMOTION: "pruned_by_levels",
+    Reason.RESCANNED: "rescanned",
+    Reason.WORTH_IT: "asked",
+    Reason.TOO_MANY_SMALL: "asked",
+    Reason.REQUESTED: "asked",
+}
+
+
+def job_spec(table: TableRef, decision: Decision, policy: Policy) -> JobSpec:
+    """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
+
+    The job names a cell and never a file: the actor plans on the live snapshot.
+    """
+    prediction = decision.prediction
+    if decision.verdict is not Verdict.ENQUEUE or prediction is None:
+        raise ValueError(f"no job follows from the verdict {decision.verdict}")
+    facts = {
+        "location": table.location,
+        "name": table.name,
+        "policy": policy.encode(),
+        "reason": decision.reason,
+        "predicted": {
+            "files_replaced": prediction.files_replaced,
+            "files_removed": prediction.files_removed,
+            "bytes": prediction.bytes,
+        },
+    }
+    return JobSpec(
+        key=JobKey(table.id, decision.cell, COMPACT),
+        tenant=table.tenant,
+        band=Band.NORMAL,
+        priority=priority(prediction, policy),
+        cost_bytes=prediction.bytes,
+        version=decision.version,
+        facts=json.dumps(facts, separators=(",", ":")),
+    )

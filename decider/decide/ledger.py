@@ -1,0 +1,87 @@
+"""The ledger: every decision, skips included, in a form from which it can be recomputed.
+
+A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline;
+"why was this table not optimized at 14:03" has an answer that can be checked.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decider.decide.verdict import Decision, Verdict, decide_state
+from shared.cells import CellState
+from shared.partitions import cell_label
+from shared.policy import Policy
+from shared.table import CellKey
+from shared.worth import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A decision as it was kept: `at_ms` is the decider's clock, `outcome` what became of an enqueued job."""
+
+    at_ms: int
+    version: int
+    cell: CellKey
+    verdict: Verdict
+    reason: Reason
+    state: CellState
+    policy: Policy
+    predicted: Mapping[str, float]
+    outcome: str = ""
+
+    @property
+    def sentence(self) -> str:
+        """The decision in words, with its numbers."""
+        what = {"": "", "queued": " A job was queued.", "merged": " It joined the job that was waiting."}
+        tail = what.get(self.outcome, " The running job will be followed by another look.")
+        return (
+            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. {self.reason.sentence}{tail} "
+            f"The cell had {self.state.files} files, {self.state.small_files} of them small."
+        )
+
+
+def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
+    """Write a decision as JSON text."""
+    prediction = decision.prediction
+    record: dict[str, Any] = {
+        "at": at_ms,
+        "v": decision.version,
+        "cell": decision.cell,
+        "verdict": decision.verdict,
+        "reason": decision.reason,
+        "state": decision.state.encode(),
+        "policy": policy.encode(),
+    }
+    if prediction is not None:
+        record["predicted"] = {
+            "files_replaced": prediction.files_replaced,
+            "files_removed": prediction.files_removed,
+            "bytes": prediction.bytes,
+            "benefit": round(float(prediction.benefit), 3),
+        }
+    return json.dumps(record, separators=(",", ":"))
+
+
+def decode(text: str, outcome: str = "") -> Record:
+    """Read what `encode` wrote."""
+    raw = json.loads(text)
+    return Record(
+        raw["at"],
+        raw["v"],
+        CellKey(raw["cell"]),
+        Verdict(raw["verdict"]),
+        Reason(raw["reason"]),
+        CellState.decode(raw["state"]),
+        Policy.decode(raw["policy"]),
+        raw.get("predicted", {}),
+        outcome,
+    )
+
+
+def recompute(record: Record) -> Verdict:
+    """Decide again from the record's own numbers; a commit of our own is the one reason that lies outside of them."""
+    if record.reason is Reason.OWN_COMMIT:
+        return Verdict.SKIP
+    return decide_state(record.cell, record.state, record.policy, record.version).verdict

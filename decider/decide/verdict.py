@@ -1,0 +1,83 @@
+"""A verdict: what was decided for a cell, why, from which numbers, and what a rewrite is predicted to gain and cost."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+
+from shared.cells import CellState
+from shared.policy import MIB, Policy
+from shared.table import CellKey, Commit
+from shared.worth import Reason, Worth, judge
+
+FIXED_COST_BYTES = 8 * MIB
+"""What a job costs before it reads anything, in bytes: about what is rewritten in the second an empty job takes."""
+
+PRIORITIES = 10
+"""Steps of priority, 0 first. Each step is a factor of two in benefit per byte."""
+
+
+class Verdict(StrEnum):
+    """What was decided: leave the cell alone, or ask for a rewrite."""
+
+    SKIP = "skip"
+    ENQUEUE = "enqueue"
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a rewrite of a cell in this state would do: files taken and removed, bytes read, benefit in files."""
+
+    files_replaced: int
+    files_removed: int
+    bytes: int
+    benefit: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One entry of the ledger before it is stored."""
+
+    version: int
+    cell: CellKey
+    verdict: Verdict
+    reason: Reason
+    state: CellState
+    prediction: Prediction | None
+
+
+def decide(cell: CellKey, state: CellState, policy: Policy, commit: Commit) -> Decision:
+    """Decide about a cell after a commit was folded into it."""
+    if commit.origin is not None or not commit.data_change:
+        return Decision(commit.version, cell, Verdict.SKIP, Reason.OWN_COMMIT, state, None)
+    return decide_state(cell, state, policy, commit.version)
+
+
+def decide_state(cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
+    """Decide about a cell on its state alone, as after a recount."""
+    if not policy.enabled:
+        return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None)
+    worth = judge(state, policy)
+    if not worth.is_work:
+        return Decision(version, cell, Verdict.SKIP, worth.reason, state, None)
+    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy))
+
+
+def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
+    """Predict gain and cost from the rolling state, without a file list.
+
+    Benefit is files removed plus shortfall removed in units of T^2; the excess stands for the latter, of which it is
+    the upper bound.
+    """
+    if worth.through_level is None:
+        return Prediction(0, 0, 0, Fraction(0))
+    inputs = sum(state.counts[: worth.through_level + 1])
+    total = sum(state.sizes[: worth.through_level + 1])
+    removed = inputs - max(1, total // policy.target_bytes)
+    shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2)
+    return Prediction(inputs, removed, total, removed + shortfall)
+
+
+def priority(prediction: Prediction, policy: Policy) -> int:
+    """Return the priority step, 0 first: the logarithm of benefit per target's worth of bytes rewritten."""
+    gain = prediction.benefit * policy.target_bytes / (prediction.bytes + FIXED_COST_BYTES)
+    return max(0, PRIORITIES - 1 - int(gain).bit_length())

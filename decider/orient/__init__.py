@@ -1,0 +1,1 @@
+"""Orient: what a commit means for the state of a table; pure."""

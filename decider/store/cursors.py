@@ -1,0 +1,93 @@
+"""A table's cursor: the version that has been folded, with what is needed to fold the next one.
+
+It is stored as one hash and moved only by the ingest script, which compares the version and writes cells, jobs and
+cursor together; two deciders on one table cost a retry and nothing else.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from decider.store.queue import AsyncQueue
+from shared.cells import EMPTY_CELL, CellState
+from shared.queue import keys
+from shared.table import CellKey, PartitionColumn, TableId, TableMetadata
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a table has been folded, and under which metadata and policy.
+
+    `signature` names the policy values that the cells' states depend on; `last_good` is the newest configuration that
+    could be used as a whole; `folded_ms` is the decider's clock at the last move.
+    """
+
+    version: int
+    metadata: TableMetadata
+    signature: str
+    last_good: Mapping[str, str] = field(default_factory=dict)
+    folded_ms: int = 0
+    commit_ms: int = 0
+    rescans: int = 0
+    rescan_reason: str = ""
+
+    def encode(self) -> dict[str, str]:
+        """Write the cursor as the fields of its hash."""
+        return {
+            "version": str(self.version),
+            "metadata": json.dumps(asdict(self.metadata), separators=(",", ":")),
+            "signature": self.signature,
+            "last_good": json.dumps(dict(self.last_good), separators=(",", ":")),
+            "folded_ms": str(self.folded_ms),
+            "commit_ms": str(self.commit_ms),
+            "rescans": str(self.rescans),
+            "rescan_reason": self.rescan_reason,
+        }
+
+    @staticmethod
+    def decode(raw: Mapping[bytes, bytes]) -> "Cursor":
+        """Read the fields that `encode` wrote."""
+        values = {name.decode(): value.decode() for name, value in raw.items()}
+        return Cursor(
+            int(values["version"]),
+            _metadata(values["metadata"]),
+            values["signature"],
+            json.loads(values["last_good"]),
+            int(values["folded_ms"]),
+            int(values["commit_ms"]),
+            int(values["rescans"]),
+            values["rescan_reason"],
+        )
+
+
+class TableStates:
+    """Reads of cursors, cells and ledgers; all writes go through the queue's ingest script."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+
+    async def cursor(self, table: TableId) -> Cursor | None:
+        """Return the cursor of a table, None if it was never folded."""
+        raw = await self._queue.redis.hgetall(keys.cursor(self._queue.name, table))
+        return Cursor.decode(raw) if raw else None
+
+    async def cells(self, table: TableId, wanted: Sequence[CellKey]) -> dict[CellKey, CellState]:
+        """Return the states of these cells; a cell that is not stored is empty."""
+        if not wanted:
+            return {}
+        found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
+        return {
+            cell: EMPTY_CELL if raw is None else CellState.decode(raw.decode())
+            for cell, raw in zip(wanted, found, strict=True)
+        }
+
+    async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
+        """Return every stored cell of a table."""
+        raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
+        return {CellKey(cell.decode()): CellState.decode(text.decode()) for cell, text in raw.items()}
+
+
+def _metadata(text: str) -> TableMetadata:
+    raw = json.loads(text)
+    columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
+    return TableMetadata(raw["table_uuid"], columns, raw["configuration"])

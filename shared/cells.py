@@ -1,0 +1,121 @@
+"""The rolling state of a cell is exact: integers that form a commutative group under adding and removing files.
+
+Whatever the order of commits, the state equals a recount of the live files, integer for integer. Nothing here knows a
+path; a commit costs the size of the commit and an idle cell costs nothing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from shared.levels import FULL, SMALL_LEVELS, Ladder
+
+_NO_LEVELS = (0,) * SMALL_LEVELS
+_SCALARS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class CellState:
+    """What is known of a cell's live files.
+
+    files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
+    small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
+    hide; counts and sizes: number and bytes of the small files on each level.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    shortfall: int = 0
+    small_shortfall: int = 0
+    dv_files: int = 0
+    deleted_rows: int = 0
+    counts: tuple[int, ...] = _NO_LEVELS
+    sizes: tuple[int, ...] = _NO_LEVELS
+
+    def __add__(self, other: "CellState") -> "CellState":
+        return self._combine(other, 1)
+
+    def __sub__(self, other: "CellState") -> "CellState":
+        return self._combine(other, -1)
+
+    def _combine(self, other: "CellState", sign: int) -> "CellState":
+        return CellState(
+            self.files + sign * other.files,
+            self.bytes + sign * other.bytes,
+            self.shortfall + sign * other.shortfall,
+            self.small_shortfall + sign * other.small_shortfall,
+            self.dv_files + sign * other.dv_files,
+            self.deleted_rows + sign * other.deleted_rows,
+            tuple(a + sign * b for a, b in zip(self.counts, other.counts, strict=True)),
+            tuple(a + sign * b for a, b in zip(self.sizes, other.sizes, strict=True)),
+        )
+
+    @property
+    def small_files(self) -> int:
+        """Number of files below the full size."""
+        return sum(self.counts)
+
+    @property
+    def small_bytes(self) -> int:
+        """Total bytes of the files below the full size."""
+        return sum(self.sizes)
+
+    @property
+    def is_possible(self) -> bool:
+        """False when a count is negative: the state has been told of removals that it never saw as files."""
+        scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
+        return min(*scalars, *self.counts, *self.sizes) >= 0
+
+    def mse(self) -> Fraction:
+        """Entropy as published: mean squared shortfall of the file sizes against the target, in bytes^2, exact."""
+        return Fraction(self.shortfall, self.files) if self.files else Fraction(0)
+
+    def excess(self, target_bytes: int) -> int:
+        """Return the part of the total squared shortfall (bytes^2) that merging the small files could remove."""
+        total = self.small_bytes
+        if total < target_bytes:
+            best = (target_bytes - total) ** 2
+        else:
+            remainder = total % target_bytes
+            best = (target_bytes - remainder) ** 2 if remainder else 0
+        return max(0, self.small_shortfall - best)
+
+    def encode(self) -> str:
+        """Write the state as comma-separated decimal integers, the form in which it is stored."""
+        scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
+        return ",".join(map(str, (*scalars, *self.counts, *self.sizes)))
+
+    @staticmethod
+    def decode(text: str) -> "CellState":
+        """Read what `encode` wrote; raises ValueError for anything else."""
+        numbers = [int(part) for part in text.split(",")]
+        if len(numbers) != _SCALARS + 2 * SMALL_LEVELS:
+            raise ValueError(f"a cell state has {_SCALARS + 2 * SMALL_LEVELS} integers, found {len(numbers)}")
+        levels = _SCALARS + SMALL_LEVELS
+        files, total, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
+        counts, sizes = tuple(numbers[_SCALARS:levels]), tuple(numbers[levels:])
+        return CellState(files, total, shortfall, small, dv_files, deleted, counts, sizes)
+
+
+EMPTY_CELL = CellState()
+
+
+def file_state(ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted_rows: int = 0) -> CellState:
+    """Return the state of a cell that holds just one file of this size."""
+    missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
+    shortfall = missing * missing
+    level = ladder.level(size_bytes)
+    dv_files = int(has_dv)
+    if level == FULL:
+        return CellState(1, size_bytes, shortfall, 0, dv_files, deleted_rows)
+    counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
+    counts[level], sizes[level] = 1, size_bytes
+    return CellState(1, size_bytes, shortfall, shortfall, dv_files, deleted_rows, tuple(counts), tuple(sizes))
+
+
+def recount(ladder: Ladder, sizes_bytes: Iterable[int]) -> CellState:
+    """Return the state of files of these sizes without deletion vectors."""
+    state = EMPTY_CELL
+    for size in sizes_bytes:
+        state += file_state(ladder, size)
+    return state

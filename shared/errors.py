@@ -1,0 +1,52 @@
+"""The error tree: a caller chooses by class what to do next, and reads in the message what, where and what to do.
+
+LakewrightError
+├── InvalidInput        somebody gave us something we cannot use: say so, change nothing
+│   └── Unsupported     a table or a feature that we refuse, with the reason
+├── RetryableError      the same call may succeed later: back off, then try again
+│   ├── LeaseLost       another actor may own the job: stop, write nothing more
+│   └── Conflict        somebody committed first: plan again on the newer snapshot
+└── PermanentError      trying again cannot help: quarantine and tell a person
+    └── Corrupt         data that contradicts itself (rows lost in a rewrite, a damaged log)
+"""
+
+
+class LakewrightError(Exception):
+    """Root of every error raised on purpose; `str()` is a sentence for people."""
+
+
+class InvalidInput(LakewrightError):  # noqa: N818 - the name says what happened
+    """Input that cannot be used; `field` names the culprit and `allowed` what would have been accepted."""
+
+    def __init__(self, message: str, *, field: str = "", allowed: str = "") -> None:
+        super().__init__(message)
+        self.field = field
+        self.allowed = allowed
+
+
+class Unsupported(InvalidInput):
+    """A table, protocol feature or layout that Lakewright refuses to touch; the message says which and why."""
+
+
+class RetryableError(LakewrightError):
+    """A failure of the moment; the same call may succeed later."""
+
+
+class LeaseLost(RetryableError):  # noqa: N818
+    """The lease of a job is gone or can no longer be proven: nothing more may be committed for it."""
+
+
+class Conflict(RetryableError):  # noqa: N818
+    """A concurrent commit took inputs or changed metadata; `kind` is the name Delta gives the conflict."""
+
+    def __init__(self, message: str, *, kind: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+class PermanentError(LakewrightError):
+    """A failure that repeating cannot cure."""
+
+
+class Corrupt(PermanentError):  # noqa: N818
+    """Data that contradicts itself, such as rows in differing from rows out."""

@@ -1,0 +1,78 @@
+"""Levels: how large a file is on the way to its target, and the promotion rule that bounds write amplification.
+
+A file below `full_bytes` lies on one of six levels; the lower bound of level l is T / k^(6-l), that of level 0 is
+nothing. A file group may be rewritten only if its output lies on a higher level than every input. Each byte then
+rises at least one level with each rewrite, so no byte is rewritten more often than there are levels.
+
+All bounds are integers, rounded up once, so that every comparison is exact.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+SMALL_LEVELS = 6
+"""Levels of small files, 0 to 5. At T = 128 MiB and k = 8 they begin at 0, 4 KiB, 32 KiB, 256 KiB, 2 MiB, 16 MiB."""
+
+FULL = SMALL_LEVELS
+"""The level of full files, which are never merged again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ladder:
+    """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full."""
+
+    target_bytes: int
+    fan_in: int
+    floors: tuple[int, ...]
+
+    @property
+    def full_bytes(self) -> int:
+        """Smallest size in bytes that is left alone."""
+        return self.floors[FULL]
+
+    def level(self, size_bytes: int) -> int:
+        """Return the level of a file of this size, FULL included."""
+        for level in range(FULL, 0, -1):
+            if size_bytes >= self.floors[level]:
+                return level
+        return 0
+
+    def required_bytes(self, level: int) -> int:
+        """Return the total that a group needs when its largest input lies on `level`.
+
+        That is the lower bound of the next level, but the whole target for the top one: what comes out is really full.
+        """
+        return self.target_bytes if level >= SMALL_LEVELS - 1 else self.floors[level + 1]
+
+    def may_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
+        """Say whether the promotion rule permits a group, and whether it is worth a job."""
+        promoted = total_bytes >= self.required_bytes(self.level(largest_bytes))
+        return promoted and (inputs >= min_inputs or total_bytes >= self.target_bytes)
+
+    def highest_promotable(self, counts: Sequence[int], sizes: Sequence[int], min_inputs: int) -> int | None:
+        """Return the highest level whose files, with all smaller ones, form a group that may be rewritten.
+
+        `counts` and `sizes` (bytes) are per level, smallest first. Levels and prefix sums both grow along the files in
+        ascending size, so a prefix that ends inside a level qualifies only if the one at the end of the level does:
+        six comparisons decide exactly what a list of all files would.
+        """
+        best: int | None = None
+        inputs = total = 0
+        for level in range(SMALL_LEVELS):
+            inputs += counts[level]
+            total += sizes[level]
+            worth_it = inputs >= min_inputs or total >= self.target_bytes
+            if counts[level] and worth_it and total >= self.required_bytes(level):
+                best = level
+        return best
+
+
+def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction) -> Ladder:
+    """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
+    small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
+    return Ladder(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)))
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)

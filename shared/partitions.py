@@ -1,0 +1,73 @@
+"""Partition values become a cell's key here, and only here: two spellings of one value must name one cell.
+
+The Delta protocol ("Partition Value Serialization") lets writers spell null as `""` or as null and a timestamp in
+two layouts with any number of fractional digits. Keys use the physical column names, because those are what every
+file action of a column-mapped table carries.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import MAXYEAR, UTC, datetime
+
+from shared.errors import InvalidInput
+from shared.table import CellKey, PartitionColumn
+
+WHOLE_TABLE = CellKey("{}")
+"""The cell of an unpartitioned table."""
+
+_TIMESTAMP = re.compile(r"(\d{4,})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
+
+
+def cell_key(columns: Sequence[PartitionColumn], values: Mapping[str, str | None]) -> CellKey:
+    """Return the key of the cell that a file with these partition values lies in.
+
+    `values` maps physical (or, on tables without column mapping, plain) names to serialized values.
+    Raises InvalidInput if a partition column has no entry: guessing null would put the file in a wrong cell.
+    """
+    if not columns:
+        return WHOLE_TABLE
+    canonical: dict[str, str | None] = {}
+    for column in columns:
+        if column.physical not in values:
+            raise InvalidInput(
+                f"file action has no value for partition column {column.name!r}; it has {sorted(values)}",
+                field="partitionValues",
+                allowed=column.physical,
+            )
+        canonical[column.physical] = _canonical(values[column.physical], column.type)
+    return CellKey(json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def cell_values(cell: CellKey) -> dict[str, str | None]:
+    """Return the physical column names and canonical values that a key was made of."""
+    values: dict[str, str | None] = json.loads(cell)
+    return values
+
+
+def cell_label(cell: CellKey) -> str:
+    """Return the key as people write partitions, `dt=2026-01-01/country=null`; `(whole table)` if unpartitioned."""
+    values = cell_values(cell)
+    return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or "(whole table)"
+
+
+def _canonical(value: str | None, type_name: str) -> str | None:
+    if value is None or value == "":
+        return None
+    if type_name in ("timestamp", "timestamp_ntz"):
+        return _canonical_timestamp(value)
+    return value
+
+
+def _canonical_timestamp(value: str) -> str:
+    """Spell a timestamp in UTC with microseconds; a spelling that is not the protocol's is left as it is."""
+    match = _TIMESTAMP.fullmatch(value)
+    if match is None:
+        return value
+    year, month, day, hour, minute, second, fraction, zone = match.groups()
+    micros = (fraction or "")[:6].ljust(6, "0")
+    text = f"{year}-{month}-{day}T{hour}:{minute}:{second}.{micros}"
+    if zone in (None, "Z") or int(year) > MAXYEAR:
+        return text
+    moment = datetime.fromisoformat(text + zone).astimezone(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -1,0 +1,278 @@
+"""A table's policy: what its owner asked for, as values with a unit, a default and a reason.
+
+`Policy` is the whole that decisions are made from. Its fields are read from table properties through one literal
+table, aliases included; a property that cannot be used is an `Issue`, never dropped silently and never guessed.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, fields
+from fractions import Fraction
+from typing import Any
+
+from shared.errors import InvalidInput
+from shared.levels import Ladder, ladder
+
+KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
+PREFIX = "lakewright."
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
+
+    enabled: bool = True
+    target_bytes: int = 128 * MIB
+    fan_in: int = 8
+    full_ratio: Fraction = Fraction(3, 4)
+    tolerance: Fraction = Fraction(15, 100)
+    min_input_files: int = 8
+    max_small_files: int = 1000
+    settle_after_s: int | None = 6 * 3600
+    full_interval_s: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.full_ratio * self.fan_in <= 1:
+            raise InvalidInput(
+                f"full-file-ratio {float(self.full_ratio):g} must exceed 1/fan-in = {1 / self.fan_in:g}: "
+                "otherwise a file counts as full before it leaves the top level",
+                field="full-file-ratio",
+            )
+
+    @property
+    def ladder(self) -> Ladder:
+        """The level bounds that this policy implies."""
+        return ladder(self.target_bytes, self.fan_in, self.full_ratio)
+
+    @property
+    def state_signature(self) -> str:
+        """Names the values that the rolling state depends on; another signature means a rescan."""
+        return f"{self.target_bytes}:{self.fan_in}:{self.full_ratio}"
+
+    @property
+    def version(self) -> str:
+        """Short digest of all values: decisions name the policy they were made under."""
+        return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
+
+    def encode(self) -> str:
+        """Write the policy as JSON text; fractions are written as `n/d`."""
+        values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(self).items()}
+        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+    @staticmethod
+    def decode(text: str) -> "Policy":
+        """Read what `encode` wrote."""
+        values: dict[str, Any] = json.loads(text)
+        for name in ("full_ratio", "tolerance"):
+            values[name] = Fraction(values[name])
+        return Policy(**values)
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """A property that could not be used: where it stands, what it says, and why that is not usable."""
+
+    property: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one source (a request, a table, a tenant, the service) says: field name to value and property name."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)
+    named: Mapping[str, str] = field(default_factory=dict)
+    issues: tuple[Issue, ...] = ()
+
+
+Parser = Callable[[str], Any]
+
+_SIZE_UNITS = {"": 1, "b": 1, "k": KIB, "kb": KIB, "kib": KIB, "m": MIB, "mb": MIB, "mib": MIB}
+_SIZE_UNITS |= {"g": GIB, "gb": GIB, "gib": GIB}
+_TIME_UNITS = {"s": 1, "sec": 1, "second": 1, "min": 60, "m": 60, "minute": 60, "h": 3600, "hour": 3600}
+_TIME_UNITS |= {"d": 86400, "day": 86400}
+_QUANTITY = re.compile(r"(?:interval )?\s*(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def parse_size(text: str) -> int:
+    """Read a size such as `128mb`, `1 GiB` or `1048576` into bytes; kb, mb and gb are powers of 1024, as in Spark."""
+    match = _QUANTITY.fullmatch(text.strip().lower())
+    if match is None or match[2] not in _SIZE_UNITS:
+        raise ValueError("expected a size such as 128mb, 1GiB or a number of bytes")
+    return int(Fraction(match[1]) * _SIZE_UNITS[match[2]])
+
+
+def parse_duration(text: str) -> int | None:
+    """Read a duration such as `6 h`, `30min` or `interval 2 days` into seconds; `off` is None."""
+    lowered = text.strip().lower()
+    if lowered == "off":
+        return None
+    match = _QUANTITY.fullmatch(lowered)
+    unit = match[2] if match else ""
+    if match is None or (unit not in _TIME_UNITS and unit.removesuffix("s") not in _TIME_UNITS):
+        raise ValueError("expected a duration with its unit such as 30s, 15min, 6h, 2 days, or off")
+    seconds = int(Fraction(match[1]) * _TIME_UNITS.get(unit, _TIME_UNITS.get(unit.removesuffix("s"), 0)))
+    if seconds <= 0:
+        raise ValueError("expected a duration above zero, or off")
+    return seconds
+
+
+def _boolean(text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError("expected true or false")
+
+
+def _size(text: str) -> int:
+    size = parse_size(text)
+    # Below 64 KiB a Parquet file is mostly footer; above 16 GiB no engine splits one file well.
+    if not 64 * KIB <= size <= 16 * GIB:
+        raise ValueError("expected a size from 64 KiB to 16 GiB")
+    return size
+
+
+def _integer(low: int, high: int) -> Parser:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"\d{1,12}", text.strip()) or not low <= int(text) <= high:
+            raise ValueError(f"expected a whole number from {low} to {high}")
+        return int(text)
+
+    return parse
+
+
+def _share(low: str, high: str) -> Parser:
+    def parse(text: str) -> Fraction:
+        if not re.fullmatch(r"\d{1,3}(\.\d{1,9})?", text.strip()):
+            raise ValueError(f"expected a number from {low} to {high}, such as 0.15")
+        share = Fraction(text.strip())
+        if not Fraction(low) <= share <= Fraction(high):
+            raise ValueError(f"expected a number from {low} to {high}")
+        return share
+
+    return parse
+
+
+def _milliseconds(text: str) -> int | None:
+    """Amoro writes intervals as whole milliseconds and -1 for off."""
+    if text.strip() == "-1":
+        return None
+    if not re.fullmatch(r"\d{4,15}", text.strip()):
+        raise ValueError("expected milliseconds, at least 1000, or -1 for off")
+    return int(text) // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One policy field as a table property: its name behind `lakewright.`, its parser, meaning, and foreign names."""
+
+    name: str
+    sets: str
+    parse: Parser
+    meaning: str
+    aliases: Mapping[str, Parser] = field(default_factory=dict)
+
+
+PROPERTIES: tuple[Property, ...] = (
+    Property(
+        "enabled",
+        "enabled",
+        _boolean,
+        "optimize this table automatically",
+        {"use.optimization.autoOptimize.enabled": _boolean, "self-optimizing.enabled": _boolean},
+    ),
+    Property(
+        "target-file-size",
+        "target_bytes",
+        _size,
+        "size that files should reach",
+        {"delta.targetFileSize": _size, "self-optimizing.target-size": _size, "write.target-file-size-bytes": _size},
+    ),
+    # A fan-in of 1 would be no ladder; above 64 six levels span more than any file.
+    Property(
+        "fan-in",
+        "fan_in",
+        _integer(2, 64),
+        "ratio between neighbouring levels",
+        {"self-optimizing.fragment-ratio": _integer(2, 64)},
+    ),
+    Property(
+        "full-file-ratio",
+        "full_ratio",
+        _share("0.25", "1"),
+        "share of the target from which a file is left alone",
+        {"self-optimizing.min-target-size-ratio": _share("0.25", "1")},
+    ),
+    Property("tolerance", "tolerance", _share("0", "1"), "shortfall, as a share of the target, that is tolerated"),
+    Property(
+        "min-input-files",
+        "min_input_files",
+        _integer(2, 10_000),
+        "inputs that make a job worth it",
+        {"self-optimizing.minor.trigger.file-count": _integer(2, 10_000)},
+    ),
+    Property(
+        "max-small-files",
+        "max_small_files",
+        _integer(2, 1_000_000),
+        "small files per cell above which the tolerance no longer holds work back",
+    ),
+    Property("settle-after", "settle_after_s", parse_duration, "quiet time before the last merge, or off"),
+    Property(
+        "full-interval",
+        "full_interval_s",
+        parse_duration,
+        "time between full rewrites, or off",
+        {"self-optimizing.full.trigger.interval": _milliseconds},
+    ),
+)
+
+REFUSED: Mapping[str, str] = {
+    "self-optimizing.minor.trigger.interval": (
+        "means the time between minor runs, which nothing here waits for; use lakewright.settle-after for the quiet "
+        "time before the last merge"
+    ),
+}
+"""Foreign properties that look like one of ours and mean something else: named, with what to use instead."""
+
+
+def read_properties(configuration: Mapping[str, str]) -> Layer:
+    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed."""
+    values: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    issues: list[Issue] = []
+    known = {PREFIX + prop.name for prop in PROPERTIES}
+    for prop in PROPERTIES:
+        spellings = {PREFIX + prop.name: prop.parse, **prop.aliases}
+        for name, parse in spellings.items():
+            if name not in configuration or prop.sets in values:
+                continue
+            try:
+                values[prop.sets] = parse(configuration[name])
+                named[prop.sets] = name
+            except ValueError as problem:
+                issues.append(Issue(name, configuration[name], str(problem)))
+    issues += [
+        Issue(name, value, f"unknown property; known are {', '.join(sorted(known))}")
+        for name, value in sorted(configuration.items())
+        if name.startswith(PREFIX) and name not in known
+    ]
+    issues += [Issue(name, configuration[name], why) for name, why in REFUSED.items() if name in configuration]
+    return Layer(values, named, tuple(issues))
+
+
+def apply(base: Policy, *layers: Layer) -> Policy:
+    """Return `base` with the values of the layers laid over it, the later ones winning.
+
+    Raises InvalidInput when values that are fine alone contradict each other.
+    """
+    merged = {f.name: getattr(base, f.name) for f in fields(base)}
+    for layer in layers:
+        merged.update(layer.values)
+    return Policy(**merged)

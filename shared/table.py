@@ -1,0 +1,138 @@
+"""The nouns of a table: what a log says, decoded once into values that the rest of the house can trust.
+
+Sizes are bytes, times are milliseconds since 1970-01-01 UTC (`*_ms`), versions count from 0.
+A path is kept exactly as the log spells it: it is an identity, never a place to open.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NewType
+
+TableId = NewType("TableId", str)
+"""Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
+
+CellKey = NewType("CellKey", str)
+"""Canonical text of the partition values that bound a cell (see `partitions.cell_key`); `{}` if unpartitioned."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableRef:
+    """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash."""
+
+    id: TableId
+    name: str
+    location: str
+    tenant: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class FileKey:
+    """The logical identity of a live file: a path together with the deletion vector that applies to it."""
+
+    path: str
+    dv_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One live data file.
+
+    `rows` counts the physical rows (None where the log has no statistics), `deleted_rows` those that the deletion
+    vector hides. `tags` are the AddFile's tags.
+    """
+
+    path: str
+    size_bytes: int
+    cell: CellKey
+    dv_id: str | None = None
+    rows: int | None = None
+    deleted_rows: int = 0
+    modified_ms: int = 0
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def key(self) -> FileKey:
+        """Identity under which the log adds and removes this file."""
+        return FileKey(self.path, self.dv_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedFile:
+    """A removal as the log tells it; size and cell are None where the writer left them out."""
+
+    path: str
+    dv_id: str | None = None
+    size_bytes: int | None = None
+    cell: CellKey | None = None
+    deleted_rows: int = 0
+
+    @property
+    def key(self) -> FileKey:
+        """Identity of the file that is gone."""
+        return FileKey(self.path, self.dv_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionColumn:
+    """One partition column: `name` as users write it, `physical` as the log's partitionValues spell it, Delta type."""
+
+    name: str
+    physical: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """The part of a `metaData` action that decisions depend on."""
+
+    table_uuid: str
+    partition_columns: tuple[PartitionColumn, ...] = ()
+    configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProtocol:
+    """Reader and writer versions with the named features (empty below reader 3 / writer 7)."""
+
+    min_reader: int
+    min_writer: int
+    reader_features: frozenset[str] = frozenset()
+    writer_features: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who of ours wrote a commit: the job and the fencing token carried in its userMetadata."""
+
+    job: str
+    token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of a table, decoded.
+
+    `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits.
+    `metadata` and `protocol` are set only where this commit changes them.
+    """
+
+    version: int
+    timestamp_ms: int
+    operation: str
+    added: tuple[DataFile, ...] = ()
+    removed: tuple[RemovedFile, ...] = ()
+    metadata: TableMetadata | None = None
+    protocol: TableProtocol | None = None
+    data_change: bool = True
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All live files of one version, each key once."""
+
+    version: int
+    timestamp_ms: int
+    metadata: TableMetadata
+    protocol: TableProtocol
+    files: tuple[DataFile, ...]

@@ -1,0 +1,79 @@
+"""Whether a cell is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
+
+The decider asks this of the rolling state, the actor of the live files, and both must get the same answer; so the
+question lives here, is asked of a `CellState` alone, and needs neither a file list nor a clock.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.cells import CellState
+from shared.policy import Policy
+
+
+class Reason(StrEnum):
+    """Why a cell was, or was not, given a rewrite; `sentence` says it to people."""
+
+    DISABLED = "disabled"
+    OWN_COMMIT = "own_commit"
+    NOTHING_SMALL = "nothing_small"
+    WITHIN_TOLERANCE = "within_tolerance"
+    NO_PROMOTION = "no_promotion"
+    RESCANNED = "rescanned"
+    WORTH_IT = "worth_it"
+    TOO_MANY_SMALL = "too_many_small"
+    REQUESTED = "requested"
+
+    @property
+    def sentence(self) -> str:
+        """The reason as one sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Reason.DISABLED: "Automatic optimization is off for this table.",
+    Reason.OWN_COMMIT: "The commit was our own rewrite: it updates the state and never triggers work.",
+    Reason.NOTHING_SMALL: "Fewer than two files are small: there is nothing to merge.",
+    Reason.WITHIN_TOLERANCE: "Merging could remove less shortfall per file than the tolerance: it would not pay.",
+    Reason.NO_PROMOTION: "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    Reason.RESCANNED: "The state was recounted from the table's log.",
+    Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
+    Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
+    Reason.REQUESTED: "Somebody asked for it.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """The answer: `through_level` is the highest level to merge (None: do nothing)."""
+
+    reason: Reason
+    through_level: int | None
+
+    @property
+    def is_work(self) -> bool:
+        """Whether a plan for this state is not empty."""
+        return self.through_level is not None
+
+
+def judge(state: CellState, policy: Policy) -> Worth:
+    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level."""
+    if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
+        return Worth(Reason.NOTHING_SMALL, None)
+    crowded = state.small_files > policy.max_small_files
+    if not crowded and is_tolerable(state, policy):
+        return Worth(Reason.WITHIN_TOLERANCE, None)
+    level = policy.ladder.highest_promotable(state.counts, state.sizes, policy.min_input_files)
+    if level is None:
+        return Worth(Reason.NO_PROMOTION, None)
+    return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
+
+
+def is_tolerable(state: CellState, policy: Policy) -> bool:
+    """Say whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
+
+    All files count, so a few small ones among many full ones are left alone: essential, not complete.
+    """
+    bound = policy.tolerance * policy.target_bytes
+    excess = state.excess(policy.target_bytes)
+    return excess * bound.denominator**2 < state.files * bound.numerator**2
