@@ -1,6 +1,5 @@
 """A batch: commits of one table on their way into the store, with the decisions that follow from each of them."""
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,6 +8,7 @@ from decider.decide import ledger
 from decider.decide.verdict import Decision, Verdict, decide, decide_state, priority
 from decider.orient.cells import Fold
 from shared.cells import EMPTY_CELL, CellState
+from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.queue.model import Band, JobKey, JobSpec
 from shared.table import CellKey, Commit, TableMetadata, TableRef
@@ -115,17 +115,13 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy) -> JobSpec:
     prediction = decision.prediction
     if decision.verdict is not Verdict.ENQUEUE or prediction is None:
         raise ValueError(f"no job follows from the verdict {decision.verdict}")
-    facts = {
-        "location": table.location,
-        "name": table.name,
-        "policy": policy.encode(),
-        "reason": decision.reason,
-        "predicted": {
-            "files_replaced": prediction.files_replaced,
-            "files_removed": prediction.files_removed,
-            "bytes": prediction.bytes,
-        },
-    }
+    facts = JobFacts(
+        location=table.location,
+        name=table.name,
+        policy=policy,
+        reason=decision.reason,
+        predicted=Predicted(prediction.files_replaced, prediction.files_removed, prediction.bytes),
+    )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),
         tenant=table.tenant,
@@ -133,5 +129,5 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy) -> JobSpec:
         priority=priority(prediction, policy),
         cost_bytes=prediction.bytes,
         version=decision.version,
-        facts=json.dumps(facts, separators=(",", ":")),
+        facts=facts.encode(),
     )

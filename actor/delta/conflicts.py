@@ -1,0 +1,88 @@
+"""What an exception out of Delta means for a rewrite: taken by others, to be planned again, or not known.
+
+Only Delta's own conflict classes prove that a commit was refused. Any other failure during a commit leaves the outcome
+unknown, because the log store may have written the version before the failure reached us.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Any
+
+from shared.errors import Conflict, LakewrightError, RetryableError, Unsupported
+
+_ROOT = "DeltaConcurrentModificationException"
+
+_TAKEN = frozenset({"ConcurrentDeleteReadException", "ConcurrentDeleteDeleteException"})
+_CONFLICTS = _TAKEN | {
+    _ROOT,
+    "ConcurrentAppendException",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteException",
+    "MetadataChangedException",
+    "ProtocolChangedException",
+}
+_BUSY = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
+
+
+class Verdict(StrEnum):
+    """What a failed commit attempt means."""
+
+    TAKEN = "taken"  # Others removed an input: what is left may still be committed.
+    CHANGED = "changed"  # Metadata or protocol moved: comparing the table's shape tells whether the files still fit.
+    BUSY = "busy"  # Refused because others kept committing first: the same commit may be tried again.
+    REFUSED = "refused"  # Another conflict: plan again.
+    UNKNOWN = "unknown"  # It may or may not have been written: ask the log.
+
+
+def jvm_class_names(error: BaseException) -> tuple[str, ...]:
+    """Return the simple class names of an error, Python's and those of the JVM's chain of causes, outermost first."""
+    python = [cls.__name__ for cls in type(error).__mro__]
+    return (*python, *(str(cause.getClass().getSimpleName()) for cause in _causes(error)))
+
+
+def _causes(error: BaseException) -> Iterator[Any]:
+    """Walk the JVM's chain of causes, whichever wrapper (py4j's or PySpark's) brought the first of them."""
+    cause: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    while cause is not None:
+        yield cause
+        cause = cause.getCause()
+
+
+def conflict_kind(error: BaseException) -> str | None:
+    """Return the name that Delta gives this conflict, None if the error is no conflict."""
+    found = [name for name in jvm_class_names(error) if name in _CONFLICTS]
+    return next((name for name in found if name != _ROOT), found[0] if found else None)
+
+
+def classify(error: BaseException) -> Verdict:
+    """Say what a failed commit attempt means."""
+    match conflict_kind(error):
+        case "ConcurrentDeleteReadException" | "ConcurrentDeleteDeleteException":
+            return Verdict.TAKEN
+        case "MetadataChangedException" | "ProtocolChangedException":
+            return Verdict.CHANGED
+        case None:
+            return Verdict.BUSY if _BUSY in str(error) else Verdict.UNKNOWN
+        case _:
+            return Verdict.REFUSED
+
+
+def refused(error: BaseException, location: str) -> Conflict:
+    """Return our Conflict for one of Delta's."""
+    kind = conflict_kind(error) or Verdict.BUSY
+    return Conflict(f"the rewrite of {location} was refused ({kind}): {first_line(error)}; plan it again", kind=kind)
+
+
+def translate(error: BaseException, doing: str) -> LakewrightError:
+    """Return our error for a failure of Spark or Delta outside a commit."""
+    names = jvm_class_names(error)
+    text = f"{doing}: {first_line(error)}"
+    if any("UnsupportedTableFeature" in name or name == "InvalidProtocolVersionException" for name in names):
+        return Unsupported(f"{text}; this Delta version does not know the table's protocol", field="protocol")
+    return RetryableError(f"{text}; the table is unchanged")
+
+
+def first_line(error: BaseException) -> str:
+    """Return the class and first line of an error's text, at most 500 characters of it."""
+    text = str(error).strip().split("\n", 1)[0]
+    return f"{type(error).__name__}: {text[:500]}"

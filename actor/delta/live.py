@@ -1,0 +1,120 @@
+"""Which planned inputs are still live, and the log's own words about them, without a Spark job where possible.
+
+A file is live if the snapshot has it with the very deletion vector it was planned with. Listing a snapshot costs a
+Spark job over the whole table's state. So what `read_cell` saw is remembered, and the commits since then, which are
+few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
+stricter than Delta's own rule, and costs a new plan at worst.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actor.delta.actions import LoggedFile, decode_adds
+from actor.delta.log import TableLog
+from actor.delta.snapshot import CellSnapshot, paths_condition
+from shared.planner import FileGroup
+from shared.table import CellKey, FileKey, PartitionColumn
+
+MAX_REMEMBERED_FILES = 100_000
+"""Files whose JSON is kept over all cells, about 1 KB each; a cell read later pushes out the one read longest ago."""
+
+MAX_COMMITS_REPLAYED = 50
+"""Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroup:
+    """A group whose inputs were live at `version`, with the log's words about them in the group's order."""
+
+    group: FileGroup
+    inputs: tuple[LoggedFile, ...]
+    version: int
+
+
+class CellMemory:
+    """What the latest reads saw, per table and cell; bounded, and safe to use from several threads."""
+
+    def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
+        self._max_files = max_files
+        self._lock = threading.Lock()
+        self._cells: OrderedDict[tuple[str, CellKey], tuple[int, Mapping[FileKey, LoggedFile]]] = OrderedDict()
+
+    def remember(self, location: str, cell: CellKey, seen: CellSnapshot) -> None:
+        """Keep what a read saw, replacing what was known of that cell."""
+        files = {logged.key: logged for logged in seen.files}
+        with self._lock:
+            self._cells.pop((location, cell), None)
+            self._cells[location, cell] = (seen.version, files)
+            while len(self._cells) > 1 and sum(len(known) for _, known in self._cells.values()) > self._max_files:
+                self._cells.popitem(last=False)
+
+    def recall(self, location: str, group: FileGroup) -> LiveGroup | None:
+        """Return the group as it was seen live; None if it was not, or not all of it."""
+        with self._lock:
+            version, files = self._cells.get((location, group.cell), (-1, {}))
+        if any(file.key not in files for file in group.files):
+            return None
+        return LiveGroup(group, tuple(files[file.key] for file in group.files), version)
+
+
+def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[FileGroup, bool]:
+    """Say for each group, live at its own version, whether nothing touched its inputs until version `now`.
+
+    Groups that cannot be judged from single commits are left out of the answer.
+    """
+    if not groups:
+        return {}
+    oldest = min(live.version for live in groups)
+    if not 0 <= now - oldest <= MAX_COMMITS_REPLAYED:
+        return {}
+    touched = log.touched_paths(after=oldest, until=now)
+    if not all(map(_is_plain, touched)):
+        return {}
+    return {
+        live.group: not any(file.path in touched for file in live.group.files)
+        for live in groups
+        if all(_is_plain(file.path) for file in live.group.files)
+    }
+
+
+def _is_plain(path: str) -> bool:
+    """Say whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
+    return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
+
+
+def find_live(
+    log: TableLog, snapshot: Any, groups: Iterable[FileGroup], columns: tuple[PartitionColumn, ...]
+) -> list[LiveGroup]:
+    """Look groups up in a snapshot by a Spark job; those with an input that is not live are left out."""
+    wanted = tuple(groups)
+    if not wanted:
+        return []
+    paths = sorted({file.path for group in wanted for file in group.files})
+    live = {logged.key: logged for logged in decode_adds(log.files(snapshot, paths_condition(paths)), columns)}
+    version = int(snapshot.version())
+    return [
+        LiveGroup(group, tuple(live[file.key] for file in group.files), version)
+        for group in wanted
+        if all(file.key in live for file in group.files)
+    ]
+
+
+def resolve(
+    log: TableLog, snapshot: Any, known: Sequence[tuple[FileGroup, LiveGroup | None]], columns: tuple[PartitionColumn, ...]
+) -> list[LiveGroup]:
+    """Return the groups that are live in this snapshot, in the order given.
+
+    `known` pairs each group with where it was last seen live, None if nowhere.
+    """
+    version = int(snapshot.version())
+    verdicts = still_live(log, [live for _, live in known if live is not None], now=version)
+    unsure = [group for group, _ in known if group not in verdicts]
+    looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
+    moved = {
+        group: LiveGroup(group, live.inputs, version) for group, live in known if live is not None and verdicts.get(group)
+    }
+    found = moved | looked_up
+    return [found[group] for group, _ in known if group in found]

@@ -1,0 +1,162 @@
+"""One table's transaction log, seen through Delta's own `DeltaLog`: snapshots, transactions, and single commits.
+
+Everything that costs time is visible here: `files` runs a Spark job over the snapshot's state, while single commits
+are read straight from the log store, so their cost does not depend on how large the table is.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from actor.delta.actions import decode_metadata, decode_origin, decode_protocol
+from actor.delta.conflicts import jvm_class_names
+from actor.delta.scala import Scala, jvm_context, jvm_session
+from shared.errors import InvalidInput, PermanentError
+from shared.table import FileKey, Origin, TableMetadata, TableProtocol
+
+MAX_COMMITS_SEARCHED = 10_000
+"""Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What files are written by: two equal shapes mean that a file written under one is valid under the other."""
+
+    metadata_json: str
+    protocol_json: str
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The decoded metadata."""
+        return decode_metadata(self.metadata_json)
+
+    @property
+    def protocol(self) -> TableProtocol:
+        """The decoded protocol."""
+        return decode_protocol(self.protocol_json)
+
+    def same_layout(self, other: "TableShape") -> bool:
+        """Say whether files written under one are valid under the other: only properties that Delta ignores differ."""
+        return self.protocol_json == other.protocol_json and _layout(self.metadata_json) == _layout(other.metadata_json)
+
+
+def _layout(metadata_json: str) -> Mapping[str, Any]:
+    metadata: dict[str, Any] = json.loads(metadata_json)["metaData"]
+    configuration = metadata.get("configuration") or {}
+    kept = {name: value for name, value in configuration.items() if name.startswith("delta.")}
+    return {**metadata, "configuration": kept, "description": None, "name": None}
+
+
+class TableLog:
+    """The log of the table at one location, used from one session."""
+
+    def __init__(self, scala: Scala, session: SparkSession, location: str) -> None:
+        self.location = location
+        self.session = session
+        self._scala = scala
+        self._log = scala.delta_log.forTable(jvm_session(session), location)
+
+    def snapshot(self) -> Any:
+        """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
+        snapshot = self._log.update(False, self._scala.none, self._scala.none)
+        if snapshot.version() < 0:
+            raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
+        return snapshot
+
+    def transaction(self) -> Any:
+        """Open a transaction on the newest snapshot."""
+        return self._log.startTransaction(self._scala.none, self._scala.none)
+
+    def shape(self, snapshot: Any) -> TableShape:
+        """Return the metadata and protocol of a snapshot."""
+        return TableShape(snapshot.metadata().json(), snapshot.protocol().json())
+
+    def files(self, snapshot: Any, condition: str = "") -> str:
+        """Return the live files as a JSON array of `add` fields, filtered by an SQL condition on those fields."""
+        files = snapshot.allFiles()
+        if condition:
+            files = files.filter(condition)
+        return self._scala.to_json(files.collectAsList())
+
+    def frame(self, snapshot: Any, adds: Any) -> Any:
+        """Return the JVM's frame that reads exactly these files, deletion vectors applied."""
+        return self._log.createDataFrame(snapshot, adds, False, self._scala.some("Optimize"))
+
+    def rows(self, snapshot: Any, adds: Any) -> int:
+        """Count the live rows of these files by reading them."""
+        return int(self.frame(snapshot, adds).count())
+
+    def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
+        """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
+        none, scala = self._scala.none, self._scala
+        operation = scala.optimize_operation(scala.seq(), scala.seq(), False, none, False)  # noqa: FBT003 - Scala's own
+        tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
+        txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
+        return int(txn.commit(actions, operation, tags))
+
+    def _metrics(self, values: Mapping[str, int]) -> dict[str, Any]:
+        context = jvm_context(self.session)
+        metrics = {}
+        for name, value in values.items():
+            metrics[name] = self._scala.sql_metrics.createMetric(context, name)
+            metrics[name].set(value)
+        return metrics
+
+    def touched_paths(self, *, after: int, until: int) -> frozenset[str]:
+        """Return the paths of all file actions in the commits `after` < version <= `until`, as the log spells them."""
+        paths: set[str] = set()
+        for version in range(after + 1, until + 1):
+            for line in self._lines(version):
+                action = json.loads(line)
+                body = action.get("add") or action.get("remove")
+                if body is not None:
+                    paths.add(body["path"])
+        return frozenset(paths)
+
+    def find_origin(self, origin: Origin, *, since_version: int) -> int | None:
+        """Return the version above `since_version` that carries this job and token, None if there is none."""
+        newest = int(self.snapshot().version())
+        if newest - since_version > MAX_COMMITS_SEARCHED:
+            raise PermanentError(
+                f"cannot tell whether job {origin.job} (token {origin.token}) has committed to {self.location}: "
+                f"{newest - since_version} commits since version {since_version}, and only "
+                f"{MAX_COMMITS_SEARCHED} are searched; look for its userMetadata with DESCRIBE HISTORY",
+            )
+        versions = range(since_version + 1, newest + 1)
+        return next((version for version in versions if self._origin(version) == origin), None)
+
+    def _origin(self, version: int) -> Origin | None:
+        """Read a commit's first line only: Delta, which wrote ours, puts commitInfo there."""
+        try:
+            lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None  # Cleaned up by log retention, days after any lease: cannot be the commit asked for.
+            raise
+        try:
+            first = json.loads(lines.next()) if lines.hasNext() else {}
+        finally:
+            lines.close()
+        return decode_origin((first.get("commitInfo") or {}).get("userMetadata"))
+
+    def _lines(self, version: int) -> Sequence[str]:
+        lines = self._log.store().read(self._commit_path(version), self._log.newDeltaHadoopConf())
+        return str(lines.mkString("\n")).split("\n")  # Not splitlines: values may hold U+2028.
+
+    def _commit_path(self, version: int) -> Any:
+        return self._scala.path(self._log.logPath(), f"{version:020d}.json")
+
+    def delete(self, keys: Iterable[FileKey]) -> int:
+        """Delete data files of ours that no commit refers to; returns how many were there."""
+        root = self._log.dataPath()
+        store = root.getFileSystem(self._log.newDeltaHadoopConf())
+        deleted = 0
+        for key in keys:
+            relative = self._scala.path(self._scala.uri(key.path))  # Paths in the log are URI-encoded.
+            path = relative if relative.isAbsolute() else self._scala.path(root, relative)
+            deleted += bool(store.delete(path, False))  # noqa: FBT003 - not recursive
+        return deleted

@@ -1,0 +1,119 @@
+"""The bridge into the JVM: every private name of PySpark and every Scala idiom is here, so that no other file guesses.
+
+py4j resolves a dotted name with one round trip per part, so classes are resolved once; a call on an object that is
+already held costs well under a millisecond. In PySpark 4 each Python thread has its own JVM thread (pinned mode),
+which is why "the active session" has to be set per thread (see `sessions`).
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property, reduce
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+_DELTA = "org.apache.spark.sql.delta"
+
+
+def jvm_session(session: SparkSession) -> Any:
+    """Return the JVM's session behind a Python one."""
+    return session._jsparkSession  # noqa: SLF001 - there is no public way to the JVM session
+
+
+def jvm_context(session: SparkSession) -> Any:
+    """Return the Scala SparkContext."""
+    return jvm_session(session).sparkContext()
+
+
+class Scala:
+    """Handles to the JVM's classes and the conversions between Python and Scala collections."""
+
+    def __init__(self, session: SparkSession) -> None:
+        self._jvm: Any = session._jvm  # noqa: SLF001 - the gateway is the point of this class
+        self._gateway: Any = session.sparkContext._gateway  # noqa: SLF001
+        self._python_utils = self.resolve("org.apache.spark.api.python.PythonUtils")
+        self._array_list = self.resolve("java.util.ArrayList")
+        self._hash_map = self.resolve("java.util.HashMap")
+        self._some = self.resolve("scala.Some")
+        self.none = self.resolve("scala.Option").empty()
+
+    def resolve(self, name: str) -> Any:
+        """Return the class of this full name, or the static member that the last part names."""
+        return reduce(getattr, name.split("."), self._jvm)
+
+    def module(self, name: str) -> Any:
+        """Return a Scala `object` by its full name without the trailing `$`."""
+        return getattr(self.resolve(name + "$"), "MODULE$")
+
+    def some(self, value: object) -> Any:
+        """Wrap a value as Scala's `Some`."""
+        return self._some(value)
+
+    def java_list(self, items: Iterable[object]) -> Any:
+        """Copy items into a `java.util.ArrayList`."""
+        copy = self._array_list()
+        for item in items:
+            copy.add(item)
+        return copy
+
+    def seq(self, items: Iterable[object] = ()) -> Any:
+        """Copy items into a Scala `Seq`."""
+        return self._python_utils.toSeq(self.java_list(items))
+
+    def map(self, entries: Mapping[str, object] | None = None) -> Any:
+        """Copy entries into an immutable Scala `Map`."""
+        copy = self._hash_map()
+        for key, value in (entries or {}).items():
+            copy.put(key, value)
+        return self._python_utils.toScalaMap(copy)
+
+    @cached_property
+    def delta_log(self) -> Any:
+        """Class `DeltaLog`."""
+        return self.resolve(f"{_DELTA}.DeltaLog")
+
+    @cached_property
+    def row_tracking(self) -> Any:
+        """Object `RowTracking`."""
+        return self.module(f"{_DELTA}.RowTracking")
+
+    @cached_property
+    def optimize_operation(self) -> Any:
+        """Case class `DeltaOperations.Optimize`."""
+        return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
+
+    @cached_property
+    def sql_metrics(self) -> Any:
+        """Object `SQLMetrics`, by which a commit's operation metrics are handed over."""
+        return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
+
+    @cached_property
+    def path(self) -> Any:
+        """Class `org.apache.hadoop.fs.Path`."""
+        return self.resolve("org.apache.hadoop.fs.Path")
+
+    @cached_property
+    def uri(self) -> Any:
+        """Class `java.net.URI`."""
+        return self.resolve("java.net.URI")
+
+    @cached_property
+    def spark_session(self) -> Any:
+        """Class `SparkSession` with its thread-local active session."""
+        return self.resolve("org.apache.spark.sql.classic.SparkSession")
+
+    @cached_property
+    def _mapper(self) -> Any:
+        return self.module(f"{_DELTA}.util.JsonUtils").mapper()
+
+    @cached_property
+    def _add_files(self) -> Any:
+        """The class `AddFile[]`, the type that one JSON array is read into."""
+        return self._gateway.new_array(self.resolve(f"{_DELTA}.actions.AddFile"), 0).getClass()
+
+    def to_json(self, value: object) -> str:
+        """Serialize a JVM value with Delta's own mapper, in one round trip whatever its size."""
+        return str(self._mapper.writeValueAsString(value))
+
+    def add_files(self, json_array: str) -> list[Any]:
+        """Read `AddFile`s from a JSON array of their fields (without the `add` wrapper)."""
+        return list(self._mapper.readValue(json_array, self._add_files))

@@ -1,0 +1,127 @@
+"""The heartbeat: its own thread and its own connection, because rewriting threads block inside the JVM.
+
+It keeps the leases of all slots alive in one call, hears from the replies which jobs are lost or shall stop, and
+answers the one question that matters before a commit: is it still allowed?
+"""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import structlog
+
+from actor.lease import Lease
+from actor.store.queue import SyncQueue
+from shared.errors import LeaseLost, RetryableError
+from shared.queue import transitions
+from shared.queue.model import Beat, BeatReply, BeatStatus, Claim, JobId
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseTimes:
+    """Times in seconds. A lease survives eleven missed beats; the margin covers a pause between check and commit."""
+
+    lease_s: float = 60.0
+    interval_s: float = 5.0
+    margin_s: float = 10.0
+
+    @property
+    def lease_ms(self) -> int:
+        """The lease as the queue's scripts take it."""
+        return int(self.lease_s * 1000)
+
+
+class Heartbeat:
+    """Keeps leases alive until `close`; `queue` must not be shared with other threads."""
+
+    def __init__(
+        self, queue: SyncQueue, worker: str, times: LeaseTimes, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._queue = queue
+        self._worker = worker
+        self._times = times
+        self._clock = clock
+        self._leases: dict[JobId, Lease] = {}
+        self._lock = threading.Lock()
+        self._connection = threading.Lock()
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop beating; leases that are still held run out."""
+        self._closing.set()
+        self._thread.join()
+
+    @property
+    def lease_ms(self) -> int:
+        """The length of the leases that are kept, in milliseconds."""
+        return self._times.lease_ms
+
+    def until(self, sent: float) -> float:
+        """Return the local deadline of a lease that was granted or renewed by a call sent at this moment."""
+        return sent + self._times.lease_s - self._times.margin_s
+
+    def hold(self, claim: Claim, *, sent: float) -> Lease:
+        """Keep the lease of a claimed job alive; `sent` is the clock before the claim was sent."""
+        lease = Lease(claim, until=self.until(sent), clock=self._clock)
+        with self._lock:
+            self._leases[claim.id] = lease
+        return lease
+
+    def release(self, lease: Lease) -> None:
+        """Stop keeping a lease alive."""
+        with self._lock:
+            self._leases.pop(lease.job, None)
+
+    def confirm(self, lease: Lease) -> None:
+        """Beat for one lease now and raise LeaseLost unless a commit is allowed.
+
+        While Redis does not answer, tries again until the lease's own deadline.
+        """
+        while True:
+            lease.check()
+            try:
+                self._beat((lease,))
+            except RetryableError as problem:
+                log.warning("heartbeat_before_commit_failed", job=lease.job, error=str(problem))
+                if self._closing.wait(0.5):
+                    raise LeaseLost(f"job {lease.job}: the actor ends and cannot prove its lease") from problem
+                continue
+            lease.check()
+            return
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._times.interval_s):
+            with self._lock:
+                leases = tuple(self._leases.values())
+            if not leases:
+                continue
+            try:
+                self._beat(leases)
+            except RetryableError as problem:
+                log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
+
+    def _beat(self, leases: Sequence[Lease]) -> None:
+        sent = self._clock()
+        beats = [Beat(lease.job, lease.token, lease.progress) for lease in leases]
+        with self._connection:
+            replies = self._queue.run(
+                transitions.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
+            )
+        for lease, reply in zip(leases, replies, strict=True):
+            self._take(lease, reply, sent)
+
+    def _take(self, lease: Lease, reply: BeatReply, sent: float) -> None:
+        if reply.status is BeatStatus.LOST:
+            lease.lose("its lease ran out, and the job may be with another actor")
+            return
+        lease.extend(self.until(sent))
+        if reply.reason is not None:
+            lease.stop(reply.reason)

@@ -1,0 +1,116 @@
+"""The report of a run: what one job really did, measured, in the form in which it travels with `finish`."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from actor.ports import GroupStatus, RewriteOutcome
+from shared.cells import CellState
+from shared.facts import JobFacts
+
+
+@dataclass(slots=True)
+class RunReport:
+    """Filled while a job runs; sizes in bytes, times in milliseconds."""
+
+    facts: JobFacts
+    versions: list[int] = field(default_factory=list)
+    recovered_version: int | None = None
+    rounds: int = 0
+    seen_version: int = -1
+    conflicts: int = 0
+    groups_landed: int = 0
+    groups_stale: int = 0
+    files_replaced: int = 0
+    files_written: int = 0
+    bytes_replaced: int = 0
+    bytes_written: int = 0
+    rows: int = 0
+    prepare_ms: int = 0
+    commit_ms: int = 0
+    before: CellState | None = None
+    after: CellState | None = None
+
+    def saw(self, version: int, state: CellState) -> None:
+        """Note a snapshot that was planned on."""
+        self.seen_version = version
+        self.before = self.before or state
+        self.after = state
+
+    def add(self, outcome: RewriteOutcome) -> None:
+        """Add what a rewrite did."""
+        self.conflicts += outcome.conflicts
+        self.prepare_ms += outcome.prepare_ms
+        self.commit_ms += outcome.commit_ms
+        if outcome.version is not None:
+            self.versions.append(outcome.version)
+        for group in outcome.groups:
+            if group.status is GroupStatus.STALE:
+                self.groups_stale += 1
+            if group.status is not GroupStatus.LANDED:
+                continue
+            self.groups_landed += 1
+            self.files_replaced += len(group.group.files)
+            self.bytes_replaced += group.group.bytes
+            self.files_written += len(group.outputs)
+            self.bytes_written += sum(file.size_bytes for file in group.outputs)
+            self.rows += group.rows or 0
+
+    @property
+    def found_nothing(self) -> bool:
+        """Whether the partition was scanned for nothing; finding an earlier run's commit is not nothing."""
+        return not self.groups_landed and not self.groups_stale and self.recovered_version is None
+
+    def counters(self) -> dict[str, int]:
+        """What this run adds to the funnel."""
+        counts = {
+            "jobs_run": 1,
+            "plans_empty": int(self.found_nothing),
+            "runs_recovered": int(self.recovered_version is not None),
+            "rewrites": len(self.versions),
+            "files_replaced": self.files_replaced,
+            "files_written": self.files_written,
+            "bytes_replaced": self.bytes_replaced,
+            "bytes_written": self.bytes_written,
+            "conflicts": self.conflicts,
+            "groups_landed": self.groups_landed,
+            "groups_stale": self.groups_stale,
+        }
+        return {name: count for name, count in counts.items() if count}
+
+    def encode(self) -> str:
+        """Write the report as JSON text."""
+        report: dict[str, Any] = {
+            "table": self.facts.name,
+            "reason": self.facts.reason,
+            "versions": self.versions,
+            "recovered_version": self.recovered_version,
+            "rounds": self.rounds,
+            "seen_version": self.seen_version,
+            "predicted": {
+                "files_replaced": self.facts.predicted.files_replaced,
+                "files_removed": self.facts.predicted.files_removed,
+                "bytes": self.facts.predicted.bytes,
+            },
+            "measured": {
+                "files_replaced": self.files_replaced,
+                "files_removed": self.files_replaced - self.files_written,
+                "bytes": self.bytes_replaced,
+                "bytes_written": self.bytes_written,
+                "rows": self.rows,
+                "prepare_ms": self.prepare_ms,
+                "commit_ms": self.commit_ms,
+            },
+            "conflicts": self.conflicts,
+            "groups_stale": self.groups_stale,
+            "before": _state(self.before),
+            "after": _state(self.after),
+        }
+        return json.dumps(report, separators=(",", ":"))
+
+
+def _state(state: CellState | None) -> Mapping[str, int] | None:
+    if state is None:
+        return None
+    return {"files": state.files, "bytes": state.bytes, "small_files": state.small_files, "shortfall": state.shortfall}

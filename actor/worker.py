@@ -1,0 +1,254 @@
+"""One slot of an actor: claim, plan on the live snapshot, rewrite, commit, finish. Control flow only.
+
+A job names a cell; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So a
+plan is never stale, a job that ran twice finds nothing the second time, and what arrived while it ran is either seen
+(and said so with `seen_version`) or brings the job back.
+"""
+
+import json
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+import structlog
+
+from actor.heartbeat import Heartbeat
+from actor.lease import Lease
+from actor.ports import GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
+from actor.report import RunReport
+from actor.store.queue import SyncQueue
+from shared.errors import Conflict, InvalidInput, LeaseLost, RetryableError
+from shared.facts import JobFacts
+from shared.planner import FileGroup, Plan, plan, state_of
+from shared.queue import transitions
+from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
+from shared.table import CellKey, DataFile
+
+log = structlog.get_logger()
+
+Reached = Callable[[Claim, str], None]
+"""Called at each labelled point of a run; progress for people, and the barrier that tests hold a run at."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSettings:
+    """Limits of one slot.
+
+    groups_per_commit: groups that share a transaction; more save commits, fewer lose less to a conflict.
+    max_rounds: plans of one job before it goes back to the queue, so that a busy cell does not hold a slot for ever.
+    max_conflicts: rounds lost to others in a row before the job backs off.
+    idle_s: pause between claims when nothing is ready; the latency that an idle queue adds.
+    """
+
+    groups_per_commit: int = 8
+    max_rounds: int = 10
+    max_conflicts: int = 3
+    idle_s: float = 0.5
+
+
+class _End(StrEnum):
+    """How the work on a job ended without an error."""
+
+    NOTHING_LEFT = "nothing_left"
+    STOPPED = "stopped"
+    ROUNDS_USED_UP = "rounds_used_up"
+
+
+class Worker:
+    """Runs jobs one after another in the calling thread until `stopping` is set."""
+
+    def __init__(
+        self,
+        engine: TableEngine,
+        queue: SyncQueue,
+        heartbeat: Heartbeat,
+        stopping: threading.Event,
+        *,
+        name: str,
+        settings: WorkerSettings,
+        reached: Reached = lambda _claim, _point: None,
+    ) -> None:
+        self._engine = engine
+        self._queue = queue
+        self._heartbeat = heartbeat
+        self._stopping = stopping
+        self._name = name
+        self._settings = settings
+        self._reached = reached
+
+    def run(self) -> None:
+        """Work until told to stop; a Redis that does not answer is waited for."""
+        while not self._stopping.is_set():
+            try:
+                ran = self.run_next()
+            except RetryableError as problem:
+                log.warning("queue_unreachable", worker=self._name, error=str(problem))
+                ran = False
+            if not ran:
+                self._stopping.wait(self._settings.idle_s)
+
+    def run_next(self) -> bool:
+        """Claim one job and run it; False if nothing is ready."""
+        sent = time.monotonic()
+        claims = self._queue.run(
+            transitions.claim(
+                self._queue.name,
+                worker=self._name,
+                nonce=uuid.uuid4().hex,
+                slots=1,
+                lease_ms=self._heartbeat.lease_ms,
+            )
+        )
+        for claim in claims:
+            self._run_claim(claim, self._heartbeat.hold(claim, sent=sent))
+        return bool(claims)
+
+    def _run_claim(self, claim: Claim, lease: Lease) -> None:
+        facts = JobFacts.decode(claim.facts)
+        report = RunReport(facts)
+        logger = log.bind(job=claim.id, table=facts.name, token=claim.token)
+        verdict, error = Verdict.FAIL, ""
+        try:
+            end = self._work(claim, facts, lease, report)
+            verdict = _verdict(end, lease)
+        except LeaseLost as lost:
+            logger.warning("lease_lost", error=str(lost))
+            return
+        except InvalidInput as refused:
+            verdict, error = Verdict.CANCELLED, str(refused)
+            logger.warning("job_refused", error=error)
+        except Exception as failure:
+            error = f"{type(failure).__name__}: {failure}"
+            logger.exception("job_failed")
+        finally:
+            self._heartbeat.release(lease)
+        finished = self._finish(claim, verdict, report, error)
+        logger.info(
+            "job_finished", verdict=verdict, outcome=finished.outcome, versions=report.versions, error=error[:200]
+        )
+
+    def _work(self, claim: Claim, facts: JobFacts, lease: Lease, report: RunReport) -> _End:
+        """Plan and rewrite until nothing is left to do."""
+        if claim.previous_token is not None:
+            report.recovered_version = self._engine.find_origin(
+                facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
+            )
+        cell = CellKey(claim.key.cell)
+        live = self._engine.read_cell(facts.location, cell)
+        lost = 0
+        for _ in range(self._settings.max_rounds):
+            planned = plan(cell, live.files, facts.policy)
+            report.saw(live.version, planned.before)
+            if not planned.groups:
+                return _End.NOTHING_LEFT
+            if self._should_stop(lease):
+                return _End.STOPPED
+            report.rounds += 1
+            outcome = self._rewrite(claim, planned, lease, report)
+            report.add(outcome)
+            lost = 0 if outcome.version is not None else lost + 1
+            if lost > self._settings.max_conflicts:
+                raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
+            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell)
+        report.saw(live.version, state_of(live.files, facts.policy.ladder))
+        return _End.ROUNDS_USED_UP
+
+    def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
+        groups = planned.groups[: self._settings.groups_per_commit]
+        request = RewriteRequest(
+            report.facts.location, groups, _user_metadata(claim, planned, groups, round_number=report.rounds)
+        )
+        control = RunControl(
+            confirm=lambda: self._heartbeat.confirm(lease),
+            should_stop=lambda: self._should_stop(lease),
+            reached=lambda point: self._note(claim, lease, report, point),
+        )
+        return self._engine.rewrite(request, control)
+
+    def _should_stop(self, lease: Lease) -> bool:
+        return self._stopping.is_set() or lease.stop_reason is not None
+
+    def _note(self, claim: Claim, lease: Lease, report: RunReport, point: str) -> None:
+        lease.note(json.dumps({"point": point, "round": report.rounds, "groups_landed": report.groups_landed}))
+        self._reached(claim, point)
+
+    def _finish(self, claim: Claim, verdict: Verdict, report: RunReport, error: str) -> Finished:
+        """Report the end; tries for as long as the lease could still be ours, then leaves the job to the next actor."""
+        transition = transitions.finish(
+            self._queue.name,
+            worker=self._name,
+            nonce=uuid.uuid4().hex,
+            id=claim.id,
+            token=claim.token,
+            verdict=verdict,
+            cost_bytes=report.bytes_replaced,
+            seen_version=report.seen_version,
+            result=report.encode(),
+            counters=report.counters() | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
+            error=error,
+        )
+        until = time.monotonic() + self._heartbeat.lease_ms / 1000
+        while True:
+            try:
+                return self._queue.run(transition)
+            except RetryableError as problem:
+                if time.monotonic() >= until:
+                    log.warning("finish_not_delivered", job=claim.id, error=str(problem))
+                    return Finished(FinishOutcome.STALE)
+                self._stopping.wait(self._settings.idle_s)
+
+
+@dataclass(frozen=True, slots=True)
+class RunControl:
+    """How a rewrite is steered: the worker's side of `actor.ports.Control`."""
+
+    confirm: Callable[[], None]
+    should_stop: Callable[[], bool]
+    reached: Callable[[str], None]
+
+    def may_commit(self) -> None:
+        """Raise LeaseLost unless a commit is still allowed."""
+        self.confirm()
+
+
+def _verdict(end: _End, lease: Lease) -> Verdict:
+    if end is _End.NOTHING_LEFT:
+        return Verdict.DONE
+    if lease.stop_reason == StopReason.CANCEL:
+        return Verdict.CANCELLED
+    return Verdict.YIELD
+
+
+def _after(live: LiveCell, outcome: RewriteOutcome) -> LiveCell | None:
+    """Derive the live files after our own commit if nobody committed in between; None: they must be read anew."""
+    if outcome.version != live.version + 1:
+        return None
+    landed = [group for group in outcome.groups if group.status is GroupStatus.LANDED]
+    gone = {file.key for group in landed for file in group.group.files}
+    kept: list[DataFile] = [file for file in live.files if file.key not in gone]
+    new = [file for group in landed for file in group.outputs]
+    return LiveCell(outcome.version, live.metadata, live.protocol, (*kept, *new))
+
+
+def _user_metadata(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], *, round_number: int) -> str:
+    """Name job and token in the commit, with the numbers before: the table's own log is our history."""
+    return json.dumps(
+        {
+            "lakewright": {
+                "job": claim.id,
+                "token": claim.token,
+                "cell": planned.cell,
+                "round": round_number,
+                "mode": max(group.mode for group in groups),
+                "groups": len(groups),
+                "input_files": sum(len(group.files) for group in groups),
+                "input_bytes": sum(group.bytes for group in groups),
+                "cell_files_before": planned.before.files,
+                "cell_small_files_before": planned.before.small_files,
+            }
+        },
+        separators=(",", ":"),
+    )

@@ -1,0 +1,40 @@
+"""What others' rules would rewrite for the same commits: baselines to be compared with, computed by their own rules."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+Added = Mapping[str, Sequence[int]]
+"""One commit: cell to the sizes in bytes of the files it adds."""
+
+
+def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int, full_bytes: int) -> int:
+    """Return the bytes that Delta's OPTIMIZE rewrites when it runs after every commit on the partitions it touched.
+
+    Delta's rule (OptimizeExecutor): files below `minFileSize` in ascending size, next-fit into bins of at most
+    `maxFileSize`, bins of one file are left alone. `full_bytes` is taken for the former and `target_bytes` for the
+    latter, which is kinder than Delta's defaults: files that are nearly full are left alone. Outputs are taken to be
+    as large as their inputs.
+    """
+    live: dict[str, list[int]] = defaultdict(list)
+    rewritten = 0
+    for commit in commits:
+        for cell, sizes in commit.items():
+            live[cell].extend(sizes)
+            kept = [size for size in live[cell] if size >= full_bytes]
+            for packed in _next_fit(sorted(size for size in live[cell] if size < full_bytes), target_bytes):
+                kept.append(sum(packed))
+                rewritten += sum(packed) if len(packed) > 1 else 0
+            live[cell] = kept
+    return rewritten
+
+
+def _next_fit(ascending: Sequence[int], limit_bytes: int) -> list[list[int]]:
+    bins: list[list[int]] = []
+    total = 0
+    for size in ascending:
+        if not bins or total + size > limit_bytes:
+            bins.append([])
+            total = 0
+        bins[-1].append(size)
+        total += size
+    return bins

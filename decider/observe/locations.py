@@ -1,0 +1,137 @@
+"""One place has one spelling: every table location is a canonical URI before anybody compares, hashes or allows it.
+
+Two spellings of one table would be two tables with two states and two compactions of the same files. And a root
+that is compared as a string prefix allows `file:///data-private` to whoever may use `file:///data`.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from urllib.parse import quote, unquote_to_bytes
+
+from shared.errors import InvalidInput
+from shared.table import TableId
+
+_ALIASES = {
+    "file": "file",
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "az": "az",
+    "abfs": "abfss",
+    "abfss": "abfss",
+    "memory": "memory",
+}
+"""Every scheme that is understood, and the one that it is written as."""
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
+_AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9._-]+)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+_PLAIN = "!$&'()*+,;=:@~"
+"""Characters of a path segment that RFC 3986 lets stand unescaped beside letters, digits and `-._`."""
+
+_ALLOWED = "an absolute path, or a URI with one of the schemes " + ", ".join(sorted(_ALIASES))
+
+MAX_LOCATION_CHARS = 2_048
+"""Longer locations are refused: an object key ends at 1,024 bytes, and every event carries one."""
+
+_SLUG_CHARS = 40
+"""Enough of a location to recognise the table in a list; the hash makes it unique."""
+
+
+def canonical_location(text: str) -> str:
+    """Return the one URI for a location, without a final slash: `/x/y/`, `file:/x/y` become `file:///x/y`.
+
+    A path without a scheme is taken literally; in a URI `%20` stands for a blank, as in Delta's logs. Raises
+    InvalidInput for relative paths, `.` and `..` segments, queries, fragments and hosts where none can be.
+    """
+    if not text or len(text) > MAX_LOCATION_CHARS:
+        raise _refused(text[:64], f"it has {len(text)} characters, and 1 to {MAX_LOCATION_CHARS} are accepted")
+    if text.startswith("/"):
+        return "file://" + _path(text, text, is_encoded=False, keeps_empty=False)
+    match = _SCHEME.fullmatch(text)
+    if match is None:
+        raise _refused(text, "it is a relative path")
+    scheme = _ALIASES.get(match[1].lower())
+    if scheme is None:
+        raise _refused(text, f"the scheme {match[1]!r} is not known")
+    if scheme in ("file", "memory"):
+        return f"{scheme}://" + _path(text, _hostless(text, match[2]), is_encoded=True, keeps_empty=False)
+    authority, slash, path = match[2].removeprefix("//").partition("/")
+    if not match[2].startswith("//") or not _AUTHORITY.fullmatch(authority):
+        raise _refused(text, f"it names no bucket or container: {authority!r}")
+    return f"{scheme}://{authority}" + _path(text, slash + path, is_encoded=True, keeps_empty=True).rstrip("/")
+
+
+def key_location(prefix: str, key: str) -> str:
+    """Return the canonical location of an object key (raw, not percent-encoded) below a canonical prefix."""
+    return canonical_location(f"{prefix.rstrip('/')}/{quote(key, safe='/' + _PLAIN)}")
+
+
+def decoded_path(location: str) -> str:
+    """Return the path of a canonical location as the file system or the object store spells it."""
+    _, _, rest = location.partition("://")
+    return unquote_to_bytes(rest[rest.find("/") :] if "/" in rest else "").decode()
+
+
+def table_id(location: str) -> TableId:
+    """Return the id of the table at a location: a slug of its last two path parts and a hash of the whole."""
+    canonical = canonical_location(location)
+    parts = [part for part in re.split(r"[/:@]+", canonical)[1:] if part]
+    slug = re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(parts[-2:]))[-_SLUG_CHARS:].strip("-").lower() or "table"
+    return TableId(f"{slug}-{hashlib.blake2b(canonical.encode(), digest_size=4).hexdigest()}")
+
+
+def is_under(location: str, roots: Iterable[str]) -> bool:
+    """Say whether a location is one of the roots or lies below one, segment by segment; links are not followed."""
+    canonical = canonical_location(location)
+    return any(_is_below(canonical, canonical_location(root)) for root in roots)
+
+
+def _is_below(location: str, root: str) -> bool:
+    return location == root or location.startswith(root.rstrip("/") + "/")
+
+
+def _hostless(text: str, rest: str) -> str:
+    """Return the path of what follows `file:`, which may name no other host than this one."""
+    if not rest.startswith("//"):
+        path = rest
+    else:
+        host, slash, tail = rest[2:].partition("/")
+        if host not in ("", "localhost"):
+            raise _refused(text, f"{host!r} is a host, and files are read on this one only")
+        path = slash + tail
+    if not path.startswith("/"):
+        raise _refused(text, "it is a relative path")
+    return path
+
+
+def _path(text: str, path: str, *, is_encoded: bool, keeps_empty: bool) -> str:
+    """Return the canonical spelling of an absolute path; empty segments vanish only where they mean nothing."""
+    if "?" in path or "#" in path:
+        raise _refused(text, "it has a query or a fragment; write these characters as %3F and %23 in a URI")
+    segments = path.strip("/").split("/") if path.strip("/") else []
+    if "" in segments and keeps_empty:
+        raise _refused(text, "it has an empty segment, which an object key and a path do not agree on")
+    return "/" + "/".join(_segment(text, segment, is_encoded=is_encoded) for segment in segments if segment)
+
+
+def _segment(text: str, segment: str, *, is_encoded: bool) -> str:
+    if is_encoded and _BAD_ESCAPE.search(segment):
+        raise _refused(text, "it has a percent sign that starts no escape; write it as %25")
+    try:
+        raw = unquote_to_bytes(segment).decode() if is_encoded else segment.encode().decode()
+    except UnicodeError:
+        raise _refused(text, "it is not valid UTF-8") from None
+    if raw in (".", ".."):
+        raise _refused(text, f"it has a {raw!r} segment")
+    if "/" in raw or _CONTROL.search(raw):
+        raise _refused(text, "a segment has an escaped slash or a control character")
+    return quote(raw, safe=_PLAIN)
+
+
+def _refused(text: str, why: str) -> InvalidInput:
+    return InvalidInput(f"location {text!r} cannot be used: {why}", field="location", allowed=_ALLOWED)

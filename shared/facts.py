@@ -1,0 +1,51 @@
+"""What a job says about its table: written by the decider, read by the actor, opaque to the queue.
+
+A job names a cell and never a file: the actor plans on the live snapshot, so a plan is never stale. The decision's
+numbers travel along to be compared with what is found.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+
+from shared.policy import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Predicted:
+    """What the decision expected of the rewrite."""
+
+    files_replaced: int
+    files_removed: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobFacts:
+    """Where the table is, what its owner calls it, the policy to plan with, and why the job exists."""
+
+    location: str
+    name: str
+    policy: Policy
+    reason: str
+    predicted: Predicted
+
+    def encode(self) -> str:
+        """Write the facts as JSON text."""
+        return json.dumps(
+            {
+                "location": self.location,
+                "name": self.name,
+                "policy": self.policy.encode(),
+                "reason": self.reason,
+                "predicted": asdict(self.predicted),
+            },
+            separators=(",", ":"),
+        )
+
+    @staticmethod
+    def decode(text: str) -> "JobFacts":
+        """Read what `encode` wrote."""
+        raw = json.loads(text)
+        return JobFacts(
+            raw["location"], raw["name"], Policy.decode(raw["policy"]), raw["reason"], Predicted(**raw["predicted"])
+        )

@@ -1,0 +1,126 @@
+"""Every key of a queue has a name here and nowhere else; `scripts/include/keys.lua` is this file's twin in Lua.
+
+All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script may touch them all in a cluster.
+"""
+
+from shared.queue.limits import require_queue
+from shared.queue.model import Band, JobId
+
+ROOT = "root"
+"""The node of the tree whose children are the bands."""
+
+
+def prefix(queue: str) -> str:
+    """Return the beginning of every key; it is KEYS[1] of every script."""
+    require_queue(queue)
+    return f"{{lw:{queue}}}:"
+
+
+def cfg(queue: str) -> str:
+    """Hash: schema, settings, weights."""
+    return prefix(queue) + "cfg"
+
+
+def job(queue: str, job_id: JobId) -> str:
+    """Hash: one job; `d_*` fields hold what arrived while it ran."""
+    return f"{prefix(queue)}j:{job_id}"
+
+
+def flow(queue: str, band: Band, tenant: str, table: str) -> str:
+    """Zset: the queued jobs of one table in one band for one tenant, by aged priority t0 + priority * aging_ms."""
+    return f"{prefix(queue)}f:{leaf_node(band, tenant)}|{table}"
+
+
+def band_node(band: Band) -> str:
+    """Name of the node whose children are the tenants of a band."""
+    return str(int(band))
+
+
+def leaf_node(band: Band, tenant: str) -> str:
+    """Name of the node whose children are the tables of a tenant in a band."""
+    return f"{int(band)}|{tenant}"
+
+
+def ready(queue: str, node: str) -> str:
+    """Zset: the children of a node that have something queued, by start tag."""
+    return f"{prefix(queue)}n:{node}"
+
+
+def idle(queue: str, node: str) -> str:
+    """Zset: finish tags of children without work, kept while they lie ahead of the node's virtual time."""
+    return f"{prefix(queue)}i:{node}"
+
+
+def virtual(queue: str) -> str:
+    """Hash: virtual time of each busy node; field `token` is the last token handed out."""
+    return prefix(queue) + "v"
+
+
+def queued(queue: str) -> str:
+    """Zset: all queued jobs by arrival, for depth, oldest wait and listing; nothing is served from it."""
+    return prefix(queue) + "queued"
+
+
+def lease(queue: str) -> str:
+    """Zset: running jobs by lease deadline."""
+    return prefix(queue) + "lease"
+
+
+def delay(queue: str) -> str:
+    """Zset: delayed jobs by the time at which they become ready."""
+    return prefix(queue) + "delay"
+
+
+def dead(queue: str) -> str:
+    """Zset: quarantined jobs by the time of their next single try."""
+    return prefix(queue) + "dead"
+
+
+def in_flight(queue: str) -> str:
+    """Hash: running jobs per table (`table|<id>`) and tenant (`tenant|<name>`); zero is absent."""
+    return prefix(queue) + "infl"
+
+
+def running(queue: str, band: Band) -> str:
+    """Zset: running jobs of a band by start time."""
+    return f"{prefix(queue)}run:{int(band)}"
+
+
+def reply(queue: str, worker: str, nonce: str) -> str:
+    """Return the key of a remembered reply (string with TTL): a repeated call is answered without being repeated."""
+    return f"{prefix(queue)}w:{worker}|{nonce}"
+
+
+def cursor(queue: str, table: str) -> str:
+    """Hash: how far a table's log has been read; `version` is compared before every move."""
+    return f"{prefix(queue)}cur:{table}"
+
+
+def cells(queue: str, table: str) -> str:
+    """Hash: cell key to the cell's opaque state."""
+    return f"{prefix(queue)}cells:{table}"
+
+
+def ledger(queue: str, table: str) -> str:
+    """Capped stream: decisions and what became of them."""
+    return f"{prefix(queue)}led:{table}"
+
+
+def counters(queue: str, table: str | None = None) -> str:
+    """Hash: counters of one table, or of the whole queue."""
+    return prefix(queue) + ("count" if table is None else f"count:{table}")
+
+
+def history(queue: str) -> str:
+    """Capped stream: finished runs."""
+    return prefix(queue) + "hist"
+
+
+def events(queue: str) -> str:
+    """Capped stream: what people want to know of and no worker reported (expired, quarantined, cancelled)."""
+    return prefix(queue) + "ev"
+
+
+def wake(queue: str) -> str:
+    """Channel, not a key: a hint without payload that something became ready; nothing depends on it."""
+    return prefix(queue) + "wake"

@@ -1,0 +1,115 @@
+"""Every bound of the queue in one place, because a script that loops without a bound stops the whole server.
+
+The checks raise InvalidInput before anything is sent: inside a script an error would not roll back.
+"""
+
+import re
+
+from shared.errors import InvalidInput
+
+MAX_INTEGER = 2**53 - 1
+"""Lua numbers are doubles: above this, integers lose their last digits."""
+
+MAX_COST_BYTES = 2**50
+"""1 PiB; larger than any cell, small enough that start tags stay below 2^53 for thousands of such jobs."""
+
+MAX_PRIORITY = 9
+"""0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
+
+MAX_SLOTS = 32
+"""Jobs per claim; more would let one script hold the server for milliseconds."""
+
+MAX_BEATS = 100
+"""Jobs per heartbeat, the bound of every loop in a script."""
+
+MAX_PAGE = 100
+"""Jobs or history records per page."""
+
+MAX_JOBS = 100
+"""Jobs per ingest."""
+
+MAX_CELLS = 1_000
+"""Cells per ingest."""
+
+MAX_RESET_CELLS = 100_000
+"""Cells per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
+
+MAX_LEDGER = 1_000
+"""Ledger records per ingest."""
+
+MAX_COUNTERS = 100
+"""Counters per finish or ingest."""
+
+MAX_CURSOR_FIELDS = 20
+"""Fields of a table's cursor."""
+
+MAX_NAME_CHARS = 300
+"""Length of a table id, tenant, kind or worker name; they are parts of keys."""
+
+MAX_CELL_BYTES = 16 * 1024
+"""A cell key: partition values as text."""
+
+MAX_FACTS_BYTES = 16 * 1024
+"""Facts of a job; the job carries no file list, so this is plenty."""
+
+MAX_PROGRESS_BYTES = 4 * 1024
+"""Progress is rewritten with every heartbeat and must stay small."""
+
+MAX_RESULT_BYTES = 64 * 1024
+"""Result of a run; 10,000 of them are kept in the history."""
+
+MAX_ERROR_CHARS = 2_000
+"""An error message is cut here, so that a stack trace cannot fill the store."""
+
+LEASE_RANGE_MS = (1_000, 24 * 3_600_000)
+"""A lease shorter than a second cannot be kept alive; one longer than a day hides a dead worker."""
+
+MAX_DELAY_MS = 7 * 24 * 3_600_000
+"""Longest debounce: a week."""
+
+_NAME = re.compile(r"[^\s|{}\x00-\x1f\x7f]+")
+_QUEUE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
+
+
+def require_name(value: str, field: str) -> None:
+    """Refuse a name that could not stand in a key: empty, too long, with blanks, braces or the separator `|`."""
+    if len(value) > MAX_NAME_CHARS or not _NAME.fullmatch(value):
+        raise InvalidInput(
+            f"{field} {value[:80]!r} cannot be part of a key; use 1 to {MAX_NAME_CHARS} characters without blanks,"
+            " braces, control characters or '|'",
+            field=field,
+            allowed=_NAME.pattern,
+        )
+
+
+def require_queue(queue: str) -> None:
+    """Refuse a queue name that is not a short lower-case word."""
+    if not _QUEUE.fullmatch(queue):
+        raise InvalidInput(
+            f"queue {queue[:80]!r} is no queue name; use 1 to 40 of a-z, 0-9, '_' and '-'",
+            field="queue",
+            allowed=_QUEUE.pattern,
+        )
+
+
+def require_range(value: int, field: str, low: int, high: int) -> None:
+    """Refuse an integer outside low..high, both included."""
+    if not low <= value <= high:
+        raise InvalidInput(
+            f"{field} is {value}; use a value from {low} to {high}", field=field, allowed=f"{low}..{high}"
+        )
+
+
+def require_bytes(text: str, field: str, limit_bytes: int) -> None:
+    """Refuse a text whose UTF-8 form is longer than the limit."""
+    # A character takes at most four bytes, so that most texts need not be encoded to be measured.
+    if len(text) * 4 > limit_bytes and (size := len(text.encode())) > limit_bytes:
+        raise InvalidInput(f"{field} has {size} bytes; the limit is {limit_bytes}", field=field)
+
+
+def require_count(count: int, field: str, limit: int) -> None:
+    """Refuse more items than a script may loop over; the caller splits the batch."""
+    if count > limit:
+        raise InvalidInput(
+            f"{count} {field} in one call; split it into batches of at most {limit}", field=field, allowed=f"0..{limit}"
+        )

@@ -1,0 +1,338 @@
+"""The nouns of the queue: at most one job per key exists in any state, and everything said about it is said here.
+
+Times are milliseconds since 1970-01-01 UTC on the server's clock (`*_ms`), costs are bytes. A token is a fencing
+token: strictly increasing over the life of a queue, handed out with each claim, carried into each commit.
+"""
+
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+from hashlib import blake2b
+from typing import NewType
+
+from shared.queue.limits import (
+    MAX_CELL_BYTES,
+    MAX_COST_BYTES,
+    MAX_DELAY_MS,
+    MAX_FACTS_BYTES,
+    MAX_INTEGER,
+    MAX_PRIORITY,
+    require_bytes,
+    require_name,
+    require_range,
+)
+
+JobId = NewType("JobId", str)
+"""Readable and deterministic: `<table id>.<16 hex digits of the cell's hash>.<kind>`."""
+
+Token = NewType("Token", int)
+"""Fencing token of one claim; a hybrid of server microseconds and a counter."""
+
+
+class JobState(StrEnum):
+    """Where a job is; a finished job is nowhere, its history lives in a stream."""
+
+    QUEUED = "queued"
+    DELAYED = "delayed"
+    LEASED = "leased"
+    QUARANTINED = "quarantined"
+
+
+class Verdict(StrEnum):
+    """What a worker says of its run."""
+
+    DONE = "done"
+    FAIL = "fail"
+    YIELD = "yield"
+    CANCELLED = "cancelled"
+
+
+class Band(IntEnum):
+    """The coarse order of service; the first `strict` bands (cfg) are fixed priority, the others share by weight."""
+
+    URGENT = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+
+
+@dataclass(frozen=True, slots=True)
+class JobKey:
+    """What a job is about: one cell of one table, and the kind of work; the same key is the same job."""
+
+    table: str
+    cell: str
+    kind: str
+
+    def __post_init__(self) -> None:
+        require_name(self.table, "table")
+        require_name(self.kind, "kind")
+        require_bytes(self.cell, "cell", MAX_CELL_BYTES)
+
+
+def job_id(key: JobKey) -> JobId:
+    """Return the id that every decider computes alike; 64 bits of hash tell the cells of one table apart."""
+    return JobId(f"{key.table}.{blake2b(key.cell.encode(), digest_size=8).hexdigest()}.{key.kind}")
+
+
+@dataclass(frozen=True, slots=True)
+class Debounce:
+    """Wait until `quiet_ms` passed without a further arrival, but never longer than `max_delay_ms` after the first."""
+
+    quiet_ms: int = 0
+    max_delay_ms: int = 0
+
+    def __post_init__(self) -> None:
+        require_range(self.quiet_ms, "quiet_ms", 0, MAX_DELAY_MS)
+        require_range(self.max_delay_ms, "max_delay_ms", 0, MAX_DELAY_MS)
+
+
+AT_ONCE = Debounce()
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """A wish for a job.
+
+    `version` is the table version whose fold asked for it, `facts` opaque JSON text. When wishes for one key meet,
+    the best band and priority win, and facts, tenant and cost are those of the greatest (version, facts).
+    """
+
+    key: JobKey
+    tenant: str
+    band: Band
+    priority: int
+    cost_bytes: int
+    version: int
+    facts: str = "{}"
+    debounce: Debounce = AT_ONCE
+
+    def __post_init__(self) -> None:
+        require_name(self.tenant, "tenant")
+        require_range(self.priority, "priority", 0, MAX_PRIORITY)
+        require_range(self.cost_bytes, "cost_bytes", 0, MAX_COST_BYTES)
+        require_range(self.version, "version", 0, MAX_INTEGER)
+        require_bytes(self.facts, "facts", MAX_FACTS_BYTES)
+
+    @property
+    def id(self) -> JobId:
+        """The id of the one job that serves this wish."""
+        return job_id(self.key)
+
+
+class EnqueueOutcome(StrEnum):
+    """What became of a wish: a new job, merged into a waiting one, or noted beside a running one."""
+
+    QUEUED = "queued"
+    MERGED = "merged"
+    DIRTY = "dirty"
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The outcome of a wish and the state its job is in now."""
+
+    outcome: EnqueueOutcome
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A job handed to a worker until `lease_until_ms`.
+
+    `previous_token` names an earlier run whose end is not known to have left no trace: look for its commit first.
+    """
+
+    id: JobId
+    key: JobKey
+    tenant: str
+    band: Band
+    priority: int
+    token: Token
+    previous_token: Token | None
+    attempts: int
+    generation: int
+    version: int
+    cost_bytes: int
+    facts: str
+    t0_ms: int
+    lease_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """One job's sign of life; `progress` is opaque JSON text, empty to leave the last one standing."""
+
+    id: JobId
+    token: Token
+    progress: str = ""
+
+
+class BeatStatus(StrEnum):
+    """Answer to a heartbeat: go on, the lease is gone, or come to an end soon."""
+
+    OK = "OK"
+    LOST = "LOST"
+    STOP = "STOP"
+
+
+class StopReason(StrEnum):
+    """Why a running job shall stop; a cancelled one does not come back, whatever verdict its worker gives but DONE."""
+
+    CANCEL = "cancel"
+    PREEMPT = "preempt"
+
+
+@dataclass(frozen=True, slots=True)
+class BeatReply:
+    """What the queue answers for one job; `reason` is set with STOP only."""
+
+    id: JobId
+    status: BeatStatus
+    reason: StopReason | None = None
+
+
+class FinishOutcome(StrEnum):
+    """Where a run's end left its job; STALE: token or state were wrong and nothing was written."""
+
+    GONE = "gone"
+    REQUEUED = "requeued"
+    DELAYED = "delayed"
+    QUARANTINED = "quarantined"
+    STALE = "STALE"
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The end of a run."""
+
+    outcome: FinishOutcome
+
+
+class CancelOutcome(StrEnum):
+    """A waiting job is gone at once, a running one is told to stop, an unknown one was not there."""
+
+    GONE = "gone"
+    STOPPING = "stopping"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """`version` is the cursor now in the store; if not applied, somebody else moved it and nothing was written."""
+
+    applied: bool
+    version: int
+    outcomes: tuple[EnqueueOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """The queue's own settings, kept in its `cfg` hash so that every script of every process reads the same.
+
+    Absent fields count as the defaults below; `scripts/include/config.lua` holds the same numbers.
+    """
+
+    strict_bands: int = field(default=1)
+    """The first so many bands are fixed priority; the others share by weight."""
+    aging_ms: int = field(default=60_000)
+    """One priority step is worth this much waiting."""
+    max_attempts: int = field(default=8)
+    """Failures and crashes before quarantine; with the back-off below that is about an hour."""
+    backoff_base_ms: int = field(default=10_000)
+    """Delay after the first failure; doubles each time, less up to half as jitter."""
+    backoff_cap_ms: int = field(default=900_000)
+    """Longest back-off: a quarter of an hour."""
+    half_open_ms: int = field(default=6 * 3_600_000)
+    """A quarantined job gets one more try after this time, so that a cured table recovers unattended."""
+
+    def __post_init__(self) -> None:
+        require_range(self.strict_bands, "strict_bands", 0, len(Band))
+        require_range(self.aging_ms, "aging_ms", 0, 24 * 3_600_000)
+        require_range(self.max_attempts, "max_attempts", 1, 100)
+        require_range(self.backoff_base_ms, "backoff_base_ms", 1, MAX_DELAY_MS)
+        require_range(self.backoff_cap_ms, "backoff_cap_ms", self.backoff_base_ms, MAX_DELAY_MS)
+        require_range(self.half_open_ms, "half_open_ms", 1, 10 * MAX_DELAY_MS)
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """Everything there is to know of one job, for reading only.
+
+    `ready_at_ms` is set while delayed or quarantined; worker, lease, start, progress and stop while leased.
+    `pending_version` is the newest version that asked for the cell while the job ran.
+    """
+
+    id: JobId
+    key: JobKey
+    tenant: str
+    state: JobState
+    band: Band
+    priority: int
+    cost_bytes: int
+    version: int
+    facts: str
+    t0_ms: int
+    attempts: int
+    generation: int
+    token: Token | None = None
+    ready_at_ms: int | None = None
+    lease_until_ms: int | None = None
+    worker: str | None = None
+    started_ms: int | None = None
+    progress: str | None = None
+    stop: StopReason | None = None
+    error: str | None = None
+    pending_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A page of jobs; `next_offset` is None on the last one. Jobs that move between two calls may be missed."""
+
+    jobs: tuple[JobView, ...]
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Jobs per state at `now_ms` of the server; `oldest_t0_ms` is the oldest arrival still queued."""
+
+    now_ms: int
+    depth: dict[JobState, int]
+    oldest_t0_ms: int | None
+
+    @property
+    def oldest_wait_ms(self) -> int:
+        """How long the oldest queued job has been waiting."""
+        return 0 if self.oldest_t0_ms is None else max(0, self.now_ms - self.oldest_t0_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One finished run as the history keeps it; `entry` is its place in the stream and the cursor for paging."""
+
+    entry: str
+    id: JobId
+    key: JobKey
+    tenant: str
+    band: Band
+    token: Token
+    verdict: str
+    outcome: str
+    worker: str
+    attempts: int
+    version: int
+    cost_bytes: int
+    t0_ms: int
+    started_ms: int
+    finished_ms: int
+    result: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A page of finished runs, newest first; `next_before` is None on the last one."""
+
+    runs: tuple[RunRecord, ...]
+    next_before: str | None

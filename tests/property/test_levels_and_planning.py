@@ -1,0 +1,135 @@
+"""The laws of levels and planning, on streams and policies that hypothesis makes as nasty as it can."""
+
+from fractions import Fraction
+from itertools import count
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from shared.cells import EMPTY_CELL, CellState, file_state
+from shared.levels import FULL, SMALL_LEVELS
+from shared.packing import cover
+from shared.planner import Plan, plan, state_of
+from shared.policy import KIB, Policy
+from shared.table import CellKey, DataFile
+from shared.worth import judge
+
+CELL = CellKey("{}")
+
+
+@st.composite
+def policies(draw: st.DrawFn) -> Policy:
+    fan_in = draw(st.integers(2, 16))
+    ratio = Fraction(draw(st.integers(51, 100)), 100)
+    assume(ratio * fan_in > 1)
+    return Policy(
+        target_bytes=draw(st.sampled_from([64 * KIB, 100_003, 1 << 20])),
+        fan_in=fan_in,
+        full_ratio=ratio,
+        tolerance=Fraction(draw(st.integers(0, 50)), 100),
+        min_input_files=draw(st.integers(2, 12)),
+        max_small_files=draw(st.integers(2, 40)),
+    )
+
+
+sizes = st.one_of(st.integers(1, 2_000_000), st.integers(1, 300), st.integers(49_000, 66_000))
+
+
+def files_of(sizes_bytes: list[int]) -> list[DataFile]:
+    return [DataFile(f"f{n}", size, CELL) for n, size in enumerate(sizes_bytes)]
+
+
+def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]:
+    gone = {file.path for group in made.groups for file in group.files}
+    new = [DataFile(f"r{next(names)}", group.bytes, CELL) for group in made.groups]
+    return [file for file in files if file.path not in gone] + new
+
+
+@given(policies(), st.lists(sizes, max_size=60))
+def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
+    files = files_of(sizes_bytes)
+    verdict = judge(state_of(files, policy.ladder), policy)
+    assert verdict.is_work == bool(plan(CELL, files, policy).groups)
+
+
+@given(policies(), st.lists(sizes, max_size=60))
+def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
+    policy: Policy, sizes_bytes: list[int]
+) -> None:
+    files, rungs = files_of(sizes_bytes), policy.ladder
+    made = plan(CELL, files, policy)
+    inputs = [file.path for group in made.groups for file in group.files]
+    assert len(inputs) == len(set(inputs))
+    for group in made.groups:
+        largest = max(file.size_bytes for file in group.files)
+        assert rungs.level(largest) < FULL
+        assert rungs.may_rewrite(
+            largest_bytes=largest,
+            total_bytes=group.bytes,
+            inputs=len(group.files),
+            min_inputs=policy.min_input_files,
+        )
+        assert rungs.level(group.bytes) > rungs.level(largest)
+        assert group.bytes < 2 * policy.target_bytes
+
+
+@given(policies(), st.lists(sizes, max_size=60))
+def test_planning_is_a_fixed_point(policy: Policy, sizes_bytes: list[int]) -> None:
+    files = files_of(sizes_bytes)
+    made = plan(CELL, files, policy)
+    assert not plan(CELL, rewritten(files, made, count()), policy).groups
+
+
+@given(policies(), st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=40))
+def test_no_byte_is_rewritten_more_than_once_per_level(policy: Policy, commits: list[list[int]]) -> None:
+    """The theorem: follow the number of rewrites of every ingested file through any stream of commits."""
+    rungs, names = policy.ladder, count()
+    files: list[DataFile] = []
+    rewrites: dict[str, dict[str, int]] = {}
+    for added in commits:
+        for size in added:
+            name = f"i{next(names)}"
+            files.append(DataFile(name, size, CELL))
+            rewrites[name] = {name: 0}
+        made = plan(CELL, files, policy)
+        for group in made.groups:
+            merged = {origin: times + 1 for file in group.files for origin, times in rewrites.pop(file.path).items()}
+            name = f"r{next(names)}"
+            rewrites[name] = merged
+            files = [file for file in files if file not in group.files] + [DataFile(name, group.bytes, CELL)]
+            assert max(merged.values()) <= rungs.level(group.bytes) <= SMALL_LEVELS
+
+
+@given(policies(), st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
+def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, sizes_bytes: list[int], rng) -> None:
+    rungs = policy.ladder
+    kept = [size for size in sizes_bytes if rng.random() < 0.5]
+    gone = list(sizes_bytes)
+    for size in kept:
+        gone.remove(size)
+    changes = [file_state(rungs, size) for size in sizes_bytes] + [EMPTY_CELL - file_state(rungs, s) for s in gone]
+    rng.shuffle(changes)
+    state = EMPTY_CELL
+    for change in changes:
+        state += change
+    assert state == state_of(files_of(kept), rungs)
+    assert CellState.decode(state.encode()) == state
+
+
+@given(policies(), st.lists(sizes, min_size=1, max_size=40))
+def test_excess_is_never_more_than_what_merging_everything_removes(policy: Policy, sizes_bytes: list[int]) -> None:
+    state = state_of(files_of(sizes_bytes), policy.ladder)
+    assert 0 <= state.excess(policy.target_bytes) <= state.small_shortfall
+
+
+@given(st.integers(10, 5_000), st.data())
+def test_covering_uses_each_file_once_and_leaves_less_than_a_target(target: int, data: st.DataObject) -> None:
+    ascending = sorted(data.draw(st.lists(st.integers(1, target - 1), max_size=60)))
+    bins, left = cover(ascending, target)
+    assert sorted([index for taken in bins for index in taken] + left) == list(range(len(ascending)))
+    assert sum(ascending[index] for index in left) < target
+    for taken in bins:
+        total = sum(ascending[index] for index in taken)
+        assert target <= total
+        # Without the file that closed it the output would have stayed below the target.
+        assert total - ascending[taken[-1]] < target

@@ -1,0 +1,54 @@
+"""Verdicts come from numbers, and the ledger keeps enough of them to decide again."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.decide import ledger
+from decider.decide.verdict import PRIORITIES, Verdict, decide, decide_state, priority
+from shared.cells import recount
+from shared.partitions import WHOLE_TABLE
+from shared.policy import MIB, Policy
+from shared.table import Commit, Origin
+from shared.worth import Reason
+
+POLICY = Policy(target_bytes=8 * MIB)
+
+
+def state(*sizes: int):
+    return recount(POLICY.ladder, sizes)
+
+
+def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
+    made = decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, Commit(4, 0, "WRITE"))
+    assert (made.verdict, made.reason, made.version) == (Verdict.ENQUEUE, Reason.WORTH_IT, 4)
+    assert made.prediction is not None
+    assert (made.prediction.files_replaced, made.prediction.files_removed, made.prediction.bytes) == (10, 9, 1_000_000)
+
+
+def test_own_commits_and_foreign_compactions_never_trigger() -> None:
+    crowd = state(*[100_000] * 10)
+    assert decide(WHOLE_TABLE, crowd, POLICY, Commit(4, 0, "OPTIMIZE", data_change=False)).reason is Reason.OWN_COMMIT
+    ours = Commit(4, 0, "OPTIMIZE", origin=Origin("j", 1))
+    assert decide(WHOLE_TABLE, crowd, POLICY, ours).verdict is Verdict.SKIP
+
+
+def test_a_disabled_table_is_left_alone() -> None:
+    off = Policy(enabled=False)
+    assert decide_state(WHOLE_TABLE, state(*[100_000] * 10), off, 1).reason is Reason.DISABLED
+
+
+def test_more_benefit_per_byte_comes_first() -> None:
+    many_tiny = decide_state(WHOLE_TABLE, state(*[1_000] * 200), POLICY, 1).prediction
+    few_large = decide_state(WHOLE_TABLE, state(*[4 * MIB] * 4), POLICY, 1).prediction
+    assert many_tiny is not None
+    assert few_large is not None
+    assert 0 <= priority(many_tiny, POLICY) < priority(few_large, POLICY) < PRIORITIES
+
+
+@given(st.lists(st.integers(1, 9 * MIB), max_size=40), st.integers(0, 10**6))
+def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], version: int) -> None:
+    made = decide(WHOLE_TABLE, state(*sizes), POLICY, Commit(version, 0, "WRITE"))
+    record = ledger.decode(ledger.encode(made, POLICY, at_ms=17), "queued" if made.prediction else "")
+    assert ledger.recompute(record) is made.verdict
+    assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
+    assert f"Version {version}" in record.sentence

@@ -1,0 +1,103 @@
+"""Policies from table properties: every property and alias is read, every bad value is named."""
+
+from fractions import Fraction
+
+import pytest
+
+from shared.errors import InvalidInput
+from shared.policy import GIB, KIB, MIB, PROPERTIES, Layer, Policy, apply, parse_duration, parse_size, read_properties
+
+GOOD = [
+    ("lakewright.enabled", "false", "enabled", False),
+    ("use.optimization.autoOptimize.enabled", "false", "enabled", False),
+    ("self-optimizing.enabled", "FALSE", "enabled", False),
+    ("lakewright.target-file-size", "64 MiB", "target_bytes", 64 * MIB),
+    ("delta.targetFileSize", "512mb", "target_bytes", 512 * MIB),
+    ("self-optimizing.target-size", "134217728", "target_bytes", 128 * MIB),
+    ("write.target-file-size-bytes", "1048576", "target_bytes", MIB),
+    ("lakewright.fan-in", "4", "fan_in", 4),
+    ("self-optimizing.fragment-ratio", "16", "fan_in", 16),
+    ("lakewright.full-file-ratio", "0.5", "full_ratio", Fraction(1, 2)),
+    ("self-optimizing.min-target-size-ratio", "0.75", "full_ratio", Fraction(3, 4)),
+    ("lakewright.tolerance", "0.2", "tolerance", Fraction(1, 5)),
+    ("lakewright.min-input-files", "12", "min_input_files", 12),
+    ("self-optimizing.minor.trigger.file-count", "12", "min_input_files", 12),
+    ("lakewright.max-small-files", "500", "max_small_files", 500),
+    ("lakewright.settle-after", "30 min", "settle_after_s", 1800),
+    ("lakewright.settle-after", "off", "settle_after_s", None),
+    ("lakewright.full-interval", "interval 2 days", "full_interval_s", 172_800),
+    ("self-optimizing.full.trigger.interval", "86400000", "full_interval_s", 86_400),
+    ("self-optimizing.full.trigger.interval", "-1", "full_interval_s", None),
+]
+
+BAD = [
+    ("lakewright.enabled", "yes"),
+    ("lakewright.target-file-size", "big"),
+    ("lakewright.target-file-size", "1kb"),
+    ("lakewright.target-file-size", "-5"),
+    ("delta.targetFileSize", "128 parsec"),
+    ("lakewright.fan-in", "1"),
+    ("lakewright.fan-in", "8.5"),
+    ("lakewright.full-file-ratio", "75%"),
+    ("lakewright.full-file-ratio", "1.5"),
+    ("lakewright.tolerance", "nan"),
+    ("lakewright.min-input-files", "0"),
+    ("lakewright.max-small-files", ""),
+    ("lakewright.settle-after", "6"),
+    ("lakewright.settle-after", "0 h"),
+    ("lakewright.full-interval", "soon"),
+    ("self-optimizing.full.trigger.interval", "1h"),
+    ("self-optimizing.minor.trigger.interval", "3600000"),
+    ("lakewright.target-filesize", "1mb"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "field", "expected"), GOOD)
+def test_a_property_sets_its_field(name: str, value: str, field: str, expected: object) -> None:
+    layer = read_properties({name: value})
+    assert layer.issues == ()
+    assert layer.named == {field: name}
+    assert getattr(apply(Policy(), layer), field) == expected
+
+
+@pytest.mark.parametrize(("name", "value"), BAD)
+def test_a_bad_property_is_named_with_its_value_and_what_is_expected(name: str, value: str) -> None:
+    (issue,) = read_properties({name: value}).issues
+    assert (issue.property, issue.value) == (name, value)
+    assert len(issue.reason) > 10
+
+
+def test_an_own_property_wins_over_its_aliases() -> None:
+    layer = read_properties({"delta.targetFileSize": "64mb", "lakewright.target-file-size": "32mb"})
+    assert layer.values == {"target_bytes": 32 * MIB}
+
+
+def test_foreign_properties_are_nobodys_business() -> None:
+    assert read_properties({"delta.enableChangeDataFeed": "true", "comment": "x"}) == Layer()
+
+
+def test_values_that_contradict_each_other_are_refused() -> None:
+    layer = read_properties({"lakewright.fan-in": "2", "lakewright.full-file-ratio": "0.4"})
+    assert layer.issues == ()
+    with pytest.raises(InvalidInput, match="full-file-ratio"):
+        apply(Policy(), layer)
+
+
+def test_a_policy_survives_its_encoding() -> None:
+    policy = Policy(tolerance=Fraction(1, 7), settle_after_s=None)
+    assert Policy.decode(policy.encode()) == policy
+    assert policy.version != Policy().version
+
+
+def test_each_property_has_a_field_and_a_meaning() -> None:
+    assert all(hasattr(Policy(), prop.sets) and prop.meaning for prop in PROPERTIES)
+
+
+@pytest.mark.parametrize(("text", "size"), [("1", 1), ("2 kib", 2 * KIB), ("1.5MB", 3 * MIB // 2), ("1g", GIB)])
+def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("1 h", 3600), ("90s", 90), ("2 minutes", 120), ("1 day", 86_400)])
+def test_durations_carry_their_unit(text: str, seconds: int) -> None:
+    assert parse_duration(text) == seconds
