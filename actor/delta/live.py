@@ -74,7 +74,7 @@ def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[
     if not all(map(_is_plain, touched)):
         return {}
     return {
-        live.group: not any(file.path in touched for file in live.group.files)
+        live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
         for live in groups
         if all(_is_plain(file.path) for file in live.group.files)
     }
@@ -103,7 +103,10 @@ def find_live(
 
 
 def resolve(
-    log: TableLog, snapshot: Any, known: Sequence[tuple[FileGroup, LiveGroup | None]], columns: tuple[PartitionColumn, ...]
+    log: TableLog,
+    snapshot: Any,
+    known: Sequence[tuple[FileGroup, LiveGroup | None]],
+    columns: tuple[PartitionColumn, ...],
 ) -> list[LiveGroup]:
     """Return the groups that are live in this snapshot, in the order given.
 
@@ -114,7 +117,9 @@ def resolve(
     unsure = [group for group, _ in known if group not in verdicts]
     looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {
-        group: LiveGroup(group, live.inputs, version) for group, live in known if live is not None and verdicts.get(group)
+        group: LiveGroup(group, live.inputs, version)
+        for group, live in known
+        if live is not None and verdicts.get(group)
     }
     found = moved | looked_up
     return [found[group] for group, _ in known if group in found]

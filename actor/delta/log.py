@@ -106,16 +106,19 @@ class TableLog:
             metrics[name].set(value)
         return metrics
 
-    def touched_paths(self, *, after: int, until: int) -> frozenset[str]:
-        """Return the paths of all file actions in the commits `after` < version <= `until`, as the log spells them."""
-        paths: set[str] = set()
+    def touched_paths(self, *, after: int, until: int) -> Mapping[str, int]:
+        """Map the path of each file action in the commits `after` < version <= `until` to the newest such version.
+
+        Paths are spelled as in the log.
+        """
+        touched: dict[str, int] = {}
         for version in range(after + 1, until + 1):
             for line in self._lines(version):
                 action = json.loads(line)
                 body = action.get("add") or action.get("remove")
                 if body is not None:
-                    paths.add(body["path"])
-        return frozenset(paths)
+                    touched[body["path"]] = version
+        return touched
 
     def find_origin(self, origin: Origin, *, since_version: int) -> int | None:
         """Return the version above `since_version` that carries this job and token, None if there is none."""

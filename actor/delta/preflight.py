@@ -90,5 +90,6 @@ def check_files(location: str, files: Sequence[DataFile]) -> None:
     marked = next((file for file in files if _ZCUBE in file.tags), None)
     if marked is not None:
         raise Unsupported(
-            f"{location} holds files of a Z-cube ({marked.path}): merging them would undo their clustering", field=_ZCUBE
+            f"{location} holds files of a Z-cube ({marked.path}): merging them would undo their clustering",
+            field=_ZCUBE,
         )

@@ -60,7 +60,9 @@ class Sessions:
         self._made = 0
 
     @contextmanager
-    def lease(self, *, tag: str, user_metadata: str = "", conf: Mapping[str, str] | None = None) -> Iterator[OwnedSession]:
+    def lease(
+        self, *, tag: str, user_metadata: str = "", conf: Mapping[str, str] | None = None
+    ) -> Iterator[OwnedSession]:
         """Own a session whose commits carry `user_metadata`; `conf` is set for this lease only."""
         session, pool = self._take()
         own = {**(conf or {}), **({_USER_METADATA: user_metadata} if user_metadata else {})}

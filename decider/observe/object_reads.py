@@ -12,7 +12,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-import obstore
 from obstore.exceptions import (
     BaseError,
     InvalidPathError,
@@ -74,12 +73,12 @@ class ObjectReader:
         self._meter = meter
         self.location = location
 
-    async def get(self, key: str) -> obstore.Bytes | None:
+    async def get(self, key: str) -> bytes | None:
         """Return an object's bytes, None if there is no such object."""
         self._meter.add(ReadKind.GET)
         try:
             found = await self._store.get_async(key)
-            return await found.bytes_async()
+            return bytes(await found.bytes_async())
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as problem:

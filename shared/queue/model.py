@@ -82,8 +82,8 @@ class Debounce:
     max_delay_ms: int = 0
 
     def __post_init__(self) -> None:
-        require_range(self.quiet_ms, "quiet_ms", 0, MAX_DELAY_MS)
         require_range(self.max_delay_ms, "max_delay_ms", 0, MAX_DELAY_MS)
+        require_range(self.quiet_ms, "quiet_ms", 0, self.max_delay_ms)
 
 
 AT_ONCE = Debounce()

@@ -1,0 +1,161 @@
+"""Committing written groups: what others took is set aside, what is left is offered again, and doubt is never guessed.
+
+After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
+deleted: the log is asked for the job and token first, and if it does not show them the files are left to VACUUM.
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from actor.delta.conflicts import Verdict, classify, first_line, refused
+from actor.delta.live import resolve
+from actor.delta.log import TableLog, TableShape
+from actor.delta.metrics import operation_metrics
+from actor.delta.scala import Scala
+from actor.delta.writing import WrittenGroup, json_array
+from actor.ports import Control
+from shared.errors import Conflict, RetryableError
+from shared.planner import FileGroup
+from shared.table import Origin
+
+METADATA_CHANGED = "MetadataChangedException"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """How a commit ended: its version (None: no group was left), what landed, what was stale, conflicts met."""
+
+    version: int | None
+    landed: tuple[WrittenGroup, ...]
+    stale: tuple[FileGroup, ...]
+    conflicts: int
+
+
+class Committer:
+    """Brings written groups into one table; `shape` is what their files were written under."""
+
+    def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: Origin, control: Control) -> None:
+        self._scala = scala
+        self._log = log
+        self._shape = shape
+        self._origin = origin
+        self._control = control
+
+    def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> Landing:
+        """Commit the groups that are still live, trying at most `attempts` times."""
+        offered, conflicts, last = tuple(written), 0, RetryableError("no commit was attempted")
+        for _ in range(attempts):
+            txn = self._log.transaction()
+            offered, taken = self._set_aside(txn, offered)
+            conflicts += bool(taken)
+            self.discard(taken)
+            if not offered:
+                return self._landing(None, (), written, conflicts)
+            self._ask(offered)
+            try:
+                version = self._log.commit(txn, self._actions(txn, offered), self._metrics(offered))
+            except Exception as error:  # noqa: BLE001 - judged, and raised again unless the log shows the commit
+                found = self._judge(error, offered, since_version=int(txn.readVersion()))
+                if found is not None:
+                    return self._landing(found, offered, written, conflicts)
+                conflicts += 1
+                last = refused(error, self._log.location)
+            else:
+                return self._landing(version, offered, written, conflicts)
+        self.discard(offered)
+        raise last
+
+    def _landing(
+        self, version: int | None, landed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
+    ) -> Landing:
+        stale = tuple(group.live.group for group in written if group.live.group not in {g.live.group for g in landed})
+        return Landing(version, landed, stale, conflicts)
+
+    def _set_aside(
+        self, txn: Any, offered: tuple[WrittenGroup, ...]
+    ) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
+        """Split groups into those live in the transaction's snapshot and those taken by others."""
+        snapshot = txn.snapshot()
+        if not self._log.shape(snapshot).same_layout(self._shape):
+            self.discard(offered)
+            raise Conflict(
+                f"metadata or protocol of {self._log.location} changed while its files were rewritten; plan them again",
+                kind=METADATA_CHANGED,
+            )
+        known = [(group.live.group, group.live) for group in offered]
+        live = {found.group for found in resolve(self._log, snapshot, known, self._shape.metadata.partition_columns)}
+        kept = tuple(group for group in offered if group.live.group in live)
+        return kept, tuple(group for group in offered if group.live.group not in live)
+
+    def _ask(self, offered: Sequence[WrittenGroup]) -> None:
+        try:
+            self._control.may_commit()
+        except BaseException:
+            self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
+            raise
+
+    def _judge(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
+        """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
+        verdict = classify(error)
+        # Even a conflict may be one with ourselves: a first write that landed although its answer was lost.
+        version = self._find(error, since_version)
+        _log.info(
+            "commit_failed",
+            table=self._log.location,
+            job=self._origin.job,
+            token=self._origin.token,
+            verdict=verdict,
+            landed_as=version,
+            error=first_line(error),
+        )
+        if version is not None:
+            return version
+        if verdict is Verdict.UNKNOWN:
+            raise RetryableError(
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}) and the log does not "
+                f"show job {self._origin.job}, token {self._origin.token}; its files are left to VACUUM",
+            ) from error
+        if verdict is Verdict.REFUSED:
+            self.discard(offered)
+            raise refused(error, self._log.location) from error
+        return None
+
+    def _find(self, error: Exception, since_version: int) -> int | None:
+        try:
+            return self._log.find_origin(self._origin, since_version=since_version)
+        except Exception as unreadable:
+            raise RetryableError(
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}) and its log cannot be "
+                f"read ({first_line(unreadable)}); look for job {self._origin.job}, token {self._origin.token} first",
+            ) from error
+
+    def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
+        """Return adds and removes for Delta, having told the transaction which files they were made from."""
+        now_ms = int(time.time() * 1000)
+        inputs = self._scala.add_files(json_array([logged for group in offered for logged in group.live.inputs]))
+        outputs = self._scala.add_files(json_array([logged for group in offered for logged in group.outputs]))
+        txn.trackFilesRead(self._scala.seq(inputs))
+        removes = [add.removeWithTimestamp(now_ms, False) for add in inputs]  # noqa: FBT003 - dataChange
+        return self._scala.seq([*outputs, *removes])
+
+    def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
+        inputs = [logged for group in offered for logged in group.live.inputs]
+        return dict(operation_metrics(inputs, [logged for group in offered for logged in group.outputs]))
+
+    def discard(self, groups: Sequence[WrittenGroup]) -> None:
+        """Delete outputs that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
+        keys = [output.key for group in groups for output in group.outputs]
+        if not keys:
+            return
+        try:
+            deleted = self._log.delete(keys)
+        except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; VACUUM does it later
+            _log.warning("orphans_left", table=self._log.location, files=len(keys), error=first_line(error))
+        else:
+            _log.info("orphans_deleted", table=self._log.location, files=deleted)

@@ -1,0 +1,97 @@
+"""Delta tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark.sql import SparkSession
+
+from actor.delta.conflicts import translate
+from actor.delta.live import CellMemory
+from actor.delta.log import TableLog
+from actor.delta.preflight import check_location
+from actor.delta.scala import Scala
+from actor.delta.sessions import Sessions
+from actor.delta.snapshot import read_cell
+from actor.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.ports import Control, LiveCell, RewriteOutcome, RewriteRequest
+from shared.errors import LakewrightError
+from shared.table import CellKey, Origin
+
+
+class RewriteExecutor(Protocol):
+    """One way to rewrite; `exact` says whether precisely the planned files are replaced."""
+
+    exact: bool
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """See `actor.ports.TableEngine.rewrite`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What the engine may do and how: see the parts."""
+
+    allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
+    transaction: TransactionSettings = field(default_factory=TransactionSettings)
+
+
+class DeltaEngine:
+    """`actor.ports.TableEngine` for Delta, on one Spark application; safe to call from several threads."""
+
+    def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
+        self._settings = settings or EngineSettings()
+        self._scala = Scala(spark)
+        self._sessions = Sessions(self._scala, spark)
+        self._memory = CellMemory()
+        self.executor: RewriteExecutor = TransactionExecutor(
+            self._scala, self._sessions, self._memory, self._settings.transaction
+        )
+
+    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+        """Return the live files of a cell at the newest version.
+
+        Raises:
+            Unsupported: the table must not be rewritten; the message says why.
+            InvalidInput: there is no Delta table.
+            RetryableError: Spark or the store failed.
+        """
+        with self._log(location, "read") as log:
+            seen = read_cell(log, cell)
+        self._memory.remember(location, cell, seen)
+        files = tuple(logged.file for logged in seen.files)
+        return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files without changing data; see the executor for what it raises."""
+        check_location(request.location, allow_s3=self._settings.allow_s3)
+        with _translated(f"rewriting {request.location}"):
+            return self.executor.rewrite(request, control)
+
+    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+        """Return the version above `since_version` that this job and token committed, None if there is none."""
+        with self._log(location, "find") as log:
+            return log.find_origin(Origin(job, token), since_version=since_version)
+
+    def cancel(self, job: str) -> None:
+        """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
+        self._sessions.cancel(job)
+
+    @contextmanager
+    def _log(self, location: str, doing: str) -> Iterator[TableLog]:
+        check_location(location, allow_s3=self._settings.allow_s3)
+        with _translated(f"{doing} {location}"), self._sessions.lease(tag=f"lakewright-{doing}") as owned:
+            with self._sessions.bound(owned) as session:
+                yield TableLog(self._scala, session, location)
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """Let our own errors pass, and turn those of Spark and Delta into ours."""
+    try:
+        yield
+    except LakewrightError:
+        raise
+    except Exception as error:
+        raise translate(error, doing) from error

@@ -1,0 +1,97 @@
+"""One Spark session for one actor: Delta inside, quiet, small, and started as fast as a JVM can be.
+
+Every setting that an actor depends on is named here with its reason; the environment is not read. Sessions of single
+rewrites come from `sessions`, which sets what their correctness depends on.
+"""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from actor.delta.jars import look_up, resolver_settings
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How an actor's Spark application is started."""
+
+    work_dir: Path  # Scratch space: shuffle and spill files, the class archive, the self-test's table.
+    ivy_dir: Path  # Where the pinned jars of Delta lie, or are fetched to.
+    master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
+    driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
+    log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
+    extra: Mapping[str, str] = field(default_factory=dict, hash=False)  # Wins over everything below.
+
+    @property
+    def local(self) -> bool:
+        """True if driver and executors are one JVM on this machine."""
+        return self.master.startswith("local")
+
+
+def configuration(settings: SparkSettings) -> dict[str, str]:
+    """Return the Spark configuration for these settings."""
+    conf = {
+        "spark.app.name": "lakewright-actor",
+        "spark.master": settings.master,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.local.dir": str(settings.work_dir / "spark"),
+        "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.scheduler.mode": "FAIR",  # Rewrites of several slots share the cores job by job.
+        "spark.ui.enabled": "false",  # Costs memory and a port; progress is shown elsewhere.
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": settings.log_level,
+        "spark.sql.shuffle.partitions": "8" if not settings.local else "2",  # Rewrites do not shuffle.
+        # VACUUM and directory listings start one task per path: 50 s instead of 5 s on small machines.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2" if settings.local else "64",
+        "spark.databricks.delta.optimizeWrite.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if settings.local:
+        conf |= {
+            "spark.driver.bindAddress": "127.0.0.1",  # Nobody else has to reach a local driver.
+            "spark.driver.host": "127.0.0.1",
+            "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
+        }
+    return conf | _jars(settings) | dict(settings.extra)
+
+
+def _jars(settings: SparkSettings) -> dict[str, str]:
+    """Put the pinned jars on the class path if they are all there; otherwise let Spark's resolver fetch them."""
+    found = look_up(settings.ivy_dir)
+    if not found.complete:
+        return dict(resolver_settings(settings.ivy_dir))
+    if settings.local:
+        return {"spark.driver.extraClassPath": os.pathsep.join(str(file.resolve()) for file in found.files)}
+    return {"spark.jars": ",".join(str(file.resolve()) for file in found.files)}
+
+
+def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
+    """Start the application; only one may run in a process. Takes seconds."""
+    settings.work_dir.mkdir(parents=True, exist_ok=True)
+    builder = SparkSession.builder
+    for name, value in configuration(settings).items():
+        builder = builder.config(name, value)
+    with _environment(JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"):
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _environment(**variables: str) -> Iterator[None]:
+    """Set variables for the JVM that is being launched: PySpark passes them on no other way."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

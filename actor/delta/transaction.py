@@ -1,0 +1,113 @@
+"""The exact rewrite: replace precisely the planned files, in one commit that changes no data.
+
+Theory of operation. Outputs are written first, through a transaction that is never committed. Then, and only then, a
+fresh transaction is opened, groups whose inputs somebody touched meanwhile are set aside, and the rest is committed:
+the window in which we could abort others, or they us, is as short as that commit (`committing`). Delta runs a commit of
+nothing but `dataChange=false` file actions under snapshot isolation, where appends never conflict with it; a `txn`
+action would undo that, so identity travels in userMetadata only.
+"""
+
+import time
+from dataclasses import dataclass
+from functools import partial
+
+from actor.delta.actions import require_origin
+from actor.delta.committing import Committer, Landing
+from actor.delta.live import CellMemory, resolve
+from actor.delta.log import TableLog
+from actor.delta.preflight import check_table
+from actor.delta.preparing import Prepared, Workshop, write_groups
+from actor.delta.scala import Scala
+from actor.delta.sessions import Sessions
+from actor.delta.writing import GroupWriter
+from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
+
+FILES_WRITTEN = "files_written"
+COMMITTED = "committed"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """How the executor works: threads that write groups at once, and commit attempts before groups are given back."""
+
+    write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
+    commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+
+
+class TransactionExecutor:
+    """Rewrites through Delta's own transaction, file by file as planned."""
+
+    exact = True
+
+    def __init__(self, scala: Scala, sessions: Sessions, memory: CellMemory, settings: TransactionSettings) -> None:
+        self._scala = scala
+        self._sessions = sessions
+        self._memory = memory
+        self._settings = settings
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files; groups whose inputs are gone come back STALE, those not begun SKIPPED.
+
+        Raises:
+            LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
+            Conflict: metadata changed so that the written files no longer fit, or others won every attempt.
+            Corrupt: rows in and rows out differ; nothing was committed.
+            RetryableError: Spark failed, or the outcome of the commit is unknown and the log does not show it.
+        """
+        origin = require_origin(request.user_metadata)
+        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
+        with lease as owned, self._sessions.bound(owned) as session:
+            log = TableLog(self._scala, session, request.location)
+            started = time.monotonic()
+            reading = log.transaction()
+            shape = log.shape(reading.snapshot())
+            check_table(log.location, shape.metadata, shape.protocol)
+            committer = Committer(self._scala, log, shape, origin, control)
+            columns = shape.metadata.partition_columns
+            known = [(group, self._memory.recall(request.location, group)) for group in request.groups]
+            live = resolve(log, reading.snapshot(), known, columns)
+            workshop = Workshop(
+                writer=GroupWriter(self._scala, log, reading, columns),
+                threads=self._settings.write_threads,
+                bound=partial(self._sessions.bound, owned),
+                should_stop=control.should_stop,
+                is_live=lambda group: bool(resolve(log, log.snapshot(), [(group.group, group)], columns)),
+                discard=committer.discard,
+            )
+            prepared = write_groups(workshop, live)
+            written_at = time.monotonic()
+            landing = self._commit(prepared, committer, control)
+            return _outcome(request, prepared, landing, started, written_at)
+
+    def _commit(self, prepared: Prepared, committer: Committer, control: Control) -> Landing:
+        if not prepared.written:
+            return Landing(None, (), (), 0)
+        try:
+            control.reached(FILES_WRITTEN)
+        except BaseException:
+            committer.discard(prepared.written)
+            raise
+        landing = committer.commit(prepared.written, attempts=self._settings.commit_attempts)
+        if landing.version is not None:
+            control.reached(COMMITTED)
+        return landing
+
+
+def _outcome(
+    request: RewriteRequest, prepared: Prepared, landing: Landing, started: float, written_at: float
+) -> RewriteOutcome:
+    landed = {
+        group.live.group: GroupOutcome(
+            group.live.group, GroupStatus.LANDED, tuple(output.file for output in group.outputs), group.rows
+        )
+        for group in landing.landed
+    }
+    skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in prepared.skipped}
+    known = landed | skipped
+    return RewriteOutcome(
+        version=landing.version,
+        groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.STALE) for group in request.groups),
+        prepare_ms=round((written_at - started) * 1000),
+        commit_ms=round((time.monotonic() - written_at) * 1000),
+        conflicts=landing.conflicts,
+    )

@@ -1,0 +1,117 @@
+"""Writing a group's output before any commit: rows in must be rows out, proven before the table can see the files.
+
+The output's statistics are counted while it is written; the inputs' come from the log, less what their deletion
+vectors hide. Where a count is missing the rows are read and counted: the check is never skipped.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actor.delta.actions import LoggedFile, decode_add, encode
+from actor.delta.live import LiveGroup
+from actor.delta.log import TableLog
+from actor.delta.scala import Scala
+from shared.errors import Corrupt, Unsupported
+from shared.table import PartitionColumn
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenGroup:
+    """A group whose output files exist and hold the right number of rows; no commit knows them yet."""
+
+    live: LiveGroup
+    outputs: tuple[LoggedFile, ...]
+    rows: int
+
+
+class GroupWriter:
+    """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
+
+    def __init__(self, scala: Scala, log: TableLog, txn: Any, columns: tuple[PartitionColumn, ...]) -> None:
+        self._scala = scala
+        self._log = log
+        self._txn = txn
+        self._snapshot = txn.snapshot()
+        self._columns = columns
+
+    def write(self, live: LiveGroup) -> WrittenGroup:
+        """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
+        spelling = self._one_spelling(live)
+        adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
+        outputs = self._write(adds, spelling)
+        try:
+            rows = self._check_rows(live, adds, outputs)
+        except BaseException:
+            self._log.delete(output.key for output in outputs)
+            raise
+        return WrittenGroup(live, outputs, rows)
+
+    def _write(self, adds: Any, partition_values: dict[str, str | None]) -> tuple[LoggedFile, ...]:
+        frame = self._scala.row_tracking.preserveRowTrackingColumns(
+            self._log.frame(self._snapshot, adds), self._snapshot
+        ).coalesce(1)
+        written = self._txn.writeFiles(frame, self._scala.none, True, self._scala.seq())  # noqa: FBT003 - isOptimize
+        outputs = []
+        for add in json.loads(self._scala.to_json(written)):
+            # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
+            final = {**add, "dataChange": False, "partitionValues": partition_values}
+            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
+        return tuple(outputs)
+
+    def _one_spelling(self, live: LiveGroup) -> dict[str, str | None]:
+        """Return the inputs' partition values; null and the empty string are one spelling by the protocol."""
+        spellings = [
+            {name: value or None for name, value in (json.loads(logged.json).get("partitionValues") or {}).items()}
+            for logged in live.inputs
+        ]
+        first, *others = spellings
+        differing = [
+            column.name for column in self._columns if any(s[column.physical] != first[column.physical] for s in others)
+        ]
+        if differing and any(_zone_matters(self._columns, spelling) for spelling in spellings):
+            raise Unsupported(
+                f"the inputs of one group at {self._log.location} spell {differing[0]!r} with and without a time zone; "
+                "readers in other zones see different values, so they are not merged",
+                field=differing[0],
+            )
+        return first
+
+    def _check_rows(self, live: LiveGroup, adds: Any, outputs: Sequence[LoggedFile]) -> int:
+        expected = logical_rows(live.inputs)
+        counted = expected is None
+        if expected is None:
+            expected = self._log.rows(self._snapshot, adds)
+        written = logical_rows(outputs)
+        if written is None:
+            written = self._log.rows(self._snapshot, self._scala.seq(self._scala.add_files(json_array(outputs))))
+        if written != expected:
+            held = expected if counted else self._log.rows(self._snapshot, adds)
+            raise Corrupt(
+                f"the rewrite of {len(live.inputs)} files in {live.group.cell} of {self._log.location} was stopped before "
+                f"its commit: {expected} rows in by {'count' if counted else 'the statistics in the log'}, {written} rows "
+                f"out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. The table is unchanged",
+            )
+        return written
+
+
+def json_array(files: Sequence[LoggedFile]) -> str:
+    """Join the files' JSON into one array."""
+    return "[" + ",".join(logged.json for logged in files) + "]"
+
+
+def logical_rows(files: Sequence[LoggedFile]) -> int | None:
+    """Sum the rows that readers see, None if a file has no statistics."""
+    total = 0
+    for logged in files:
+        if logged.file.rows is None:
+            return None
+        total += logged.file.rows - logged.file.deleted_rows
+    return total
+
+
+def _zone_matters(columns: Sequence[PartitionColumn], values: dict[str, str | None]) -> bool:
+    """Say whether a timestamp is spelled without a zone, which makes its value depend on the reader."""
+    zoneless = (values[column.physical] for column in columns if column.type == "timestamp")
+    return any(value is not None and "T" not in value for value in zoneless)

@@ -1,0 +1,212 @@
+"""The bytes of one commit become one value, or an error that names the line; nothing in between.
+
+A commit file is newline-delimited JSON in no promised order: `commitInfo` may stand anywhere or be missing, and a
+`metaData` below decides how the lines above it are to be read. Unknown actions are ignored, as the protocol wants.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from decider.observe.delta_damage import LogFile
+from decider.observe.delta_files import FileDecoder
+from decider.observe.delta_metadata import decode_metadata, decode_protocol
+from decider.observe.delta_stats import CUT, cut_stats, rows_in_escaped
+from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, TableProtocol
+
+_DECODER = json.JSONDecoder()
+_ADD = '{"add":'
+
+ORIGIN_KEY = "lakewright"
+"""The field of userMetadata that holds job and token of a commit of ours."""
+
+
+def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> Commit:
+    """Decode a commit file; `metadata` is what was in force before it (None: nothing was, this is the first).
+
+    Files added are read with the metadata that the commit leaves in force, removed ones with what was before.
+    Whether the table may be read at all is `delta_metadata.check_readable`'s business. Raises Corrupt for damaged
+    lines and contradictions, Unsupported for what is well-formed and not known here.
+    """
+    lines = _lines(data, log)
+    changed = _changed_metadata(lines, log)
+    after = changed or metadata
+    reading = _Reading(log, after, metadata or after)
+    for position, line in enumerate(lines, 1):
+        reading.take_line(line, position)
+    return reading.commit(changed)
+
+
+def commit_time_ms(data: bytes, log: LogFile) -> int:
+    """Return only the time of a commit, 0 if it does not tell, without decoding its file actions."""
+    for _, action in parsed_lines([line for line in _lines(data, log) if '"commitInfo"' in line], log):
+        info = action.get("commitInfo")
+        if info is not None:
+            return _time_ms(info)
+    return 0
+
+
+def parsed_lines(lines: Iterable[str], log: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the position, from 1 on, and the object of each line that is not blank."""
+    for position, line in enumerate(lines, 1):
+        action = _parsed(line, log, position)
+        if action is not None:
+            yield position, action
+
+
+def text_lines(data: bytes, log: LogFile) -> list[str]:
+    """Return the lines of a JSON file of the log; only line feeds end a line, for texts may hold other breaks."""
+    try:
+        return data.decode().split("\n")
+    except UnicodeDecodeError as problem:
+        raise log.corrupt(0, f"expected UTF-8: {problem}") from problem
+
+
+def _parsed(line: str, log: LogFile, position: int) -> dict[str, Any] | None:
+    """Return the object of one line, None if the line is blank."""
+    if not line or line.isspace():
+        return None
+    try:
+        action = _DECODER.decode(line)
+    except (ValueError, RecursionError) as problem:
+        raise log.corrupt(position, f"expected one JSON object, found damage: {problem}") from problem
+    if type(action) is not dict:
+        raise log.wrong(position, "the line", action, "one JSON object")
+    return action
+
+
+def _lines(data: bytes, log: LogFile) -> list[str]:
+    lines = text_lines(data, log)
+    if lines == [""]:
+        raise log.corrupt(0, "the file is empty; expected at least one action")
+    return lines
+
+
+def _changed_metadata(lines: list[str], log: LogFile) -> TableMetadata | None:
+    """Return the metadata that a commit sets; it is looked for first, because file actions above it depend on it."""
+    found: TableMetadata | None = None
+    candidates = [line if '"metaData"' in line else "" for line in lines]
+    for position, action in parsed_lines(candidates, log):
+        if action.get("metaData") is not None:
+            if found is not None:
+                raise log.corrupt(position, "a second metaData action; expected at most one in a commit")
+            found = decode_metadata(action["metaData"], log, position)
+    return found
+
+
+class _Reading:
+    """Collects the actions of one commit."""
+
+    def __init__(self, log: LogFile, after: TableMetadata | None, before: TableMetadata | None) -> None:
+        self._log = log
+        self._adds = FileDecoder(after.partition_columns, log) if after else None
+        self._removes = FileDecoder(before.partition_columns, log) if before else None
+        self._added: list[DataFile] = []
+        self._removed: list[RemovedFile] = []
+        self._protocol: TableProtocol | None = None
+        self._info: object = None
+        self._data_change = False
+
+    def take_line(self, line: str, position: int) -> None:
+        """Take one line; the statistics of an `add` are left out of the decoding where that is safe."""
+        cut = cut_stats(line) if line.startswith(_ADD) else None
+        action = _parsed(cut[0] if cut else line, self._log, position)
+        if cut and action is not None:
+            add = action.get("add")
+            if type(add) is dict and add.get("stats") == CUT:
+                add["stats"] = None
+                self._add(add, position, rows_in_escaped(cut[1]))
+                return
+            action = _parsed(line, self._log, position)
+        if action is not None:
+            self._take(action, position)
+
+    def _take(self, action: dict[str, Any], position: int) -> None:
+        """Take the actions of one line; there is one as a rule, and null stands for none."""
+        if (add := action.get("add")) is not None:
+            self._add(add, position)
+        if (remove := action.get("remove")) is not None:
+            self._note_data_change("remove", remove, position)
+            self._removed.append(self._decoder(self._removes, position).remove(remove, position))
+        if (info := action.get("commitInfo")) is not None:
+            self._info = self._info or info
+        if (protocol := action.get("protocol")) is not None:
+            self._protocol = decode_protocol(protocol, self._log, position)
+        if action.get("checkpoint") is not None:
+            raise self._log.unsupported(position, "a checkpoint action: live files are kept in manifests")
+
+    def commit(self, metadata: TableMetadata | None) -> Commit:
+        """Return the commit made of everything taken."""
+        self._refuse_contradictions()
+        operation = self._info.get("operation") if isinstance(self._info, dict) else None
+        return Commit(
+            version=self._log.version,
+            timestamp_ms=_time_ms(self._info),
+            operation=operation if isinstance(operation, str) else "",
+            added=tuple(self._added),
+            removed=tuple(self._removed),
+            metadata=metadata,
+            protocol=self._protocol,
+            data_change=self._data_change,
+            origin=_origin(self._info),
+        )
+
+    def _add(self, add: dict[str, Any], position: int, rows: int | None = None) -> None:
+        self._note_data_change("add", add, position)
+        self._added.append(self._decoder(self._adds, position).add(add, position, rows))
+
+    def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:
+        if decoder is None:
+            raise self._log.corrupt(position, "a file action, but no metaData in this commit or before it")
+        return decoder
+
+    def _note_data_change(self, kind: str, action: object, position: int) -> None:
+        if type(action) is not dict:
+            raise self._log.wrong(position, kind, action, "an object")
+        flag = action.get("dataChange")
+        if type(flag) is not bool:
+            raise self._log.wrong(position, f"{kind}.dataChange", flag, "true or false")
+        self._data_change = self._data_change or flag
+
+    def _refuse_contradictions(self) -> None:
+        """Refuse one file named twice: the protocol forbids it, and the order of lines must not decide what lives."""
+        added = Counter((file.path, file.dv_id) for file in self._added)
+        removed = Counter((file.path, file.dv_id) for file in self._removed)
+        for kind, keys in (("added", added), ("removed", removed)):
+            if len(keys) < keys.total():
+                (path, _), times = keys.most_common(1)[0]
+                raise self._log.corrupt(0, f"{path} is {kind} {times} times; expected each file at most once")
+        both = added.keys() & removed.keys()
+        if both:
+            path, dv_id = min(both, key=str)
+            raise self._log.corrupt(0, f"{path} is both added and removed with the deletion vector {dv_id}")
+
+
+def _time_ms(info: object) -> int:
+    """Return the in-commit time, else the writer's clock, else 0: commitInfo is free-form and may hold anything."""
+    if not isinstance(info, dict):
+        return 0
+    for name in ("inCommitTimestamp", "timestamp"):
+        value = info.get(name)
+        if type(value) is int and value >= 0:
+            return value
+    return 0
+
+
+def _origin(info: object) -> Origin | None:
+    """Return the job and token of a commit of ours; what others put into userMetadata is theirs and no error."""
+    text = info.get("userMetadata") if isinstance(info, dict) else None
+    if not isinstance(text, str) or ORIGIN_KEY not in text:
+        return None
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    ours = parsed.get(ORIGIN_KEY) if isinstance(parsed, dict) else None
+    if not isinstance(ours, dict):
+        return None
+    job, token = ours.get("job"), ours.get("token")
+    if not isinstance(job, str) or not job or type(token) is not int or token < 0:
+        return None
+    return Origin(job, token)

@@ -1,0 +1,170 @@
+"""Replies become values here, once; no list and no bytes travel further inward."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from shared.queue.model import (
+    Band,
+    Beat,
+    BeatReply,
+    BeatStatus,
+    CancelOutcome,
+    Claim,
+    Enqueued,
+    EnqueueOutcome,
+    Finished,
+    FinishOutcome,
+    Ingested,
+    JobId,
+    JobKey,
+    JobState,
+    JobView,
+    QueueDepth,
+    RunRecord,
+    StopReason,
+    Token,
+)
+
+
+def text(raw: bytes | str) -> str:
+    """Return a reply's text, whichever way the client was told to return it."""
+    return raw.decode() if isinstance(raw, bytes) else raw
+
+
+def enqueued(raw: Any) -> Enqueued:
+    """Read {outcome, state}."""
+    return Enqueued(EnqueueOutcome(text(raw[0])), JobState(text(raw[1])))
+
+
+def claims(raw: Any) -> tuple[Claim, ...]:
+    """Read the JSON list that claim.lua describes."""
+    return tuple(_claim(fields) for fields in json.loads(text(raw)))
+
+
+def _claim(fields: Sequence[str]) -> Claim:
+    (job, table, cell, kind, tenant, band, priority, token, previous, *numbers, cost, facts, t0, until) = fields
+    attempts, generation, version = numbers
+    return Claim(
+        id=JobId(job),
+        key=JobKey(table, cell, kind),
+        tenant=tenant,
+        band=Band(int(band)),
+        priority=int(priority),
+        token=Token(int(token)),
+        previous_token=Token(int(previous)) if previous else None,
+        attempts=int(attempts),
+        generation=int(generation),
+        version=int(version),
+        cost_bytes=int(cost),
+        facts=facts,
+        t0_ms=int(t0),
+        lease_until_ms=int(until),
+    )
+
+
+def beat_replies(beats: Sequence[Beat], raw: Any) -> tuple[BeatReply, ...]:
+    """Read OK, LOST or STOP:reason for each beat."""
+    return tuple(_beat_reply(beat, text(one)) for beat, one in zip(beats, raw, strict=True))
+
+
+def _beat_reply(beat: Beat, reply: str) -> BeatReply:
+    status, _, reason = reply.partition(":")
+    return BeatReply(beat.id, BeatStatus(status), StopReason(reason) if reason else None)
+
+
+def finished(raw: Any) -> Finished:
+    """Read the outcome's one word."""
+    return Finished(FinishOutcome(text(raw)))
+
+
+def cancelled(raw: Any) -> CancelOutcome:
+    """Read the outcome's one word."""
+    return CancelOutcome(text(raw))
+
+
+def ingested(raw: Any) -> Ingested:
+    """Read [applied, version, outcome of each job]."""
+    applied, version, *outcomes = json.loads(text(raw))
+    return Ingested(applied, int(version), tuple(EnqueueOutcome(outcome) for outcome in outcomes))
+
+
+def nothing(_raw: Any) -> None:
+    """Read a reply that says nothing but that the script ran."""
+
+
+def depth(raw: Any) -> QueueDepth:
+    """Read {now, queued, delayed, leased, quarantined, oldest t0}."""
+    now, queued, delayed, leased, quarantined, oldest = raw
+    counts = {
+        JobState.QUEUED: int(queued),
+        JobState.DELAYED: int(delayed),
+        JobState.LEASED: int(leased),
+        JobState.QUARANTINED: int(quarantined),
+    }
+    return QueueDepth(int(now), counts, int(oldest) if oldest else None)
+
+
+def job_view(raw: Any) -> JobView | None:
+    """Read {id, time of its index, fields}; None if there is no such job."""
+    if not raw:
+        return None
+    job, at, fields = text(raw[0]), text(raw[1]), _fields(raw[2])
+    state = JobState(fields["state"])
+    waits = state in (JobState.DELAYED, JobState.QUARANTINED)
+    return JobView(
+        id=JobId(job),
+        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        tenant=fields["tenant"],
+        state=state,
+        band=Band(int(fields["band"])),
+        priority=int(fields["prio"]),
+        cost_bytes=int(fields["cost"]),
+        version=int(fields["version"]),
+        facts=fields["facts"],
+        t0_ms=int(fields["t0"]),
+        attempts=int(fields["attempts"]),
+        generation=int(fields["generation"]),
+        token=Token(int(fields["token"])) if "token" in fields else None,
+        ready_at_ms=int(at) if waits and at else None,
+        lease_until_ms=int(at) if state is JobState.LEASED and at else None,
+        worker=fields.get("worker"),
+        started_ms=int(fields["started"]) if "started" in fields else None,
+        progress=fields.get("progress"),
+        stop=StopReason(fields["stop"]) if "stop" in fields else None,
+        error=fields.get("error"),
+        pending_version=int(fields["d_version"]) if "d_version" in fields else None,
+    )
+
+
+def job_views(raw: Any) -> tuple[JobView, ...]:
+    """Read a list of jobs."""
+    return tuple(view for one in raw if (view := job_view(one)) is not None)
+
+
+def run_record(raw: Any) -> RunRecord:
+    """Read one entry of the history."""
+    entry, fields = text(raw[0]), _fields(raw[1])
+    return RunRecord(
+        entry=entry,
+        id=JobId(fields["job"]),
+        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        tenant=fields["tenant"],
+        band=Band(int(fields["band"])),
+        token=Token(int(fields["token"])),
+        verdict=fields["verdict"],
+        outcome=fields["outcome"],
+        worker=fields["worker"],
+        attempts=int(fields["attempts"]),
+        version=int(fields["version"]),
+        cost_bytes=int(fields["cost"]),
+        t0_ms=int(fields["t0"]),
+        started_ms=int(fields["started"]),
+        finished_ms=int(fields["finished"]),
+        result=fields["result"],
+        error=fields["error"],
+    )
+
+
+def _fields(flat: Sequence[bytes | str]) -> dict[str, str]:
+    return {text(name): text(value) for name, value in zip(flat[::2], flat[1::2], strict=True)}

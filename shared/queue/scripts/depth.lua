@@ -1,0 +1,11 @@
+#!lua flags=no-writes
+--[[
+  depth: how many jobs are in each state, and how long the oldest queued one has been waiting.
+
+  KEYS[1]  prefix of the queue
+
+  Output: {now ms, queued, delayed, leased, quarantined, t0 of the oldest queued job or ""}
+]]
+-- include: config
+local oldest = call('ZRANGE', QUEUED, 0, 0, 'WITHSCORES')[2]
+return {int(now_ms), call('ZCARD', QUEUED), call('ZCARD', DELAY), call('ZCARD', LEASE), call('ZCARD', DEAD), oldest or ''}

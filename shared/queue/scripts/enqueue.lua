@@ -1,0 +1,13 @@
+#!lua
+--[[
+  enqueue: one wish becomes a new job, is merged into the waiting one, or is noted beside the running one.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  id          ARGV[2]  table      ARGV[3]   cell       ARGV[4]   kind
+  ARGV[5]  tenant      ARGV[6]  band       ARGV[7]   priority   ARGV[8]   cost in bytes
+  ARGV[9]  version     ARGV[10] facts      ARGV[11]  quiet ms   ARGV[12]  maximum delay ms
+
+  Output: {outcome (queued, merged, dirty), state}
+]]
+-- include: put
+return {put(read_spec(1))}

@@ -1,0 +1,42 @@
+#!lua flags=allow-oom
+--[[
+  finish: a run ends by its worker's word; its job goes where the verdict and what arrived meanwhile send it, the charge
+  is settled, the history and the counters get their entry. A wrong token or state changes nothing.
+  Runs when memory is short, too: finishing makes room.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  worker
+  ARGV[2]  nonce
+  ARGV[3]  id
+  ARGV[4]  token
+  ARGV[5]  verdict (done, fail, yield, cancelled)
+  ARGV[6]  actual cost in bytes
+  ARGV[7]  newest table version the run planned on
+  ARGV[8]  result, opaque
+  ARGV[9]  error
+  ARGV[10..]  counter, increment
+
+  Output: gone, requeued, delayed, quarantined or STALE
+]]
+-- include: run_end
+-- include: reply
+-- include: count
+local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local RUNS_KEPT = 10000
+
+local known = recall(worker, nonce)
+if known then return known end
+local job = read_job(id)
+if not job or job.state ~= 'leased' or job.token ~= token then return 'STALE' end
+
+settle_path(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
+if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
+local outcome = end_run(id, job, verdict, seen_version)
+call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
+  'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
+  'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
+  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', int(now_ms),
+  'result', result, 'error', problem)
+count(job.table, 10, (#ARGV - 9) / 2)
+return remember(worker, nonce, outcome)

@@ -1,0 +1,26 @@
+#!lua flags=allow-oom
+--[[
+  heartbeat: the leases that still belong to these tokens are extended; nothing else is touched.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  lease ms
+  ARGV[2..]  id, token, progress ("" leaves the last one) of each job
+
+  Output: list of OK, LOST or STOP:<reason>, in the order given
+]]
+-- include: config
+local deadline = int(now_ms + tonumber(ARGV[1]))
+local replies = {}
+for i = 2, #ARGV, 3 do
+  local id, token, progress = ARGV[i], ARGV[i + 1], ARGV[i + 2]
+  local key = job_key(id)
+  local state, owner, stop = unpack(call('HMGET', key, 'state', 'token', 'stop'))
+  local reply = 'LOST'
+  if state == 'leased' and owner == token then
+    call('ZADD', LEASE, deadline, id)
+    if progress ~= '' then call('HSET', key, 'progress', progress) end
+    reply = stop and 'STOP:' .. stop or 'OK'
+  end
+  replies[#replies + 1] = reply
+end
+return replies

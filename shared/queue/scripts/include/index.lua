@@ -1,0 +1,40 @@
+-- The one way into and out of the index that a job's state names; every path that queues goes through `place`.
+-- include: job
+-- include: tree
+local woken = false
+
+-- A hint for idle workers, at most one per script; nothing depends on it.
+local function wake()
+  if not woken then call('PUBLISH', WAKE, '') end
+  woken = true
+end
+
+-- `at`: when a delayed or quarantined job becomes ready.
+local function place(id, job, state, at)
+  job.state = state
+  call('HSET', job_key(id), 'state', state)
+  if state == 'queued' then
+    local aged = tonumber(job.t0) + tonumber(job.prio) * cfg.aging_ms
+    call('ZADD', flow_key(job.band, job.tenant, job.table), int(aged), id)
+    call('ZADD', QUEUED, job.t0, id)
+    enter_tree(job.band, job.tenant, job.table)
+    wake()
+  elseif state == 'delayed' then
+    call('ZADD', DELAY, int(at), id)
+  else
+    call('ZADD', DEAD, int(at), id)
+  end
+end
+
+local function withdraw(id, job)
+  if job.state == 'queued' then
+    local flow = flow_key(job.band, job.tenant, job.table)
+    call('ZREM', flow, id)
+    call('ZREM', QUEUED, id)
+    if call('EXISTS', flow) == 0 then leave_tree(job.band, job.tenant, job.table) end
+  elseif job.state == 'delayed' then
+    call('ZREM', DELAY, id)
+  else
+    call('ZREM', DEAD, id)
+  end
+end

@@ -1,0 +1,26 @@
+-- A job's hash as a table of texts, and the two copies of a wish that it can hold: its own, and the one that came while
+-- it ran (`d_*`).
+-- include: base
+local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0'}
+
+local function read_job(id)
+  local flat = call('HGETALL', job_key(id))
+  if #flat == 0 then return nil end
+  local job = {}
+  for i = 1, #flat, 2 do job[flat[i]] = flat[i + 1] end
+  return job
+end
+
+-- The wish that arrived while the job ran, nil if there was none.
+local function pending_wish(job)
+  if not job.d_version then return nil end
+  local wish = {}
+  for _, name in ipairs(WISH) do wish[name] = job['d_' .. name] end
+  return wish
+end
+
+local function write_wish(id, wish, mark)
+  call('HSET', job_key(id),
+    mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
+    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0)
+end

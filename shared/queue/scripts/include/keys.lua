@@ -1,0 +1,18 @@
+-- Every key of the queue, twin of keys.py; nothing else builds a key.
+local P = KEYS[1]
+local CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
+local LEASE, DELAY, DEAD = P .. 'lease', P .. 'delay', P .. 'dead'
+local IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
+local ROOT = 'root'
+
+local function job_key(id) return P .. 'j:' .. id end
+local function leaf_node(band, tenant) return band .. '|' .. tenant end
+local function flow_key(band, tenant, tbl) return P .. 'f:' .. leaf_node(band, tenant) .. '|' .. tbl end
+local function ready_key(node) return P .. 'n:' .. node end
+local function idle_key(node) return P .. 'i:' .. node end
+local function running_key(band) return P .. 'run:' .. band end
+local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
+local function cursor_key(tbl) return P .. 'cur:' .. tbl end
+local function cells_key(tbl) return P .. 'cells:' .. tbl end
+local function ledger_key(tbl) return P .. 'led:' .. tbl end
+local function counters_key(tbl) return P .. (tbl and 'count:' .. tbl or 'count') end

@@ -1,0 +1,37 @@
+-- Merging wishes is commutative, associative and idempotent, so that order and repetition of events change nothing:
+-- least band, priority and arrival; the rest from the greatest (version, facts, tenant, cost).
+-- include: job
+
+-- Lua compares strings by the server's locale; bytes are the same everywhere.
+local function bytes_after(a, b)
+  for i = 1, math.min(#a, #b) do
+    local x, y = a:byte(i), b:byte(i)
+    if x ~= y then return x > y end
+  end
+  return #a > #b
+end
+
+local function supersedes(new, old)
+  local a, b = tonumber(new.version), tonumber(old.version)
+  if a ~= b then return a > b end
+  if new.facts ~= old.facts then return bytes_after(new.facts, old.facts) end
+  if new.tenant ~= old.tenant then return bytes_after(new.tenant, old.tenant) end
+  return tonumber(new.cost) > tonumber(old.cost)
+end
+
+local function least(a, b)
+  return tonumber(b) < tonumber(a) and b or a
+end
+
+-- Returns the merged wish, and whether it differs from `old`.
+local function merge(old, new)
+  local top = supersedes(new, old) and new or old
+  local merged = {
+    tenant = top.tenant, cost = top.cost, version = top.version, facts = top.facts,
+    band = least(old.band, new.band), prio = least(old.prio, new.prio), t0 = least(old.t0, new.t0),
+  }
+  for _, name in ipairs(WISH) do
+    if merged[name] ~= old[name] then return merged, true end
+  end
+  return merged, false
+end

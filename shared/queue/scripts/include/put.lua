@@ -1,0 +1,75 @@
+-- A wish becomes a new job, is merged into the waiting one, or is noted beside the running one, whose snapshot is never
+-- touched. Replaying a wish changes nothing.
+-- include: index
+-- include: merge
+local SPEC_ARGS = 12
+
+-- Reads one wish from ARGV[first .. first + SPEC_ARGS - 1].
+local function read_spec(first)
+  return {
+    id = ARGV[first], table = ARGV[first + 1], cell = ARGV[first + 2], kind = ARGV[first + 3],
+    tenant = ARGV[first + 4], band = ARGV[first + 5], prio = ARGV[first + 6], cost = ARGV[first + 7],
+    version = ARGV[first + 8], facts = ARGV[first + 9], t0 = int(now_ms),
+    quiet_ms = tonumber(ARGV[first + 10]), max_delay_ms = tonumber(ARGV[first + 11]),
+  }
+end
+
+-- When a debounced job is ready: the last arrival's quiet time counts, but the first waits no longer than its maximum.
+local function debounced(t0, spec)
+  return math.min(tonumber(t0) + spec.max_delay_ms, now_ms + spec.quiet_ms)
+end
+
+local function put_new(spec)
+  write_wish(spec.id, spec, '')
+  call('HSET', job_key(spec.id), 'table', spec.table, 'cell', spec.cell, 'kind', spec.kind, 'attempts', '0', 'generation', '1')
+  local at = debounced(spec.t0, spec)
+  if at > now_ms then
+    call('HSET', job_key(spec.id), 'why', 'debounce')
+    place(spec.id, spec, 'delayed', at)
+  else
+    place(spec.id, spec, 'queued')
+  end
+  return 'queued', spec.state
+end
+
+local function put_beside_running(job, spec)
+  local pending = pending_wish(job)
+  local wish, changed = spec, true
+  if pending then wish, changed = merge(pending, spec) end
+  if changed then
+    write_wish(spec.id, wish, 'd_')
+    call('HINCRBY', job_key(spec.id), 'generation', 1)
+  end
+  return 'dirty', 'leased'
+end
+
+local function moved(a, b)
+  return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.t0 ~= b.t0
+end
+
+local function put_waiting(job, spec)
+  local wish, changed = merge(job, spec)
+  local state, at = job.state, nil
+  if state == 'delayed' and job.why == 'debounce' then
+    at = debounced(wish.t0, spec)
+    if at <= now_ms then state = 'queued' end
+  end
+  local move = at or (state == 'queued' and moved(job, wish))
+  if move then withdraw(spec.id, job) end
+  if changed then
+    write_wish(spec.id, wish, '')
+    call('HINCRBY', job_key(spec.id), 'generation', 1)
+  end
+  if move then
+    wish.table = job.table
+    place(spec.id, wish, state, at)
+  end
+  return 'merged', state
+end
+
+local function put(spec)
+  local job = read_job(spec.id)
+  if not job then return put_new(spec) end
+  if job.state == 'leased' then return put_beside_running(job, spec) end
+  return put_waiting(job, spec)
+end

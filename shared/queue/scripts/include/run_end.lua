@@ -1,0 +1,79 @@
+-- A run ends, by its worker's word or because its lease ran out. What arrived meanwhile (`d_*`) is taken up FIRST,
+-- whatever the verdict: dropping it with a failed or cancelled run would lose an event.
+-- include: index
+-- include: merge
+-- include: event
+
+local function in_flight(name, change)
+  if call('HINCRBY', IN_FLIGHT, name, change) <= 0 then call('HDEL', IN_FLIGHT, name) end
+end
+
+-- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
+local function release(id, job)
+  call('ZREM', LEASE, id)
+  call('ZREM', running_key(job.band), id)
+  in_flight('table|' .. job.table, -1)
+  in_flight('tenant|' .. job.tenant, -1)
+  call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
+    'd_version', 'd_facts', 'd_t0')
+end
+
+-- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
+-- do not return together, and tests can compute the time.
+local function backoff_ms(id, attempts)
+  local full = math.min(cfg.backoff_cap_ms, cfg.backoff_base_ms * 2 ^ (attempts - 1))
+  local jitter = tonumber(redis.sha1hex(id .. ':' .. int(attempts)):sub(1, 8), 16) / 2 ^ 32
+  return math.floor(full * (1 - jitter / 2))
+end
+
+-- The run left nothing to do but what arrived while it ran, if anything.
+local function start_anew(id, job, pending)
+  if not pending then
+    call('DEL', job_key(id))
+    return 'gone'
+  end
+  write_wish(id, pending, '')
+  call('HSET', job_key(id), 'attempts', '0')
+  call('HDEL', job_key(id), 'token', 'error')
+  pending.table = job.table
+  place(id, pending, 'queued')
+  return 'requeued'
+end
+
+local function count_attempt(id, job, verdict)
+  local attempts = number(job.attempts) + 1
+  call('HSET', job_key(id), 'attempts', int(attempts))
+  if attempts >= cfg.max_attempts then
+    event('quarantined', id, int(attempts))
+    place(id, job, 'quarantined', now_ms + cfg.half_open_ms)
+    return 'quarantined'
+  end
+  if verdict == 'expired' then
+    place(id, job, 'queued')
+    return 'requeued'
+  end
+  call('HSET', job_key(id), 'why', 'backoff')
+  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts))
+  return 'delayed'
+end
+
+-- `verdict`: done, fail, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
+-- Returns gone, requeued, delayed or quarantined.
+local function end_run(id, job, verdict, seen_version)
+  local pending = pending_wish(job)
+  if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
+  release(id, job)
+  if verdict == 'done' and pending and tonumber(pending.version) <= seen_version then pending = nil end
+  if verdict == 'done' or verdict == 'cancelled' then return start_anew(id, job, pending) end
+  if pending then
+    local tbl, attempts = job.table, job.attempts
+    job = merge(job, pending)
+    job.table, job.attempts = tbl, attempts
+    write_wish(id, job, '')
+  end
+  if verdict == 'yield' then
+    place(id, job, 'queued')
+    return 'requeued'
+  end
+  return count_attempt(id, job, verdict)
+end

@@ -1,0 +1,67 @@
+#!lua
+--[[
+  ingest: a table's cursor moves, and with it, in this one script, its cells, jobs, ledger and counters; nothing between
+  them can be lost. If somebody else moved the cursor first, nothing is written.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  table
+  ARGV[2]  version that the cursor must have, -1: none yet
+  ARGV[3]  nonce
+  ARGV[4]  1: drop all cells first
+  ARGV[5]  ledger records kept per table
+  ARGV[6]  number of cursor fields
+  ARGV[7]  number of cells to set
+  ARGV[8]  number of cells to drop
+  ARGV[9]  number of jobs
+  ARGV[10] number of ledger records
+  ARGV[11] number of counters
+  ARGV[12..]  cursor field, value · cell, state · dropped cell · wish (12 values, as in enqueue) ·
+              record, index of its job from 1 or 0 · counter, increment
+
+  Output: JSON {applied, version now in the store, outcome of each job}
+]]
+-- include: put
+-- include: count
+-- include: reply
+local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5]
+local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
+local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local ARGS_PER_CALL = 1000
+local first = 12
+
+local known = recall('ingest', nonce)
+if known then return known end
+local found = call('HGET', cursor_key(tbl), 'version') or '-1'
+if found ~= expected then return cjson.encode({false, found}) end
+if #ARGV ~= 11 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters then
+  return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
+end
+
+-- Runs `command` on `key` with the next `n` arguments, in slices that fit Lua's stack.
+local function with_args(command, key, n)
+  for from = first, first + n - 1, ARGS_PER_CALL do
+    call(command, key, unpack(ARGV, from, math.min(from + ARGS_PER_CALL, first + n) - 1))
+  end
+  first = first + n
+end
+
+if reset then
+  call('UNLINK', cells_key(tbl))
+  call('DEL', cursor_key(tbl))
+end
+with_args('HSET', cursor_key(tbl), 2 * fields)
+with_args('HSET', cells_key(tbl), 2 * set)
+with_args('HDEL', cells_key(tbl), dropped)
+
+local outcomes = {}
+for i = 1, jobs do
+  outcomes[i] = put(read_spec(first))
+  first = first + SPEC_ARGS
+end
+for _ = 1, records do
+  call('XADD', ledger_key(tbl), 'MAXLEN', '~', ledger_kept, '*',
+    'record', ARGV[first], 'out', outcomes[tonumber(ARGV[first + 1])] or '')
+  first = first + 2
+end
+count(tbl, first, counters)
+return remember('ingest', nonce, cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)}))

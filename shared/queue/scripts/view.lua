@@ -1,0 +1,11 @@
+#!lua flags=no-writes
+--[[
+  view: one job as it is.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  id
+
+  Output: {id, deadline or ready-at or "", fields and values of the job}, or nil
+]]
+-- include: show
+return show(ARGV[1])

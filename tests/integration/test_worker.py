@@ -1,0 +1,222 @@
+"""One slot against a real Redis, with a table in memory: who owns a job, when it ends, and what brings it back."""
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Worker, WorkerSettings
+from shared.facts import JobFacts, Predicted
+from shared.policy import MIB, Policy
+from shared.queue import reads, transitions
+from shared.queue.model import Band, JobKey, JobSpec, JobState
+from tests.support.memory_engine import MemoryEngine
+
+pytestmark = pytest.mark.redis
+
+POLICY = Policy(target_bytes=8 * MIB)
+KEY = JobKey("t-1", "{}", "compact")
+TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5)
+EIGHT = [100_000] * 8
+
+
+def spec(version: int) -> JobSpec:
+    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000))
+    return JobSpec(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
+
+
+class Bench:
+    """A queue, and workers on it."""
+
+    def __init__(self, url: str, engine: MemoryEngine) -> None:
+        self.url = url
+        self.engine = engine
+        self.queue = SyncQueue(connect(url), "default")
+        self.stopping = threading.Event()
+        self._hearts: list[Heartbeat] = []
+
+    def worker(self, name: str = "a-1", **more) -> Worker:
+        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES)
+        heart.start()
+        self._hearts.append(heart)
+        settings = WorkerSettings(idle_s=0.05)
+        queue = SyncQueue(connect(self.url), "default")
+        return Worker(self.engine, queue, heart, self.stopping, name=name, settings=settings, **more)
+
+    def enqueue(self, version: int) -> None:
+        self.queue.run(transitions.enqueue("default", spec(version)))
+
+    def state(self) -> JobState | None:
+        view = self.queue.run(reads.job("default", spec(0).id))
+        return None if view is None else view.state
+
+    def runs(self) -> list:
+        return list(self.queue.run(reads.history("default")).runs)
+
+    def close(self) -> None:
+        for heart in self._hearts:
+            heart.close()
+
+
+@pytest.fixture
+def bench(redis_url: str) -> Iterator[Bench]:
+    made = Bench(redis_url, MemoryEngine(EIGHT))
+    yield made
+    made.close()
+
+
+def counters(bench: Bench) -> dict[str, int]:
+    raw = redis.Redis.from_url(bench.url).hgetall("{lw:default}:count")
+    return {name.decode(): int(value) for name, value in raw.items()}
+
+
+def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
+    bench.enqueue(1)
+    assert bench.worker().run_next()
+    assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
+    assert bench.state() is None
+    (run,) = bench.runs()
+    result = json.loads(run.result)
+    assert (run.verdict, result["versions"], result["measured"]["files_removed"]) == ("done", [2], 7)
+    assert counters(bench)["files_replaced"] == 8
+    assert not bench.worker().run_next()
+
+
+def test_what_arrives_and_is_seen_while_running_causes_no_useless_run(bench: Bench) -> None:
+    """The event of a commit that the run has planned on must not bring the job back."""
+
+    def another_commit() -> None:
+        bench.engine.before_commit = lambda: None
+        bench.enqueue(bench.engine.append([100_000]))
+
+    bench.engine.before_commit = another_commit
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is None
+    assert "plans_empty" not in counters(bench)
+
+
+def test_what_arrives_unseen_brings_the_job_back(bench: Bench) -> None:
+    bench.engine.after_commit = lambda: bench.enqueue(bench.engine.append([100_000] * 8))
+    bench.enqueue(1)
+    worker = bench.worker()
+    worker.run_next()
+    assert bench.state() is JobState.QUEUED
+    bench.engine.after_commit = lambda: None
+    worker.run_next()
+    assert bench.state() is None
+
+
+def test_stale_groups_are_planned_again(bench: Bench) -> None:
+    def take_one() -> None:
+        bench.engine.before_commit = lambda: None
+        bench.engine.remove("f0")
+        bench.engine.append([100_000])
+
+    bench.engine.before_commit = take_one
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
+    assert json.loads(bench.runs()[0].result)["groups_stale"] == 1
+
+
+def test_a_lost_lease_forbids_the_commit_and_the_next_actor_does_the_work(bench: Bench) -> None:
+    """The first worker is frozen beyond its lease between files written and commit, as by a long pause of its JVM."""
+    other = bench.worker("a-2")
+
+    def freeze() -> None:
+        bench.engine.before_commit = lambda: None
+        deadline = time.monotonic() + 10
+        while not other.run_next():
+            assert time.monotonic() < deadline, "the expired lease was never given to another worker"
+            frozen.wait(0.05)
+
+    frozen = threading.Event()
+    first = bench.worker("a-1")
+    first._heartbeat.close()
+    bench.engine.before_commit = freeze
+    bench.enqueue(1)
+    assert first.run_next()
+    assert len(bench.engine.origins) == 1
+    assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
+    assert [run.worker for run in bench.runs()] == ["a-2"]
+
+
+def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> None:
+    class Killed(BaseException):
+        """Stands for kill -9 between commit and finish: nothing after it runs."""
+
+    def die() -> None:
+        bench.engine.after_commit = lambda: None
+        raise Killed
+
+    bench.engine.after_commit = die
+    bench.enqueue(1)
+    with pytest.raises(Killed):
+        bench.worker("a-1").run_next()
+    second = bench.worker("a-2")
+    deadline = time.monotonic() + 10
+    while not second.run_next():
+        assert time.monotonic() < deadline
+        bench.stopping.wait(0.05)
+    assert len(bench.engine.origins) == 1
+    (run,) = bench.runs()
+    assert json.loads(run.result)["recovered_version"] == 2
+    assert counters(bench)["runs_recovered"] == 1
+    assert "plans_empty" not in counters(bench)
+
+
+def test_a_refused_table_takes_its_job_away_with_the_reason(bench: Bench) -> None:
+    bench.engine.refusal = "table t is clustered"
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is None
+    assert bench.runs()[0].error == "table t is clustered"
+
+
+def test_a_failure_is_delayed_and_says_why(bench: Bench) -> None:
+    def fail() -> None:
+        raise OSError("disk on fire")
+
+    bench.engine.before_commit = fail
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is JobState.DELAYED
+    assert "disk on fire" in bench.runs()[0].error
+
+
+def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> None:
+    bench.engine.append([5 * MIB] * 6)
+    bench.engine.before_commit = bench.stopping.set
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is JobState.QUEUED
+    assert bench.runs()[0].verdict == "yield"
+    assert counters(bench)["groups_landed"] >= 1
+
+
+def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
+    bench.engine.append([5 * MIB] * 6)
+
+    def cancel() -> None:
+        bench.queue.run(transitions.cancel("default", spec(0).id))
+        deadline = time.monotonic() + 10
+        while not stopped() and time.monotonic() < deadline:
+            bench.stopping.wait(0.05)
+
+    worker = bench.worker()
+
+    def stopped() -> bool:
+        return any(lease.stop_reason for lease in worker._heartbeat._leases.values())
+
+    bench.engine.before_commit = cancel
+    worker._settings = WorkerSettings(idle_s=0.05, groups_per_commit=1)
+    bench.enqueue(1)
+    worker.run_next()
+    assert bench.state() is None
+    assert bench.runs()[0].verdict == "cancelled"

@@ -1,0 +1,80 @@
+"""A table engine without a table: versions and files in memory, so that the worker's control flow is tested alone."""
+
+import json
+import threading
+from collections.abc import Callable, Iterable
+from itertools import count
+
+from actor.ports import Control, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
+from shared.errors import Unsupported
+from shared.partitions import WHOLE_TABLE
+from shared.table import CellKey, DataFile, Origin, TableMetadata, TableProtocol
+
+
+class MemoryEngine:
+    """Implements `actor.ports.TableEngine` for one unpartitioned table; `before_commit` plays the other writers."""
+
+    def __init__(self, sizes: Iterable[int] = ()) -> None:
+        self.version = 0
+        self.files: dict[str, DataFile] = {}
+        self.origins: dict[int, Origin] = {}
+        self.before_commit: Callable[[], None] = lambda: None
+        self.after_commit: Callable[[], None] = lambda: None
+        self.refusal: str | None = None
+        self.reads = 0
+        self._names = count()
+        self._lock = threading.RLock()
+        self.append(sizes)
+
+    def append(self, sizes: Iterable[int]) -> int:
+        with self._lock:
+            for size in sizes:
+                name = f"f{next(self._names)}"
+                self.files[name] = DataFile(name, size, WHOLE_TABLE, rows=size)
+            self.version += 1
+            return self.version
+
+    def remove(self, path: str) -> None:
+        with self._lock:
+            del self.files[path]
+            self.version += 1
+
+    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+        if self.refusal:
+            raise Unsupported(self.refusal)
+        with self._lock:
+            self.reads += 1
+            return LiveCell(self.version, TableMetadata("t"), TableProtocol(1, 2), tuple(self.files.values()))
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        started = []
+        for group in request.groups:
+            if started and control.should_stop():
+                break
+            started.append(group)
+        control.reached("files_written")
+        self.before_commit()
+        control.may_commit()
+        with self._lock:
+            live = [group for group in started if all(file.path in self.files for file in group.files)]
+            outcomes = [GroupOutcome(g, GroupStatus.STALE) for g in started if g not in live]
+            outcomes += [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in started]
+            for group in live:
+                for file in group.files:
+                    del self.files[file.path]
+                new = DataFile(f"r{next(self._names)}", group.bytes, WHOLE_TABLE, rows=group.bytes)
+                self.files[new.path] = new
+                outcomes.append(GroupOutcome(group, GroupStatus.LANDED, (new,), group.bytes))
+            if live:
+                self.version += 1
+                ours = json.loads(request.user_metadata)["lakewright"]
+                self.origins[self.version] = Origin(ours["job"], ours["token"])
+            version = self.version if live else None
+        if version is not None:
+            control.reached("committed")
+            self.after_commit()
+        return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live))
+
+    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+        wanted = Origin(job, token)
+        return next((v for v, origin in self.origins.items() if v > since_version and origin == wanted), None)

@@ -1,0 +1,22 @@
+"""An actor whose first run stops at a labelled point for ever, for tests that kill it just there."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from services.actor.__main__ import main
+from shared.queue.model import Claim
+
+
+def pause(point: str, note: Path):
+    def reached(claim: Claim, at: str) -> None:
+        if at == point and not note.exists():
+            note.write_text(f"{claim.id} {claim.token}")
+            threading.Event().wait()
+
+    return reached
+
+
+if __name__ == "__main__":
+    main(os.environ, reached=pause(sys.argv[1], Path(sys.argv[2])))

@@ -1,0 +1,154 @@
+"""A whole Lakewright of real processes for end-to-end tests: Redis, decider, actor, each of which can be killed."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.redis_server import RedisServer
+
+ROOT = Path(__file__).resolve().parents[2]
+POLICY = "target-file-size=256kb,min-input-files=4"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
+    """Wait for a condition to hold and return its value; say what was waited for if it never does."""
+    deadline = time.monotonic() + seconds
+    while True:
+        if value := condition():
+            return value
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+
+
+@dataclass(slots=True)
+class Process:
+    """One service with its log file."""
+
+    name: str
+    popen: subprocess.Popen
+    log: Path
+
+    @property
+    def alive(self) -> bool:
+        return self.popen.poll() is None
+
+    def kill(self) -> None:
+        """Kill -9, with the JVM that an actor started."""
+        os.killpg(self.popen.pid, signal.SIGKILL)
+        self.popen.wait(30)
+
+    def terminate(self, seconds: float = 60.0) -> int:
+        """Ask to end, and return the exit code."""
+        self.popen.terminate()
+        return self.popen.wait(seconds)
+
+
+@dataclass(slots=True)
+class Stack:
+    """Starts services in `folder` and ends them all."""
+
+    folder: Path
+    redis: RedisServer
+    environment: Mapping[str, str] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    port: int = field(default_factory=free_port)
+
+    @property
+    def tables(self) -> Path:
+        return self.folder / "tables"
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self, name: str, arguments: Sequence[str], **environment: str) -> Process:
+        """Start `python arguments…` as a process group of its own."""
+        log = self.folder / f"{name}-{len(self.processes)}.log"
+        settings = {
+            "LAKEWRIGHT_REDIS_URL": self.redis.url,
+            "LAKEWRIGHT_HTTP_ADDRESS": f"127.0.0.1:{self.port}",
+            "LAKEWRIGHT_DATA_DIR": str(self.folder / "data"),
+            "LAKEWRIGHT_ROOTS": self.tables.as_uri(),
+            "LAKEWRIGHT_BUCKETS": f"demo={self.tables.as_uri()}",
+            "LAKEWRIGHT_POLICY": POLICY,
+            "LAKEWRIGHT_LEASE_S": "5",
+        }
+        with log.open("wb") as output:
+            popen = subprocess.Popen(
+                [sys.executable, *arguments],
+                cwd=ROOT,
+                env={**os.environ, **settings, **self.environment, **environment},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        process = Process(name, popen, log)
+        self.processes.append(process)
+        return process
+
+    def decider(self, **environment: str) -> Process:
+        process = self.start("decider", ["-m", "services.decider"], **environment)
+        until("the decider is ready", lambda: self._ready(process), 30)
+        return process
+
+    def actor(self, *, pause_at: str | None = None) -> Process:
+        """Start an actor; `pause_at` holds its first run at that labelled point for ever (see `paused`)."""
+        if pause_at is None:
+            return self.start("actor", ["-m", "services.actor"])
+        return self.start("actor", ["-m", "tests.support.paused_actor", pause_at, str(self.pause_file)])
+
+    @property
+    def pause_file(self) -> Path:
+        return self.folder / "paused"
+
+    def paused(self) -> str:
+        """Return what the paused actor noted when it reached its point, empty before."""
+        return self.pause_file.read_text() if self.pause_file.exists() else ""
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = httpx.get(self.url + path, params=params, timeout=10)
+        answer.raise_for_status()
+        return answer.json()
+
+    def post(self, path: str, body: Any) -> httpx.Response:
+        return httpx.post(self.url + path, json=body, timeout=10)
+
+    def notify(self, table: Path, version: int) -> None:
+        """Post the S3 notification of one commit."""
+        from services.demo.writer import notification
+
+        self.post("/v1/events", notification(table.name, version)).raise_for_status()
+
+    def close(self) -> None:
+        for process in reversed(self.processes):
+            if process.alive:
+                process.kill()
+
+    def _ready(self, process: Process) -> bool:
+        assert process.alive, process.log.read_text()[-3000:]
+        try:
+            return httpx.get(self.url + "/readyz", timeout=2).status_code == httpx.codes.OK
+        except httpx.TransportError:
+            return False
+
+
+def commits_of(table: Path) -> list[list[dict[str, Any]]]:
+    """Return the actions of every commit in a local log, read without any library."""
+    files = sorted((table / "_delta_log").glob("*.json"))
+    return [[json.loads(line) for line in commit.read_text().splitlines()] for commit in files]
