@@ -12,11 +12,7 @@ from typing import Any
 from decider.observe.delta_damage import LogFile
 from decider.observe.delta_files import FileDecoder
 from decider.observe.delta_metadata import decode_metadata, decode_protocol
-from decider.observe.delta_stats import CUT, cut_stats, rows_in_escaped
 from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, TableProtocol
-
-_DECODER = json.JSONDecoder()
-_ADD = '{"add":'
 
 ORIGIN_KEY = "lakewright"
 """The field of userMetadata that holds job and token of a commit of ours."""
@@ -33,8 +29,8 @@ def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> 
     changed = _changed_metadata(lines, log)
     after = changed or metadata
     reading = _Reading(log, after, metadata or after)
-    for position, line in enumerate(lines, 1):
-        reading.take_line(line, position)
+    for position, action in parsed_lines(lines, log):
+        reading.take(action, position)
     return reading.commit(changed)
 
 
@@ -49,10 +45,19 @@ def commit_time_ms(data: bytes, log: LogFile) -> int:
 
 def parsed_lines(lines: Iterable[str], log: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the position, from 1 on, and the object of each line that is not blank."""
+    decoder = json.JSONDecoder()
     for position, line in enumerate(lines, 1):
-        action = _parsed(line, log, position)
-        if action is not None:
-            yield position, action
+        if not line or line.isspace():
+            continue
+        try:
+            action, end = decoder.raw_decode(line)
+            if end != len(line):
+                action = decoder.decode(line)
+        except (ValueError, RecursionError) as problem:
+            raise log.corrupt(position, f"expected one JSON object, found damage: {problem}") from problem
+        if type(action) is not dict:
+            raise log.wrong(position, "the line", action, "one JSON object")
+        yield position, action
 
 
 def text_lines(data: bytes, log: LogFile) -> list[str]:
@@ -61,19 +66,6 @@ def text_lines(data: bytes, log: LogFile) -> list[str]:
         return data.decode().split("\n")
     except UnicodeDecodeError as problem:
         raise log.corrupt(0, f"expected UTF-8: {problem}") from problem
-
-
-def _parsed(line: str, log: LogFile, position: int) -> dict[str, Any] | None:
-    """Return the object of one line, None if the line is blank."""
-    if not line or line.isspace():
-        return None
-    try:
-        action = _DECODER.decode(line)
-    except (ValueError, RecursionError) as problem:
-        raise log.corrupt(position, f"expected one JSON object, found damage: {problem}") from problem
-    if type(action) is not dict:
-        raise log.wrong(position, "the line", action, "one JSON object")
-    return action
 
 
 def _lines(data: bytes, log: LogFile) -> list[str]:
@@ -108,24 +100,11 @@ class _Reading:
         self._info: object = None
         self._data_change = False
 
-    def take_line(self, line: str, position: int) -> None:
-        """Take one line; the statistics of an `add` are left out of the decoding where that is safe."""
-        cut = cut_stats(line) if line.startswith(_ADD) else None
-        action = _parsed(cut[0] if cut else line, self._log, position)
-        if cut and action is not None:
-            add = action.get("add")
-            if type(add) is dict and add.get("stats") == CUT:
-                add["stats"] = None
-                self._add(add, position, rows_in_escaped(cut[1]))
-                return
-            action = _parsed(line, self._log, position)
-        if action is not None:
-            self._take(action, position)
-
-    def _take(self, action: dict[str, Any], position: int) -> None:
+    def take(self, action: dict[str, Any], position: int) -> None:
         """Take the actions of one line; there is one as a rule, and null stands for none."""
         if (add := action.get("add")) is not None:
-            self._add(add, position)
+            self._note_data_change("add", add, position)
+            self._added.append(self._decoder(self._adds, position).add(add, position))
         if (remove := action.get("remove")) is not None:
             self._note_data_change("remove", remove, position)
             self._removed.append(self._decoder(self._removes, position).remove(remove, position))
@@ -151,10 +130,6 @@ class _Reading:
             data_change=self._data_change,
             origin=_origin(self._info),
         )
-
-    def _add(self, add: dict[str, Any], position: int, rows: int | None = None) -> None:
-        self._note_data_change("add", add, position)
-        self._added.append(self._decoder(self._adds, position).add(add, position, rows))
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:
         if decoder is None:

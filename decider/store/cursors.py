@@ -8,9 +8,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
 from shared.queue import keys
+from shared.queue.decode import text
 from shared.table import CellKey, PartitionColumn, TableId, TableMetadata
 
 
@@ -45,9 +47,9 @@ class Cursor:
         }
 
     @staticmethod
-    def decode(raw: Mapping[bytes, bytes]) -> "Cursor":
+    def decode(raw: Mapping[bytes | str, bytes | str]) -> "Cursor":
         """Read the fields that `encode` wrote."""
-        values = {name.decode(): value.decode() for name, value in raw.items()}
+        values = {text(name): text(value) for name, value in raw.items()}
         return Cursor(
             int(values["version"]),
             _metadata(values["metadata"]),
@@ -66,28 +68,31 @@ class TableStates:
     def __init__(self, queue: AsyncQueue) -> None:
         self._queue = queue
 
+    @answered
     async def cursor(self, table: TableId) -> Cursor | None:
         """Return the cursor of a table, None if it was never folded."""
         raw = await self._queue.redis.hgetall(keys.cursor(self._queue.name, table))
         return Cursor.decode(raw) if raw else None
 
+    @answered
     async def cells(self, table: TableId, wanted: Sequence[CellKey]) -> dict[CellKey, CellState]:
         """Return the states of these cells; a cell that is not stored is empty."""
         if not wanted:
             return {}
         found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
         return {
-            cell: EMPTY_CELL if raw is None else CellState.decode(raw.decode())
+            cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
             for cell, raw in zip(wanted, found, strict=True)
         }
 
+    @answered
     async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
         """Return every stored cell of a table."""
         raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
-        return {CellKey(cell.decode()): CellState.decode(text.decode()) for cell, text in raw.items()}
+        return {CellKey(text(cell)): CellState.decode(text(state)) for cell, state in raw.items()}
 
 
-def _metadata(text: str) -> TableMetadata:
-    raw = json.loads(text)
+def _metadata(encoded: str) -> TableMetadata:
+    raw = json.loads(encoded)
     columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
     return TableMetadata(raw["table_uuid"], columns, raw["configuration"])

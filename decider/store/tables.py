@@ -6,13 +6,16 @@ A table's id is derived from its location, so registering twice finds the same e
 import json
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from redis.asyncio import Redis
 
+from decider.store.answers import answered, redis_answers
 from shared.errors import InvalidInput
+from shared.queue.decode import text
 from shared.table import TableId, TableRef
 
-TABLES, NAMES, REFUSED = "lw:tables", "lw:names", "lw:refused"
+TABLES, NAMES, REFUSED, ORDER = "lw:tables", "lw:names", "lw:refused", "lw:order"
 PAGE = 500
 """Tables read per round trip when all are listed: large enough to be fast, small enough not to hold up Redis."""
 
@@ -25,61 +28,105 @@ class Refusal:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """Tables in the order of their names; `after` is where the next page begins, None on the last one."""
+
+    tables: tuple[TableRef, ...]
+    after: str | None
+
+
 class TableRegistry:
-    """Registered tables in Redis; the hashes are `lw:tables` (id), `lw:names` (name to id), `lw:refused` (id)."""
+    """Registered tables in Redis, safe to share between deciders.
+
+    The hashes are `lw:tables` (by id), `lw:names` (name to id) and `lw:refused` (by id); the sorted set `lw:order`
+    holds the names in their order.
+    """
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
+    @answered
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
         if not await self._redis.hsetnx(NAMES, table.name, table.id):
-            owner = (await self._redis.hget(NAMES, table.name) or b"").decode()
+            owner = text(await self._redis.hget(NAMES, table.name) or b"")
             if owner != table.id:
                 raise InvalidInput(
                     f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
                 )
+        await self._redis.zadd(ORDER, {table.name: 0})
         return bool(await self._redis.hsetnx(TABLES, table.id, json.dumps(asdict(table))))
 
+    @answered
     async def remove(self, table: TableRef) -> bool:
         """Forget a table; False if it was not known."""
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hdel(TABLES, table.id).hdel(NAMES, table.name).hdel(REFUSED, table.id)
+            pipe.hdel(TABLES, table.id)
+            pipe.hdel(NAMES, table.name)
+            pipe.hdel(REFUSED, table.id)
+            pipe.zrem(ORDER, table.name)
             removed, *_ = await pipe.execute()
         return bool(removed)
 
+    @answered
     async def get(self, table_id: TableId) -> TableRef | None:
         """Return the table with this id."""
         raw = await self._redis.hget(TABLES, table_id)
         return None if raw is None else _decode(raw)
 
+    @answered
     async def find(self, name_or_id: str) -> TableRef | None:
         """Return the table with this name or id."""
         owner = await self._redis.hget(NAMES, name_or_id)
-        return await self.get(TableId(owner.decode() if owner else name_or_id))
+        return await self.get(TableId(text(owner) if owner else name_or_id))
+
+    @answered
+    async def page(self, *, prefix: str, after: str, limit: int) -> TablePage:
+        """Return up to `limit` tables whose names begin with `prefix` and come after `after` ("": from the start)."""
+        low = f"({after}" if after >= prefix and after else f"[{prefix}"
+        high = f"[{prefix}\U0010ffff" if prefix else "+"
+        names: Any = await self._redis.zrange(ORDER, low, high, bylex=True, offset=0, num=limit + 1)
+        shown = [text(name) for name in names[:limit]]
+        ids = await self._redis.hmget(NAMES, shown) if shown else []
+        known = [text(identity) for identity in ids if identity is not None]
+        rows = await self._redis.hmget(TABLES, known) if known else []
+        tables = tuple(_decode(raw) for raw in rows if raw is not None)
+        return TablePage(tables, shown[-1] if len(names) > limit else None)
 
     async def all(self) -> AsyncIterator[TableRef]:
         """Yield every table, in no order; one that is added meanwhile may be missed until the next time."""
-        async for _, raw in self._redis.hscan_iter(TABLES, count=PAGE):
-            yield _decode(raw)
+        place = 0
+        rows: Any
+        while True:
+            with redis_answers():
+                place, rows = await self._redis.hscan(TABLES, place, count=PAGE)
+            for raw in rows.values():
+                yield _decode(raw)
+            if not place:
+                return
 
+    @answered
     async def count(self) -> int:
         """Return how many tables are registered."""
         return int(await self._redis.hlen(TABLES))
 
+    @answered
     async def refuse(self, table_id: TableId, refusal: Refusal) -> None:
         """Note why a table cannot be looked after; it stays registered and is tried again."""
         await self._redis.hset(REFUSED, table_id, json.dumps(asdict(refusal)))
 
+    @answered
     async def accept(self, table_id: TableId) -> None:
         """Drop a refusal that no longer holds."""
         await self._redis.hdel(REFUSED, table_id)
 
+    @answered
     async def refusal(self, table_id: TableId) -> Refusal | None:
         """Return why a table is refused, None if it is not."""
         raw = await self._redis.hget(REFUSED, table_id)
         return None if raw is None else Refusal(**json.loads(raw))
 
 
-def _decode(raw: bytes) -> TableRef:
+def _decode(raw: bytes | str) -> TableRef:
     return TableRef(**json.loads(raw))

@@ -46,8 +46,7 @@ def read_history(location: Path) -> TableHistory:
 
 def _actions(commit_file: Path) -> Iterator[tuple[str, dict]]:
     for line in commit_file.read_text().splitlines():
-        for name, action in json.loads(line).items():
-            yield name, action
+        yield from json.loads(line).items()
 
 
 def _apply(history: TableHistory, actions: list[tuple[str, dict]]) -> None:

@@ -5,8 +5,10 @@ what the table holds only if every row is there once (but for an accident of 1 i
 """
 
 import hashlib
+import json
 import random
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 
@@ -36,6 +38,14 @@ def fingerprint(table: pa.Table) -> Fingerprint:
     for row in zip(*columns, strict=True):
         total += int.from_bytes(hashlib.blake2b(repr(row).encode(), digest_size=8).digest(), "little")
     return Fingerprint(table.num_rows, total & _MASK)
+
+
+def read_manifest(manifest: Path) -> Fingerprint:
+    """Return the fingerprint of everything that a writer noted as written, one JSON object a line."""
+    total = Fingerprint()
+    for line in manifest.read_text().splitlines():
+        total += Fingerprint(**json.loads(line))
+    return total
 
 
 def commit_rows(rng: random.Random, first_id: int) -> pa.Table:

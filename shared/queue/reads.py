@@ -10,13 +10,13 @@ from shared.queue.model import HistoryPage, JobId, JobPage, JobState, JobView, Q
 from shared.queue.transition import Transition
 
 
-def view(queue: str, job: JobId) -> Transition[JobView | None]:
+def job(queue: str, job_id: JobId) -> Transition[JobView | None]:
     """Read one job; None if it is finished or never was."""
-    return Transition(ScriptName.VIEW, (keys.prefix(queue),), (job,), decode.job_view)
+    return Transition(ScriptName.VIEW, (keys.prefix(queue),), (job_id,), decode.job_view)
 
 
 def jobs(queue: str, state: JobState, *, offset: int = 0, limit: int = limits.MAX_PAGE) -> Transition[JobPage]:
-    """Read a page of the jobs in one state: queued by arrival, leased by deadline, the others by when they are ready."""
+    """Read a page of the jobs in one state: queued by arrival, leased by deadline, others by when they are ready."""
     require_range(offset, "offset", 0, limits.MAX_INTEGER)
     require_range(limit, "limit", 1, limits.MAX_PAGE)
     args = (state.value, offset, limit)

@@ -43,7 +43,7 @@ class Tries:
 
 
 def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
-    """Return the error that a server's error reply means."""
+    """Return the error that a server's error reply means; `message` begins with the server's code."""
     code, _, rest = message.partition(" ")
     if code == "LWSCHEMA":
         theirs, _, ours = rest.partition(" ")
@@ -59,5 +59,6 @@ def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
 def unreachable(script: ScriptName, address: str, tries: int, problem: Exception) -> RetryableError:
     """Return the error for a server that gave no reply; whether the last try took effect is not known."""
     return RetryableError(
-        f"the queue at {address} did not answer {script} in {tries} tries; check that it runs and is reachable: {problem}"
+        f"the queue at {address} did not answer {script} in {tries} tries; check that it runs and can be reached:"
+        f" {problem}"
     )

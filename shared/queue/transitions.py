@@ -58,9 +58,7 @@ def claim(queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int) -> 
     return Transition(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms), decode.claims)
 
 
-def heartbeat(
-    queue: str, *, worker: str, beats: Sequence[Beat], lease_ms: int
-) -> Transition[tuple[BeatReply, ...]]:
+def heartbeat(queue: str, *, worker: str, beats: Sequence[Beat], lease_ms: int) -> Transition[tuple[BeatReply, ...]]:
     """Extend the leases of these jobs to `lease_ms` from now; one reply for each, in the order given."""
     require_name(worker, "worker")
     require_count(len(beats), "beats", limits.MAX_BEATS)
@@ -89,7 +87,7 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     """End a run.
 
     cost_bytes: what the run really read, to settle the estimate it was charged with.
-    seen_version: newest table version the run planned on (-1: none); it satisfies wishes up to it if the verdict is DONE.
+    seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies wishes up to it.
     result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
     """
     _require_caller(worker, nonce)
@@ -97,7 +95,8 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     require_range(seen_version, "seen_version", -1, limits.MAX_INTEGER)
     require_bytes(result, "result", limits.MAX_RESULT_BYTES)
     cut = error[: limits.MAX_ERROR_CHARS]
-    args = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut, *_counters(counters or {}))
+    run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
+    args = (*run, *_counters(counters or {}))
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
@@ -149,8 +148,8 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         require_range(index, "index of a ledger record's job", -1, len(jobs) - 1)
         body += (record, str(index + 1))
     body += map(str, counts)
-    head = (int(reset), ledger_kept, *sizes)
-    args = (table, expected, _digest(table, expected, *head, *body), *head, *body)
+    head: tuple[int, ...] = (int(reset), ledger_kept, *sizes)
+    args: tuple[str | int, ...] = (table, expected, _digest(table, expected, *head, *body), *head, *body)
     return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
 

@@ -40,13 +40,13 @@ class Bench:
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
 
-    def worker(self, name: str = "a-1", **more) -> Worker:
+    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
         heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES)
         heart.start()
         self._hearts.append(heart)
-        settings = WorkerSettings(idle_s=0.05)
+        settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
         queue = SyncQueue(connect(self.url), "default")
-        return Worker(self.engine, queue, heart, self.stopping, name=name, settings=settings, **more)
+        return Worker(self.engine, queue, heart, self.stopping, name=name, settings=settings)
 
     def enqueue(self, version: int) -> None:
         self.queue.run(transitions.enqueue("default", spec(version)))
@@ -194,7 +194,7 @@ def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> 
     bench.engine.append([5 * MIB] * 6)
     bench.engine.before_commit = bench.stopping.set
     bench.enqueue(1)
-    bench.worker().run_next()
+    bench.worker(groups_per_commit=1).run_next()
     assert bench.state() is JobState.QUEUED
     assert bench.runs()[0].verdict == "yield"
     assert counters(bench)["groups_landed"] >= 1
@@ -209,13 +209,12 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
         while not stopped() and time.monotonic() < deadline:
             bench.stopping.wait(0.05)
 
-    worker = bench.worker()
+    worker = bench.worker(groups_per_commit=1)
 
     def stopped() -> bool:
         return any(lease.stop_reason for lease in worker._heartbeat._leases.values())
 
     bench.engine.before_commit = cancel
-    worker._settings = WorkerSettings(idle_s=0.05, groups_per_commit=1)
     bench.enqueue(1)
     worker.run_next()
     assert bench.state() is None

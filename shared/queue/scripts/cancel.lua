@@ -12,11 +12,12 @@
 local id = ARGV[1]
 local job = read_job(id)
 if not job then return 'unknown' end
-event('cancel', id, job.state)
 if job.state == 'leased' then
+  if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
   call('HSET', job_key(id), 'stop', 'cancel')
   return 'stopping'
 end
+event('cancel', id, job.state)
 withdraw(id, job)
 call('DEL', job_key(id))
 return 'gone'

@@ -1,0 +1,81 @@
+"""What a listing of `_delta_log` offers: commits and complete checkpoints; all other names mean nothing for the state.
+
+Checksums, temporary files, compacted and staged commits share the directory. A multi-part checkpoint cannot be
+written at once, so one with a part missing does not exist.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+LOG_DIRECTORY = "_delta_log"
+SIDECAR_DIRECTORY = f"{LOG_DIRECTORY}/_sidecars"
+LAST_CHECKPOINT = f"{LOG_DIRECTORY}/_last_checkpoint"
+
+MAX_VERSION = 2**63 - 1
+"""Versions are 64-bit integers in the protocol; twenty digits could spell more."""
+
+MAX_PARTS = 100_000
+"""Parts of one checkpoint; a name that claims more is not a checkpoint's."""
+
+_COMMIT = re.compile(r"(\d{20})\.json", re.ASCII)
+_CLASSIC = re.compile(r"(\d{20})\.checkpoint\.parquet", re.ASCII)
+_PART = re.compile(r"(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet", re.ASCII)
+_NAMED = re.compile(
+    r"(\d{20})\.checkpoint\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\.(?:json|parquet)", re.ASCII
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A complete checkpoint: its version and the names of its parts below `_delta_log`, in order."""
+
+    version: int
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Commits in ascending order and checkpoints, newest first; `is_partial` if older ones were not listed."""
+
+    commits: tuple[int, ...]
+    checkpoints: tuple[Checkpoint, ...]
+    is_partial: bool = False
+
+    @property
+    def newest(self) -> int | None:
+        """The newest version that the log speaks of, None if it speaks of none."""
+        return max((*self.commits[-1:], *(point.version for point in self.checkpoints[:1])), default=None)
+
+
+def commit_name(version: int) -> str:
+    """Return the name of a commit file below `_delta_log`."""
+    return f"{version:020d}.json"
+
+
+def commit_version(name: str) -> int | None:
+    """Return the version of a commit file, None for any other name."""
+    match = _COMMIT.fullmatch(name)
+    return int(match[1]) if match and int(match[1]) <= MAX_VERSION else None
+
+
+def read_listing(names: Iterable[str], *, is_partial: bool = False) -> Listing:
+    """Sort out the names found below `_delta_log`."""
+    commits: list[int] = []
+    whole: list[Checkpoint] = []
+    parts: dict[tuple[int, int], dict[int, str]] = defaultdict(dict)
+    for name in names:
+        if (version := commit_version(name)) is not None:
+            commits.append(version)
+        elif match := _CLASSIC.fullmatch(name) or _NAMED.fullmatch(name):
+            whole.append(Checkpoint(int(match[1]), (name,)))
+        elif match := _PART.fullmatch(name):
+            parts[int(match[1]), int(match[3])][int(match[2])] = name
+    for (version, total), found in parts.items():
+        if 0 < total <= MAX_PARTS and found.keys() == set(range(1, total + 1)):
+            whole.append(Checkpoint(version, tuple(found[number] for number in sorted(found))))
+    legal = (point for point in whole if point.version <= MAX_VERSION)
+    # Among checkpoints of one version those in fewer parts come first: they cost fewer requests.
+    newest_first = sorted(legal, key=lambda point: (-point.version, len(point.parts), point.parts))
+    return Listing(tuple(sorted(commits)), tuple(newest_first), is_partial)

@@ -1,0 +1,36 @@
+"""A store that does not answer is a failure of the moment, whatever the client library calls it.
+
+Callers above the store know our errors only; so the inbox, the sweep and the API all survive a Redis that is away.
+"""
+
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+from redis.exceptions import RedisError
+
+from shared.errors import RetryableError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@contextmanager
+def redis_answers() -> Iterator[None]:
+    """Raise RetryableError where Redis fails inside the block."""
+    try:
+        yield
+    except RedisError as problem:
+        raise RetryableError(f"Redis does not answer; check that it runs and is reachable: {problem}") from problem
+
+
+def answered(call: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Make a coroutine function raise RetryableError where Redis fails."""
+
+    @wraps(call)
+    async def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+        with redis_answers():
+            return await call(*args, **kwargs)
+
+    return checked

@@ -1,0 +1,22 @@
+"""Reading the counters that ingest and finish keep: the funnel from commits to rewrites, per table and over all."""
+
+from collections.abc import Mapping
+
+from decider.store.answers import answered
+from decider.store.queue import AsyncQueue
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.table import TableId
+
+
+class Counters:
+    """The hashes `count` and `count:<table>`; a counter that never moved is absent."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+
+    @answered
+    async def read(self, table: TableId | None = None) -> Mapping[str, int]:
+        """Return the counters of one table, or of all."""
+        raw = await self._queue.redis.hgetall(keys.counters(self._queue.name, table))
+        return {text(name): int(value) for name, value in raw.items()}

@@ -1,0 +1,72 @@
+"""Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
+
+The stream is capped per table, so every read here is bounded by that cap.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from decider.decide import ledger
+from decider.decide.ledger import Record
+from decider.store.answers import answered, redis_answers
+from decider.store.queue import AsyncQueue
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.queue.transitions import LEDGER_KEPT
+from shared.table import CellKey, TableId
+
+PAGE = 200
+"""Records read per round trip; a record has about 700 bytes."""
+
+MAX_SCANNED = 2 * LEDGER_KEPT
+"""Records looked at in one call: the stream is trimmed by whole nodes, so it may hold somewhat more than its cap."""
+
+
+class Ledgers:
+    """The decisions that were kept, in the stream `led:<table>`."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+
+    @answered
+    async def newest(self, table: TableId, *, limit: int, cell: CellKey | None = None) -> tuple[Record, ...]:
+        """Return up to `limit` records, newest first, of one cell if it is given."""
+        found: list[Record] = []
+        async for record in self._backwards(table):
+            if cell is None or record.cell == cell:
+                found.append(record)
+            if len(found) == limit:
+                break
+        return tuple(found)
+
+    @answered
+    async def in_force(
+        self, table: TableId, at_ms: int, *, limit: int, cell: CellKey | None = None
+    ) -> tuple[Record, ...]:
+        """Return the newest record of each cell that was made at or before `at_ms`, newest first."""
+        found: dict[CellKey, Record] = {}
+        async for record in self._backwards(table):
+            if record.at_ms <= at_ms and (cell is None or record.cell == cell):
+                found.setdefault(record.cell, record)
+            if len(found) == (limit if cell is None else 1):
+                break
+        return tuple(found.values())
+
+    @answered
+    async def append(self, table: TableId, record: str, outcome: str) -> None:
+        """Keep a decision that no commit led to, such as a request by a person."""
+        await self._queue.redis.xadd(
+            keys.ledger(self._queue.name, table), {"record": record, "out": outcome}, maxlen=LEDGER_KEPT
+        )
+
+    async def _backwards(self, table: TableId) -> AsyncIterator[Record]:
+        key, before, scanned = keys.ledger(self._queue.name, table), "+", 0
+        while scanned < MAX_SCANNED:
+            with redis_answers():
+                entries: Any = await self._queue.redis.xrevrange(key, max=before, count=PAGE)
+            for _, fields in entries:
+                yield ledger.decode(text(fields[b"record"]), text(fields[b"out"]))
+            if len(entries) < PAGE:
+                return
+            scanned += PAGE
+            before = f"({text(entries[-1][0])}"

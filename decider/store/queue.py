@@ -1,0 +1,90 @@
+"""Carries queue transitions to the server from asyncio; lost replies are asked for again, a bounded number of times.
+
+The client library's own silent retries are refused: a retry must be a decision, made here, where it is known that
+every transition may be repeated.
+"""
+
+import asyncio
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, AuthorizationError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoReply
+
+from shared.errors import InvalidInput, LakewrightError
+from shared.queue.library import ScriptLibrary
+from shared.queue.limits import require_queue
+from shared.queue.transition import Transition, Tries, refusal, unreachable
+
+R = TypeVar("R")
+
+TIMEOUT_S = 5.0
+"""Waiting for a connection or a reply; scripts take far below a millisecond, so more means trouble."""
+
+CONNECTIONS = 32
+"""Connections per process; further callers wait for a free one."""
+
+
+class AsyncQueue:
+    """Runs transitions of one queue; safe to share between tasks of one event loop."""
+
+    def __init__(
+        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, tries: Tries | None = None
+    ) -> None:
+        """Use a client built by `connect`, or any other without retries of its own."""
+        require_queue(queue)
+        retry = redis.get_retry()
+        if retry is not None and retry.get_retries() != 0:
+            raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
+        self.redis = redis
+        self.name = queue
+        self._library = library or ScriptLibrary()
+        self._tries = tries or Tries()
+        self._address = address(redis)
+
+    async def run(self, transition: Transition[R]) -> R:
+        """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
+        failed = 0
+        while True:
+            try:
+                return transition.decode(await self._call(transition))
+            except (AuthenticationError, AuthorizationError, ResponseError) as problem:
+                raise self._refused(transition, problem) from problem
+            except (NoConnection, NoReply) as problem:
+                failed += 1
+                if failed >= self._tries.count:
+                    raise unreachable(transition.script, self._address, failed, problem) from problem
+            await asyncio.sleep(self._tries.pause_after(failed))
+
+    async def _call(self, transition: Transition[R]) -> Any:
+        script = self._library.script(transition.script)
+        try:
+            return await self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
+        except NoScriptError:
+            await self.redis.script_load(script.text)
+            return await self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
+
+    def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
+        return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
+
+
+def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:
+    """Return a client for `redis://`, `rediss://` or `unix://` that never retries by itself; nothing is sent yet."""
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=connections,
+        timeout=timeout_s,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return Redis.from_pool(pool)
+
+
+def address(redis: Redis) -> str:
+    """Return where a client connects to, without credentials, for messages."""
+    where = redis.connection_pool.connection_kwargs
+    return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")

@@ -1,0 +1,55 @@
+"""`python -m services.actor`: reads the environment, starts Spark, tests the rewrite on a scratch table, takes jobs."""
+
+import os
+import sys
+from collections.abc import Mapping
+
+import structlog
+
+from actor.delta.engine import DeltaEngine, EngineSettings
+from actor.delta.java import find_java
+from actor.delta.selftest import run_self_test
+from actor.delta.spark import SparkSettings, build_session
+from actor.worker import Reached
+from services.actor.serve import serve
+from services.actor.settings import ActorSettings, actor_settings
+from services.environment import java_search
+from services.logs import configure_logs
+from shared.errors import LakewrightError
+
+log = structlog.get_logger()
+
+
+def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lambda _claim, _point: None) -> int:
+    """Run until asked to stop; `reached` hears of each labelled point of each run."""
+    try:
+        settings = actor_settings(environment)
+        configure_logs(settings.log_level)
+        engine = start_engine(settings, environment)
+    except LakewrightError as problem:
+        print(f"lakewright actor: {problem}", file=sys.stderr)
+        return 1
+    serve(settings, engine, reached)
+    return 0
+
+
+def start_engine(settings: ActorSettings, environment: Mapping[str, str]) -> DeltaEngine:
+    """Start Spark and find out whether the exact rewrite works with what is installed."""
+    java = find_java(java_search(environment))
+    log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
+    spark = build_session(
+        SparkSettings(
+            work_dir=settings.work_dir,
+            ivy_dir=settings.ivy_dir,
+            master=settings.master,
+            driver_memory=settings.driver_memory,
+        ),
+        java_home=java.path,
+    )
+    engine = DeltaEngine(spark, EngineSettings(allow_s3=settings.allow_s3))
+    run_self_test(engine, settings.work_dir)
+    return engine
+
+
+if __name__ == "__main__":
+    sys.exit(main())

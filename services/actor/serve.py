@@ -1,0 +1,74 @@
+"""Slots of one actor: threads that share a Spark application, a heartbeat, and the wish to stop."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.ports import TableEngine
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Reached, Worker, WorkerSettings
+from services.actor.settings import ActorSettings
+
+log = structlog.get_logger()
+
+BEATS_PER_LEASE = 12
+"""A lease survives eleven lost heartbeats, and a sixth of it is the margin before our own deadline."""
+
+
+def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> None:
+    """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold."""
+    stopping = _stop_on_signals()
+    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s))
+    heartbeat.start()
+    slots = [
+        threading.Thread(target=_worker(settings, engine, heartbeat, stopping, reached).run, name=f"slot-{number}")
+        for number in range(settings.slots)
+    ]
+    for slot in slots:
+        slot.start()
+    with _ready(settings.ready_file):
+        log.info("actor_ready", actor=settings.name, slots=settings.slots)
+        for slot in slots:
+            slot.join()
+    heartbeat.close()
+    log.info("actor_stopped", actor=settings.name)
+
+
+def _worker(
+    settings: ActorSettings, engine: TableEngine, heartbeat: Heartbeat, stopping: threading.Event, reached: Reached
+) -> Worker:
+    return Worker(
+        engine, _queue(settings), heartbeat, stopping, name=settings.name, settings=WorkerSettings(), reached=reached
+    )
+
+
+def _queue(settings: ActorSettings) -> SyncQueue:
+    """A connection of its own for each thread."""
+    return SyncQueue(connect(settings.redis_url), settings.queue)
+
+
+def _times(lease_s: float) -> LeaseTimes:
+    return LeaseTimes(lease_s=lease_s, interval_s=lease_s / BEATS_PER_LEASE, margin_s=lease_s / 6)
+
+
+def _stop_on_signals() -> threading.Event:
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: stopping.set())
+    return stopping
+
+
+@contextmanager
+def _ready(file: Path) -> Iterator[None]:
+    """Keep a file while jobs are taken, for probes of a process that answers no requests."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch()
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)

@@ -1,0 +1,73 @@
+"""What an actor is told by its environment: names, units, defaults and reasons."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from services import environment as env
+from services.settings import LOG_LEVEL, QUEUE, REDIS_URL, Reader, decider_settings, host_name, log_level_name, number
+from shared.errors import InvalidInput
+
+SLOTS = "LAKEWRIGHT_SLOTS"
+"""Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
+
+LEASE_S = "LAKEWRIGHT_LEASE_S"
+"""Seconds after which the job of a dead actor is given to another. Default 60: eleven missed heartbeats."""
+
+MASTER = "LAKEWRIGHT_SPARK_MASTER"
+"""Spark master. Default `local[*]`: the whole application in this process, on all cores of this machine."""
+
+MEMORY = "LAKEWRIGHT_DRIVER_MEMORY"
+"""Heap of the driver, in Spark's spelling. Default `1g`: enough for two rewrites of a 128 MiB target at once."""
+
+NAME = "LAKEWRIGHT_ACTOR_NAME"
+"""Name of this actor among the workers. Default: host name and process id."""
+
+ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
+"""`true` if every writer of tables on S3 uses a log store with mutual exclusion. Default `false`: Delta's own one is
+safe for a single driver only, and losing a commit is worse than not compacting."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorSettings:
+    """An actor's settings; see the variables above for units and reasons."""
+
+    redis_url: str
+    queue: str
+    name: str
+    slots: int
+    lease_s: float
+    master: str
+    driver_memory: str
+    allow_s3: bool
+    work_dir: Path
+    ivy_dir: Path
+    ready_file: Path
+    log_level: str
+
+
+def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
+    """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
+    read = Reader(environment)
+    name = read(NAME, str, f"{host_name()}-{os.getpid()}")
+    return ActorSettings(
+        redis_url=read(REDIS_URL, str, env.DEFAULT_REDIS_URL),
+        queue=read(QUEUE, str, "default"),
+        name=name,
+        slots=read(SLOTS, number(int, 1, 64), 2),
+        lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
+        master=read(MASTER, str, "local[*]"),
+        driver_memory=read(MEMORY, str, "1g"),
+        allow_s3=read(ALLOW_S3, _boolean, default=False),
+        work_dir=env.data_dir(environment) / "spark" / name,
+        ivy_dir=env.ivy_dir(environment),
+        ready_file=env.data_dir(environment) / "actor.ready",
+        log_level=read(LOG_LEVEL, log_level_name, "info"),
+    )
+
+
+def _boolean(text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise InvalidInput("expected true or false")
+    return text.lower() == "true"

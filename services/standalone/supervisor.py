@@ -1,0 +1,205 @@
+"""Every child runs, or runs again soon, until it is told to stop; and when the supervisor ends, so do its children.
+
+Children start in order, each when the one before is ready, and end in the opposite order, so that none loses what it
+depends on. A child that ends by itself is started again after a delay that doubles; one that never lives long enough
+ends the whole, because repeating does not help it. The supervisor knows nothing of what its children do.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import structlog
+
+from shared.errors import PermanentError
+
+FIRST_DELAY_S = 0.5  # Long enough for a port to be free again.
+LONGEST_DELAY_S = 30.0  # Long enough to spare the machine, short enough that a person waits for it.
+HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin anew.
+MAX_QUICK_ENDS = 8  # 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
+POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
+LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
+_TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, str]
+    log_file: Path
+    ready: Callable[[], bool] = lambda: True
+    ready_timeout_s: float = 30.0
+    stop_timeout_s: float = 10.0
+    explain: Callable[[str], str] = lambda _: ""
+
+
+@dataclass(slots=True)
+class _Child:
+    spec: ChildSpec
+    process: subprocess.Popen[bytes] | None = None
+    started_at_s: float = 0.0
+    quick_ends: int = 0
+    start_again_at_s: float = field(default=float("inf"))
+
+
+class Supervisor:
+    """Starts, watches and stops children; `tick` is its one step, so that a caller may own the loop.
+
+    Use as a context manager: leaving it stops the children, whatever happened.
+    """
+
+    def __init__(self, specs: Sequence[ChildSpec], *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._children = [_Child(spec) for spec in specs]
+        self._clock = clock
+
+    def __enter__(self) -> "Supervisor":
+        """Start all children, see `start`."""
+        try:
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop all children, see `stop`."""
+        self.stop()
+
+    def start(self, *, should_stop: Callable[[], bool] = lambda: False) -> None:
+        """Start the children in order; returns when the last is ready, or early when `should_stop` says so.
+
+        Raises:
+            PermanentError: a child ended or was not ready in time; the message carries the end of its log.
+        """
+        for child in self._children:
+            self._launch(child)
+            if not self._await_ready(child, should_stop):
+                return
+
+    def run(self, should_stop: Callable[[], bool]) -> None:
+        """Keep the children running until `should_stop`. Raises PermanentError as `tick` does."""
+        while not should_stop():
+            self.tick()
+            time.sleep(POLL_S)
+
+    def tick(self) -> None:
+        """Notice ends and start again what is due.
+
+        Raises:
+            PermanentError: a child ended too often without ever living long enough.
+        """
+        for child in self._children:
+            if child.process is not None and child.process.poll() is not None:
+                self._note_end(child)
+            if child.process is None and self._clock() >= child.start_again_at_s:
+                self._launch(child)
+
+    def stop(self) -> None:
+        """End the children in the opposite order: ask, wait as long as each was granted, then kill with all it started."""
+        for child in reversed(self._children):
+            child.start_again_at_s = float("inf")
+            if child.process is not None:
+                self._end(child, child.process)
+
+    def pid_of(self, name: str) -> int | None:
+        """Process id of the guard of that child, which is also its process group; None while it is not running."""
+        process = next(child.process for child in self._children if child.spec.name == name)
+        return None if process is None or process.poll() is not None else process.pid
+
+    def _launch(self, child: _Child) -> None:
+        spec = child.spec
+        spec.log_file.parent.mkdir(parents=True, exist_ok=True)
+        if spec.log_file.exists() and spec.log_file.stat().st_size > LOG_LIMIT_BYTES:
+            spec.log_file.replace(spec.log_file.with_suffix(".log.1"))
+        with spec.log_file.open("ab") as output:
+            child.process = subprocess.Popen(
+                [sys.executable, "-m", "services.standalone.guard", *spec.command],
+                env=dict(spec.environment),
+                cwd=Path(__file__).resolve().parents[2],  # `services` is found from here without an installation.
+                stdin=subprocess.PIPE,  # Held open as long as this process lives: see guard.
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C of a terminal reaches us alone; we stop the children in order.
+            )
+        child.started_at_s = self._clock()
+        child.start_again_at_s = float("inf")
+        log.info("child_started", child=spec.name, pid=child.process.pid, log=str(spec.log_file))
+
+    def _await_ready(self, child: _Child, should_stop: Callable[[], bool]) -> bool:
+        spec, process = child.spec, child.process
+        while process is not None and not should_stop():
+            if process.poll() is not None:
+                raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
+            if spec.ready():
+                log.info("child_ready", child=spec.name, after_s=round(self._clock() - child.started_at_s, 2))
+                return True
+            if self._clock() - child.started_at_s > spec.ready_timeout_s:
+                raise PermanentError(f"{spec.name} was not ready within {spec.ready_timeout_s:g} s{_why(spec)}")
+            time.sleep(POLL_S)
+        return False
+
+    def _note_end(self, child: _Child) -> None:
+        process = child.process
+        if process is None:
+            return
+        _release(process)
+        child.process = None
+        lived_s = self._clock() - child.started_at_s
+        child.quick_ends = 1 if lived_s >= HEALTHY_AFTER_S else child.quick_ends + 1
+        if child.quick_ends > MAX_QUICK_ENDS:
+            raise PermanentError(f"{child.spec.name} ended {child.quick_ends} times in a row{_why(child.spec)}")
+        delay_s = restart_delay_s(child.quick_ends)
+        child.start_again_at_s = self._clock() + delay_s
+        log.warning(
+            "child_ended", child=child.spec.name, code=process.returncode, lived_s=round(lived_s, 1), again_in_s=delay_s
+        )
+
+    def _end(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
+        began_s = self._clock()
+        process.terminate()
+        try:
+            process.wait(child.spec.stop_timeout_s)
+            how = "itself"
+        except subprocess.TimeoutExpired:
+            how = "killed"
+        _release(process)
+        child.process = None
+        log.info("child_stopped", child=child.spec.name, ended=how, after_s=round(self._clock() - began_s, 2))
+
+
+def restart_delay_s(quick_ends: int) -> float:
+    """Delay before the next start after so many short runs in a row (1 or more): doubling, bounded."""
+    return min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** (quick_ends - 1))
+
+
+def _release(process: subprocess.Popen[bytes]) -> None:
+    """Kill what is left of the child's group (a JVM that outlived its Python, the guard itself) and reap the guard."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        pass  # Nobody is left; macOS says EPERM for a group of zombies.
+    process.wait()
+    if process.stdin is not None:
+        process.stdin.close()
+
+
+def _why(spec: ChildSpec) -> str:
+    tail = _tail(spec.log_file)
+    advice = spec.explain(tail)
+    return f"{': ' + advice if advice else ''}. The end of {spec.log_file}:\n{tail}"
+
+
+def _tail(file: Path) -> str:
+    with file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - _TAIL_BYTES))
+        return opened.read().decode(errors="replace").strip()

