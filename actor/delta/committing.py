@@ -118,8 +118,8 @@ class Committer:
             return version
         if verdict is Verdict.UNKNOWN:
             raise RetryableError(
-                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}) and the log does not "
-                f"show job {self._origin.job}, token {self._origin.token}; its files are left to VACUUM",
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and the log does "
+                f"not show job {self._origin.job}, token {self._origin.token}; its files are left to VACUUM",
             ) from error
         if verdict is Verdict.REFUSED:
             self.discard(offered)
@@ -129,10 +129,11 @@ class Committer:
     def _find(self, error: Exception, since_version: int) -> int | None:
         try:
             return self._log.find_origin(self._origin, since_version=since_version)
-        except Exception as unreadable:
+        except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
             raise RetryableError(
-                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}) and its log cannot be "
-                f"read ({first_line(unreadable)}); look for job {self._origin.job}, token {self._origin.token} first",
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and its log cannot "
+                f"be read ({first_line(unreadable)}); first look for job {self._origin.job}, "
+                f"token {self._origin.token}",
             ) from error
 
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
@@ -141,7 +142,7 @@ class Committer:
         inputs = self._scala.add_files(json_array([logged for group in offered for logged in group.live.inputs]))
         outputs = self._scala.add_files(json_array([logged for group in offered for logged in group.outputs]))
         txn.trackFilesRead(self._scala.seq(inputs))
-        removes = [add.removeWithTimestamp(now_ms, False) for add in inputs]  # noqa: FBT003 - dataChange
+        removes = [add.removeWithTimestamp(now_ms, False) for add in inputs]  # noqa: FBT003
         return self._scala.seq([*outputs, *removes])
 
     def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:

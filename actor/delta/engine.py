@@ -5,19 +5,24 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import structlog
 from pyspark.sql import SparkSession
 
 from actor.delta.conflicts import translate
 from actor.delta.live import CellMemory
 from actor.delta.log import TableLog
+from actor.delta.optimize import OptimizeExecutor
 from actor.delta.preflight import check_location
 from actor.delta.scala import Scala
+from actor.delta.selftest import SelfTest, self_test
 from actor.delta.sessions import Sessions
 from actor.delta.snapshot import read_cell
 from actor.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import Control, LiveCell, RewriteOutcome, RewriteRequest
 from shared.errors import LakewrightError
 from shared.table import CellKey, Origin
+
+_log = structlog.get_logger(__name__)
 
 
 class RewriteExecutor(Protocol):
@@ -38,7 +43,10 @@ class EngineSettings:
 
 
 class DeltaEngine:
-    """`actor.ports.TableEngine` for Delta, on one Spark application; safe to call from several threads."""
+    """`actor.ports.TableEngine` for Delta, on one Spark application; safe to call from several threads.
+
+    It rewrites exactly. `use_optimize` changes to the fallback, for good.
+    """
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
@@ -48,6 +56,10 @@ class DeltaEngine:
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._memory, self._settings.transaction
         )
+
+    def use_optimize(self) -> None:
+        """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
+        self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
 
     def read_cell(self, location: str, cell: CellKey) -> LiveCell:
         """Return the live files of a cell at the newest version.
@@ -81,9 +93,24 @@ class DeltaEngine:
     @contextmanager
     def _log(self, location: str, doing: str) -> Iterator[TableLog]:
         check_location(location, allow_s3=self._settings.allow_s3)
-        with _translated(f"{doing} {location}"), self._sessions.lease(tag=f"lakewright-{doing}") as owned:
-            with self._sessions.bound(owned) as session:
-                yield TableLog(self._scala, session, location)
+        lease = self._sessions.lease(tag=f"lakewright-{doing}")
+        with _translated(f"{doing} {location}"), lease as owned, self._sessions.bound(owned) as session:
+            yield TableLog(self._scala, session, location)
+
+
+def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTest]:
+    """Return an engine that has proven itself on a table below `scratch`, or uses the fallback if it could not.
+
+    `scratch` is the URI of a directory that driver and executors can write to.
+    """
+    engine = DeltaEngine(spark, settings)
+    verdict = self_test(spark, engine, scratch)
+    if verdict.passed:
+        _log.info("self_test_passed", took_ms=verdict.took_ms)
+    else:
+        _log.error("self_test_failed", reason=verdict.reason, took_ms=verdict.took_ms, fallback="optimize")
+        engine.use_optimize()
+    return engine, verdict
 
 
 @contextmanager

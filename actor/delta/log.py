@@ -5,7 +5,7 @@ are read straight from the log store, so their cost does not depend on how large
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,13 @@ from shared.table import FileKey, Origin, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
+
+# Scala's positional flags by name.
+_MUST_BE_FRESH = False
+_NOT_STREAMING = False
+_NOT_AUTO = False
+_NOT_FULL = False
+_NOT_RECURSIVE = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ class TableLog:
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
-        snapshot = self._log.update(False, self._scala.none, self._scala.none)
+        snapshot = self._log.update(_MUST_BE_FRESH, self._scala.none, self._scala.none)
         if snapshot.version() < 0:
             raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
         return snapshot
@@ -84,7 +91,7 @@ class TableLog:
 
     def frame(self, snapshot: Any, adds: Any) -> Any:
         """Return the JVM's frame that reads exactly these files, deletion vectors applied."""
-        return self._log.createDataFrame(snapshot, adds, False, self._scala.some("Optimize"))
+        return self._log.createDataFrame(snapshot, adds, _NOT_STREAMING, self._scala.some("Optimize"))
 
     def rows(self, snapshot: Any, adds: Any) -> int:
         """Count the live rows of these files by reading them."""
@@ -93,7 +100,7 @@ class TableLog:
     def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
         """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
         none, scala = self._scala.none, self._scala
-        operation = scala.optimize_operation(scala.seq(), scala.seq(), False, none, False)  # noqa: FBT003 - Scala's own
+        operation = scala.optimize_operation(scala.seq(), scala.seq(), _NOT_AUTO, none, _NOT_FULL)
         tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
         txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
         return int(txn.commit(actions, operation, tags))
@@ -113,8 +120,7 @@ class TableLog:
         """
         touched: dict[str, int] = {}
         for version in range(after + 1, until + 1):
-            for line in self._lines(version):
-                action = json.loads(line)
+            for action in self.actions(version):
                 body = action.get("add") or action.get("remove")
                 if body is not None:
                     touched[body["path"]] = version
@@ -146,9 +152,11 @@ class TableLog:
             lines.close()
         return decode_origin((first.get("commitInfo") or {}).get("userMetadata"))
 
-    def _lines(self, version: int) -> Sequence[str]:
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """Return all actions of one commit, each a dictionary with one key."""
         lines = self._log.store().read(self._commit_path(version), self._log.newDeltaHadoopConf())
-        return str(lines.mkString("\n")).split("\n")  # Not splitlines: values may hold U+2028.
+        # Not splitlines: values may hold U+2028.
+        return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
 
     def _commit_path(self, version: int) -> Any:
         return self._scala.path(self._log.logPath(), f"{version:020d}.json")
@@ -161,5 +169,5 @@ class TableLog:
         for key in keys:
             relative = self._scala.path(self._scala.uri(key.path))  # Paths in the log are URI-encoded.
             path = relative if relative.isAbsolute() else self._scala.path(root, relative)
-            deleted += bool(store.delete(path, False))  # noqa: FBT003 - not recursive
+            deleted += bool(store.delete(path, _NOT_RECURSIVE))
         return deleted

@@ -1,4 +1,4 @@
-"""The operation metrics of our commits carry Delta's own names, so that DESCRIBE HISTORY shows a rewrite as OPTIMIZE."""
+"""Operation metrics of our commits carry Delta's own names, so that DESCRIBE HISTORY shows a rewrite as OPTIMIZE."""
 
 import json
 from collections.abc import Mapping, Sequence

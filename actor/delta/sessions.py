@@ -94,13 +94,14 @@ class Sessions:
         active: Any = self._scala.spark_session
         before = active.getActiveSession()
         active.setActiveSession(jvm_session(owned.session))
+        outer_pool = context.getLocalProperty(_POOL)
         context.setLocalProperty(_POOL, owned.pool)
         context.addJobTag(owned.tag)
         try:
             yield owned.session
         finally:
             context.removeJobTag(owned.tag)
-            context.setLocalProperty(_POOL, None)  # type: ignore[arg-type]  # None unsets; the stub says str
+            context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
             if before.isEmpty():
                 active.clearActiveSession()
             else:

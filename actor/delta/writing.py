@@ -5,6 +5,7 @@ vectors hide. Where a count is missing the rows are read and counted: the check 
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -61,22 +62,17 @@ class GroupWriter:
         return tuple(outputs)
 
     def _one_spelling(self, live: LiveGroup) -> dict[str, str | None]:
-        """Return the inputs' partition values; null and the empty string are one spelling by the protocol."""
-        spellings = [
-            {name: value or None for name, value in (json.loads(logged.json).get("partitionValues") or {}).items()}
-            for logged in live.inputs
-        ]
-        first, *others = spellings
-        differing = [
-            column.name for column in self._columns if any(s[column.physical] != first[column.physical] for s in others)
-        ]
-        if differing and any(_zone_matters(self._columns, spelling) for spelling in spellings):
-            raise Unsupported(
-                f"the inputs of one group at {self._log.location} spell {differing[0]!r} with and without a time zone; "
-                "readers in other zones see different values, so they are not merged",
-                field=differing[0],
-            )
-        return first
+        """Return the partition values as the first input spells them; raises Unsupported if readers see several."""
+        spellings = [json.loads(logged.json).get("partitionValues") or {} for logged in live.inputs]
+        for column in self._columns:
+            seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
+            if len(seen) > 1:
+                raise Unsupported(
+                    f"the files of {live.group.cell} at {self._log.location} spell {column.name!r} in ways that readers "
+                    f"take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
+                    field=column.name,
+                )
+        return {column.physical: spellings[0].get(column.physical) for column in self._columns}
 
     def _check_rows(self, live: LiveGroup, adds: Any, outputs: Sequence[LoggedFile]) -> int:
         expected = logical_rows(live.inputs)
@@ -89,9 +85,10 @@ class GroupWriter:
         if written != expected:
             held = expected if counted else self._log.rows(self._snapshot, adds)
             raise Corrupt(
-                f"the rewrite of {len(live.inputs)} files in {live.group.cell} of {self._log.location} was stopped before "
-                f"its commit: {expected} rows in by {'count' if counted else 'the statistics in the log'}, {written} rows "
-                f"out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. The table is unchanged",
+                f"the rewrite of {len(live.inputs)} files in {live.group.cell} of {self._log.location} was stopped "
+                f"before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, {written} "
+                f"rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
+                "The table is unchanged",
             )
         return written
 
@@ -111,7 +108,14 @@ def logical_rows(files: Sequence[LoggedFile]) -> int | None:
     return total
 
 
-def _zone_matters(columns: Sequence[PartitionColumn], values: dict[str, str | None]) -> bool:
-    """Say whether a timestamp is spelled without a zone, which makes its value depend on the reader."""
-    zoneless = (values[column.physical] for column in columns if column.type == "timestamp")
-    return any(value is not None and "T" not in value for value in zoneless)
+def _seen(column: PartitionColumn, value: str | None) -> str | None:
+    """Return what tells apart two spellings of one cell's value for a reader, the same for spellings that agree.
+
+    By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
+    an instant of the reader's zone.
+    """
+    if column.type == "string":
+        return value
+    if column.type == "timestamp" and value:
+        return "with a zone" if re.search(r"(Z|[+-]\d\d:?\d\d)$", value) else "without a zone"
+    return None if not value else column.type

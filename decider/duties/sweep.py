@@ -7,11 +7,19 @@ hundred thousand tables are no burst.
 import asyncio
 from dataclasses import dataclass
 
+import structlog
+
 from decider.inbox import Inbox
 from decider.store.tables import TableRegistry
+from shared.errors import RetryableError
 
 SPREAD = 0.8
 """Share of the interval over which one sweep is spread; the rest is slack for slow stores."""
+
+RETRY_S = 2.0
+"""Pause before a sweep that failed is tried again: a Redis that is away is asked every two seconds."""
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +50,16 @@ class Sweep:
         return Swept(tables)
 
     async def run(self) -> None:
-        """Sweep until cancelled; the first sweep starts at once and is not spread."""
-        await self.run_once()
+        """Sweep until cancelled; the first one starts at once and is not spread. A Redis that is away is waited for."""
+        spread_s = 0.0
         while True:
             started = asyncio.get_running_loop().time()
-            await asyncio.sleep(self._interval_s * (1 - SPREAD))
-            await self.run_once(spread_s=self._interval_s * SPREAD)
+            try:
+                await self.run_once(spread_s=spread_s)
+            except RetryableError as problem:
+                log.warning("sweep_failed", error=str(problem))
+                await asyncio.sleep(RETRY_S)
+                continue
             elapsed = asyncio.get_running_loop().time() - started
             await asyncio.sleep(max(0.0, self._interval_s - elapsed))
+            spread_s = self._interval_s * SPREAD

@@ -17,6 +17,7 @@ class BoundedBody:
         self._limit_bytes = limit_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -47,9 +47,7 @@ _TYPES: Mapping[int, tuple[str, str]] = {
 class Refused(Exception):  # noqa: N818 - the name says what happened
     """A call that a router refuses with a status of its own; `field` names the culprit."""
 
-    def __init__(
-        self, status: HTTPStatus, detail: str, *, field: str = "", value: Any = None, allowed: str = ""
-    ) -> None:
+    def __init__(self, status: int, detail: str, *, field: str = "", value: Any = None, allowed: str = "") -> None:
         super().__init__(detail)
         self.status = status
         self.field = field

@@ -14,6 +14,8 @@ from decider.observe.delta_files import FileDecoder
 from decider.observe.delta_metadata import decode_metadata, decode_protocol
 from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, TableProtocol
 
+_JSON_SPACES = " \t\r"
+
 ORIGIN_KEY = "lakewright"
 """The field of userMetadata that holds job and token of a commit of ours."""
 
@@ -45,18 +47,17 @@ def commit_time_ms(data: bytes, log: LogFile) -> int:
 
 def parsed_lines(lines: Iterable[str], log: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the position, from 1 on, and the object of each line that is not blank."""
-    decoder = json.JSONDecoder()
+    decode = json.JSONDecoder().raw_decode
     for position, line in enumerate(lines, 1):
-        if not line or line.isspace():
+        text = line.strip(_JSON_SPACES)
+        if not text:
             continue
         try:
-            action, end = decoder.raw_decode(line)
-            if end != len(line):
-                action = decoder.decode(line)
+            action, end = decode(text)
         except (ValueError, RecursionError) as problem:
             raise log.corrupt(position, f"expected one JSON object, found damage: {problem}") from problem
-        if type(action) is not dict:
-            raise log.wrong(position, "the line", action, "one JSON object")
+        if type(action) is not dict or end != len(text):
+            raise log.wrong(position, "the line", text, "one JSON object")
         yield position, action
 
 

@@ -142,8 +142,11 @@ def _parquet_files(part: Part, decoder: FileDecoder) -> Iterator[DataFile]:
 def _rows_source(file: pq.ParquetFile) -> str:
     """Return the column to take the number of rows from: a plain number, unless some file lacks it there."""
     add = file.schema_arrow.field("add").type
+    if not pa.types.is_struct(add):
+        raise TypeError(f"the column add is {add}, not a struct")
     index = add.get_field_index("stats_parsed")
-    if index < 0 or add.field(index).type.get_field_index("numRecords") < 0:
+    parsed = add.field(index).type if index >= 0 else None
+    if parsed is None or not pa.types.is_struct(parsed) or parsed.get_field_index("numRecords") < 0:
         return _STATS
     if add.get_field_index("stats") < 0:
         return _PARSED_ROWS
@@ -154,7 +157,7 @@ def _rows_source(file: pq.ParquetFile) -> str:
 
 def _decoded(adds: pa.StructArray, positions: Sequence[int], decoder: FileDecoder) -> Iterator[DataFile]:
     """Yield files from the columns of an `add` struct that has no nulls of its own."""
-    columns = {
+    columns: dict[str, list[Any]] = {
         field.name: _maps(adds.field(index)) if pa.types.is_map(field.type) else adds.field(index).to_pylist()
         for index, field in enumerate(adds.type)
     }

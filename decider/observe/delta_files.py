@@ -27,6 +27,7 @@ class FileDecoder:
         self._columns = columns
         self._log = log
         self._cells: dict[tuple[tuple[str, str | None], ...], CellKey] = {}
+        self._no_tags: dict[str, str] = {}
 
     def add(self, action: Action, position: int, rows: int | None = None) -> DataFile:
         """Decode an `add`; `rows` is given where the number of rows was found outside of `stats`."""
@@ -49,7 +50,7 @@ class FileDecoder:
             rows=rows,
             deleted_rows=deleted,
             modified_ms=modified,
-            tags=self._tags(tags, position) if tags else {},
+            tags=self._tags(tags, position) if tags else self._no_tags,
         )
 
     def remove(self, action: Action, position: int) -> RemovedFile:

@@ -5,20 +5,16 @@ number can be read off; only where it is not there the text is parsed.
 """
 
 import json
+import re
 
-_ROWS_FIRST = '{"numRecords":'
-
-_MAX_DIGITS = 18
-"""Digits of a number that surely fits into 64 bits."""
+_ROWS_FIRST = re.compile(r'\{\s*"numRecords"\s*:\s*(\d{1,18})\s*[,}]', re.ASCII)
+"""The usual opening; eighteen digits are a number that surely fits into 64 bits."""
 
 
 def rows_in(stats: str) -> int | None:
     """Return numRecords of a statistics text; None where it has none or cannot be read, for statistics are optional."""
-    if stats.startswith(_ROWS_FIRST):
-        digits = stats[len(_ROWS_FIRST) : stats.find(",", len(_ROWS_FIRST))]
-        if len(digits) <= _MAX_DIGITS and digits.isascii() and digits.isdecimal():
-            return int(digits)
-    return _rows_anywhere(stats)
+    first = _ROWS_FIRST.match(stats)
+    return int(first[1]) if first else _rows_anywhere(stats)
 
 
 def _rows_anywhere(stats: str) -> int | None:

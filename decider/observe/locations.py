@@ -7,7 +7,7 @@ that is compared as a string prefix allows `file:///data-private` to whoever may
 import hashlib
 import re
 from collections.abc import Iterable
-from urllib.parse import quote, unquote_to_bytes
+from urllib.parse import quote, unquote, unquote_to_bytes
 
 from shared.errors import InvalidInput
 from shared.table import TableId
@@ -68,7 +68,11 @@ def canonical_location(text: str) -> str:
 
 def key_location(prefix: str, key: str) -> str:
     """Return the canonical location of an object key (raw, not percent-encoded) below a canonical prefix."""
-    return canonical_location(f"{prefix.rstrip('/')}/{quote(key, safe='/' + _PLAIN)}")
+    try:
+        escaped = quote(key, safe="/" + _PLAIN)
+    except UnicodeEncodeError:
+        raise _refused(key, "it is not valid Unicode") from None
+    return canonical_location(f"{prefix.rstrip('/')}/{escaped}")
 
 
 def decoded_path(location: str) -> str:
@@ -80,7 +84,7 @@ def decoded_path(location: str) -> str:
 def table_id(location: str) -> TableId:
     """Return the id of the table at a location: a slug of its last two path parts and a hash of the whole."""
     canonical = canonical_location(location)
-    parts = [part for part in re.split(r"[/:@]+", canonical)[1:] if part]
+    parts = [part for part in re.split(r"[/:@]+", unquote(canonical))[1:] if part]
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(parts[-2:]))[-_SLUG_CHARS:].strip("-").lower() or "table"
     return TableId(f"{slug}-{hashlib.blake2b(canonical.encode(), digest_size=4).hexdigest()}")
 
@@ -113,7 +117,8 @@ def _path(text: str, path: str, *, is_encoded: bool, keeps_empty: bool) -> str:
     """Return the canonical spelling of an absolute path; empty segments vanish only where they mean nothing."""
     if "?" in path or "#" in path:
         raise _refused(text, "it has a query or a fragment; write these characters as %3F and %23 in a URI")
-    segments = path.strip("/").split("/") if path.strip("/") else []
+    inner = path.removeprefix("/").removesuffix("/") if keeps_empty else path.strip("/")
+    segments = inner.split("/") if inner else []
     if "" in segments and keeps_empty:
         raise _refused(text, "it has an empty segment, which an object key and a path do not agree on")
     return "/" + "/".join(_segment(text, segment, is_encoded=is_encoded) for segment in segments if segment)

@@ -5,15 +5,20 @@ cursor together; two deciders on one table cost a retry and nothing else.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
-from decider.store.answers import answered
+from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import CellKey, PartitionColumn, TableId, TableMetadata
+
+PAGE = 1_000
+"""Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,34 @@ class TableStates:
         """Return every stored cell of a table."""
         raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
         return {CellKey(text(cell)): CellState.decode(text(state)) for cell, state in raw.items()}
+
+    @answered
+    async def page(self, table: TableId, *, after: str, limit: int) -> tuple[dict[CellKey, CellState], str | None]:
+        """Return up to `limit` cells whose keys come after `after`, in order, and the last key if there are more."""
+        names = sorted(text(name) for name in await self._queue.redis.hkeys(keys.cells(self._queue.name, table)))
+        start = bisect_right(names, after)
+        wanted = [CellKey(name) for name in names[start : start + limit]]
+        more = wanted[-1] if start + limit < len(names) else None
+        states = await self.cells(table, wanted)
+        return {cell: state for cell, state in states.items() if state.files}, more
+
+    async def each(self, table: TableId) -> AsyncIterator[tuple[CellKey, CellState]]:
+        """Yield every cell once, in no order, without holding up the event loop for longer than one page."""
+        place = 0
+        seen: set[str] = set()
+        while True:
+            with redis_answers():
+                place, rows = await self._scan(table, place)
+            for name, state in rows.items():
+                if text(name) not in seen:
+                    seen.add(text(name))
+                    yield CellKey(text(name)), CellState.decode(text(state))
+            if not place:
+                return
+
+    async def _scan(self, table: TableId, place: int) -> tuple[int, Mapping[bytes | str, bytes | str]]:
+        found: Any = await self._queue.redis.hscan(keys.cells(self._queue.name, table), place, count=PAGE)
+        return int(found[0]), found[1]
 
 
 def _metadata(encoded: str) -> TableMetadata:

@@ -38,14 +38,6 @@ class Listed:
     cursor: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class JobStory:
-    """What is known of one job: as it is now (None: over), and its finished runs that are still kept, newest first."""
-
-    live: JobView | None
-    runs: tuple[RunRecord, ...]
-
-
 class Runs:
     """Reads jobs and finished runs of one queue, and cancels jobs."""
 
@@ -82,9 +74,12 @@ class Runs:
             place = after or ""
         return Listed(tuple(found), f"{stages[0]}.{place}")
 
-    async def story(self, job: JobId, *, limit: int) -> JobStory:
-        """Return what is known of one job, looking for its runs among the newest of the history."""
-        live = await self._queue.run(reads.view(self._queue.name, job))
+    async def live(self, job: JobId) -> JobView | None:
+        """Return a job that waits or runs, None if it is over or never was."""
+        return await self._queue.run(reads.job(self._queue.name, job))
+
+    async def finished(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
+        """Return up to `limit` finished runs of a job, newest first, as far as a bounded look into the history goes."""
         runs: list[RunRecord] = []
         before = ""
         for _ in range(MAX_PAGES):
@@ -93,7 +88,7 @@ class Runs:
             if len(runs) >= limit or page.next_before is None:
                 break
             before = page.next_before
-        return JobStory(live, tuple(runs[:limit]))
+        return tuple(runs[:limit])
 
     async def cancel(self, job: JobId) -> CancelOutcome:
         """Delete a waiting job, tell a running one to stop."""

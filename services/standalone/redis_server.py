@@ -160,7 +160,8 @@ def _fitting_version(binary: Path) -> str:
     if found is None or int(found[2]) < OLDEST_REDIS:
         said = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
         raise InvalidInput(
-            f"{binary} is not a Redis >= {OLDEST_REDIS} or a Valkey (it says: {said}); choose another with --redis-server",
+            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (it says: {said}); "
+            "choose another with --redis-server",
             field="redis_server",
         )
     return f"{found[1]} {found[2]}{found[3]}"

@@ -5,6 +5,7 @@ depends on. A child that ends by itself is started again after a delay that doub
 ends the whole, because repeating does not help it. The supervisor knows nothing of what its children do.
 """
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Self
 
 import structlog
 
@@ -25,6 +27,8 @@ MAX_QUICK_ENDS = 8  # 0.5 + 1 + ... + 30 s: about a minute and a half of trying,
 POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
+
+_GUARD = Path(__file__).with_name("guard.py")  # Run as a file: isolated, it starts in some 15 ms.
 
 log = structlog.get_logger()
 
@@ -62,7 +66,7 @@ class Supervisor:
         self._children = [_Child(spec) for spec in specs]
         self._clock = clock
 
-    def __enter__(self) -> "Supervisor":
+    def __enter__(self) -> Self:
         """Start all children, see `start`."""
         try:
             self.start()
@@ -105,7 +109,7 @@ class Supervisor:
                 self._launch(child)
 
     def stop(self) -> None:
-        """End the children in the opposite order: ask, wait as long as each was granted, then kill with all it started."""
+        """End the children in the opposite order: ask, wait as long as each was granted, then kill all it started."""
         for child in reversed(self._children):
             child.start_again_at_s = float("inf")
             if child.process is not None:
@@ -123,9 +127,8 @@ class Supervisor:
             spec.log_file.replace(spec.log_file.with_suffix(".log.1"))
         with spec.log_file.open("ab") as output:
             child.process = subprocess.Popen(
-                [sys.executable, "-m", "services.standalone.guard", *spec.command],
+                [sys.executable, "-I", "-S", str(_GUARD), *spec.command],
                 env=dict(spec.environment),
-                cwd=Path(__file__).resolve().parents[2],  # `services` is found from here without an installation.
                 stdin=subprocess.PIPE,  # Held open as long as this process lives: see guard.
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -184,10 +187,9 @@ def restart_delay_s(quick_ends: int) -> float:
 
 def _release(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child's group (a JVM that outlived its Python, the guard itself) and reap the guard."""
-    try:
+    # Nobody may be left; macOS says EPERM for a group of zombies.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass  # Nobody is left; macOS says EPERM for a group of zombies.
     process.wait()
     if process.stdin is not None:
         process.stdin.close()

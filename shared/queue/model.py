@@ -9,6 +9,7 @@ from enum import IntEnum, StrEnum
 from hashlib import blake2b
 from typing import NewType
 
+from shared.errors import InvalidInput
 from shared.queue.limits import (
     MAX_CELL_BYTES,
     MAX_COST_BYTES,
@@ -66,6 +67,8 @@ class JobKey:
     def __post_init__(self) -> None:
         require_name(self.table, "table")
         require_name(self.kind, "kind")
+        if "." in self.kind:
+            raise InvalidInput(f"kind {self.kind!r} has a dot, which ends the cell's part of an id", field="kind")
         require_bytes(self.cell, "cell", MAX_CELL_BYTES)
 
 

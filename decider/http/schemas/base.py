@@ -5,11 +5,8 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-TABLE_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
-"""Table names stand in URLs, so they are made of letters, digits, `_`, `.` and `-`."""
-
-MAX_TABLE_NAME_CHARS = 200
-"""Longer than `catalog.database.table` of any catalog that is in use; names are parts of keys and URLs."""
+TABLE_NAME = r"[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,3}"
+"""Up to four parts as catalogs have them, the same that an event may name; names are parts of URLs, too."""
 
 MAX_PAGE = 500
 """Rows per page at most: a page is one answer of a few hundred kilobytes."""
@@ -18,8 +15,7 @@ TableName = Annotated[
     str,
     Field(
         pattern=f"^{TABLE_NAME}$",
-        max_length=MAX_TABLE_NAME_CHARS,
-        description="Name of the table: letters, digits, `_`, `.` and `-`.",
+        description="Name of the table: up to four parts joined by dots, of letters, digits, `_` and `-`.",
     ),
 ]
 

@@ -19,11 +19,11 @@
   Output: gone, requeued, delayed, quarantined or STALE
 ]]
 -- include: run_end
--- include: history
 -- include: reply
 -- include: count
 local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
+local RUNS_KEPT = 10000
 
 local known = recall(worker, nonce)
 if known then return known end
@@ -33,6 +33,10 @@ if not job or job.state ~= 'leased' or job.token ~= token then return 'STALE' en
 settle_path(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
 if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
 local outcome = end_run(id, job, verdict, seen_version)
-record_run(id, job, verdict, outcome, actual, result, problem)
+call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
+  'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
+  'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
+  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', int(now_ms),
+  'result', result, 'error', problem)
 count(job.table, 10, (#ARGV - 9) / 2)
 return remember(worker, nonce, outcome)

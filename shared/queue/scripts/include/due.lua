@@ -1,6 +1,5 @@
 -- Time's own transitions, a few with every claim: leases that ran out, delays that are over, quarantine half-open.
 -- include: run_end
--- include: history
 local DUE_PER_CLAIM = 8
 
 -- Calls `act(id, job)` for the jobs of an index whose time has come. An id whose job is elsewhere or gone was left
@@ -14,9 +13,8 @@ local function each_due(index, state, act)
 end
 
 local function reclaim(id, job)
-  event('expired', id, job.worker)
-  local outcome = end_run(id, job, 'expired', -1)
-  record_run(id, job, 'expired', outcome, '0', '', '')
+  event('expired', id, job.worker .. ' ' .. job.token)
+  end_run(id, job, 'expired', -1)
 end
 
 local function promote(id, job)

@@ -1,0 +1,60 @@
+package io.lakewright;
+
+import io.delta.storage.HadoopFileSystemLogStore;
+import java.io.IOException;
+import java.io.Writer;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.OpenOption;
+import java.nio.file.Paths;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.util.Iterator;
+import java.util.UUID;
+import org.apache.hadoop.conf.Configuration;
+import org.apache.hadoop.fs.Path;
+
+/**
+ * Delta's commits on a local or mounted file system, safe between processes.
+ *
+ * <p>Delta's own store for file: checks that the commit file is absent and then renames over it. A rename replaces, so
+ * a commit that another process makes in between is lost without a trace. A hard link either creates its name or fails.
+ */
+public final class ExclusiveLogStore extends HadoopFileSystemLogStore {
+  public ExclusiveLogStore(Configuration configuration) {
+    super(configuration);
+  }
+
+  public void write(Path path, Iterator actions, Boolean overwrite, Configuration configuration) throws IOException {
+    java.nio.file.Path target = Paths.get(path.toUri().getPath(), new String[0]);
+    java.nio.file.Path temporary = target.resolveSibling("." + target.getFileName() + "." + UUID.randomUUID() + ".tmp");
+    try {
+      writeLines(temporary, actions);
+      if (overwrite.booleanValue()) {
+        Files.move(temporary, target, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
+      } else {
+        // Throws FileAlreadyExistsException, which is how a log store says that somebody else was first.
+        Files.createLink(target, temporary);
+      }
+    } finally {
+      Files.deleteIfExists(temporary);
+    }
+  }
+
+  public Boolean isPartialWriteVisible(Path path, Configuration configuration) {
+    return Boolean.FALSE;
+  }
+
+  private static void writeLines(java.nio.file.Path file, Iterator lines) throws IOException {
+    OpenOption[] options = {StandardOpenOption.CREATE_NEW, StandardOpenOption.WRITE, StandardOpenOption.SYNC};
+    Writer writer = Files.newBufferedWriter(file, StandardCharsets.UTF_8, options);
+    try {
+      while (lines.hasNext()) {
+        writer.write((String) lines.next());
+        writer.write("\n");
+      }
+    } finally {
+      writer.close();
+    }
+  }
+}

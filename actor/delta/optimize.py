@@ -1,0 +1,145 @@
+"""The fallback when Delta's inner API is not what we know: OPTIMIZE ... WHERE, public, but not exact.
+
+OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
+the lease is asked before the statement instead of before its commit, a group has landed if the commit removed all its
+inputs, and outputs are told per cell, not per group. Single files are left alone: no deletion vector is purged.
+"""
+
+import time
+from collections.abc import Sequence
+from itertools import groupby
+
+from actor.delta.actions import decode_add, require_origin
+from actor.delta.conflicts import Verdict, classify, first_line, refused
+from actor.delta.live import CellMemory, LiveGroup, resolve
+from actor.delta.log import TableLog
+from actor.delta.preflight import check_table
+from actor.delta.scala import Scala
+from actor.delta.sessions import Sessions
+from actor.delta.snapshot import sql_text
+from actor.delta.transaction import COMMITTED
+from actor.delta.writing import logical_rows
+from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
+from shared.errors import RetryableError
+from shared.partitions import cell_values
+from shared.planner import FileGroup
+from shared.table import CellKey, Origin, PartitionColumn
+
+_MIN = "spark.databricks.delta.optimize.minFileSize"
+_MAX = "spark.databricks.delta.optimize.maxFileSize"
+
+
+class OptimizeExecutor:
+    """Rewrites by SQL, one statement and one commit per cell."""
+
+    exact = False
+
+    def __init__(self, scala: Scala, sessions: Sessions, memory: CellMemory) -> None:
+        self._scala = scala
+        self._sessions = sessions
+        self._memory = memory
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Compact the cells of the groups; see the module for how that differs from what was asked.
+
+        Raises:
+            LeaseLost: the control forbade a statement; cells before it are committed.
+            Conflict: others took the files while the statement ran.
+            RetryableError: Spark failed, or the outcome is unknown and the log does not show it.
+        """
+        started = time.monotonic()
+        outcomes: dict[FileGroup, GroupOutcome] = {}
+        version = None
+        for cell, groups in groupby(sorted(request.groups, key=lambda group: group.cell), lambda group: group.cell):
+            if outcomes and control.should_stop():
+                break
+            found, ends = self._compact(request, cell, tuple(groups), control)
+            outcomes |= {end.group: end for end in ends}
+            version = version if found is None else found
+        if version is not None:
+            control.reached(COMMITTED)
+        return RewriteOutcome(
+            version=version,
+            groups=tuple(outcomes.get(group) or GroupOutcome(group, GroupStatus.SKIPPED) for group in request.groups),
+            prepare_ms=0,
+            commit_ms=round((time.monotonic() - started) * 1000),
+        )
+
+    def _compact(
+        self, request: RewriteRequest, cell: CellKey, groups: Sequence[FileGroup], control: Control
+    ) -> tuple[int | None, list[GroupOutcome]]:
+        """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
+        origin = require_origin(request.user_metadata)
+        sizes = {
+            _MIN: str(max(file.size_bytes for group in groups for file in group.files) + 1),
+            _MAX: str(max(group.bytes for group in groups) + 1),
+        }
+        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata, conf=sizes)
+        with lease as owned, self._sessions.bound(owned) as session:
+            log = TableLog(self._scala, session, request.location)
+            snapshot = log.snapshot()
+            shape = log.shape(snapshot)
+            check_table(log.location, shape.metadata, shape.protocol)
+            columns = shape.metadata.partition_columns
+            known = [(group, self._memory.recall(request.location, group)) for group in groups]
+            live = resolve(log, snapshot, known, columns)
+            if not live:
+                return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]
+            control.may_commit()
+            version = self._run(log, _statement(log.location, columns, cell), origin, int(snapshot.version()))
+            return version, _ends(log, groups, live, columns, version)
+
+    def _run(self, log: TableLog, statement: str, origin: Origin, before: int) -> int | None:
+        try:
+            log.session.sql(statement).collect()
+        except Exception as error:
+            version = log.find_origin(origin, since_version=before)
+            if version is not None:
+                return version
+            if classify(error) is Verdict.UNKNOWN:
+                raise RetryableError(
+                    f"OPTIMIZE of {log.location} failed ({first_line(error)}), and the log does not show job "
+                    f"{origin.job}, token {origin.token}; as far as the log tells the table is unchanged"
+                ) from error
+            raise refused(error, log.location) from error
+        return log.find_origin(origin, since_version=before)
+
+
+def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey) -> str:
+    values = cell_values(cell)
+    conditions = [
+        f"{_quoted(column.name)} IS NULL"
+        if values[column.physical] is None
+        else f"{_quoted(column.name)} = CAST({sql_text(str(values[column.physical]))} AS {column.type})"
+        for column in columns
+    ]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"OPTIMIZE delta.{_quoted(location)}{where}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _ends(
+    log: TableLog,
+    groups: Sequence[FileGroup],
+    live: Sequence[LiveGroup],
+    columns: Sequence[PartitionColumn],
+    version: int | None,
+) -> list[GroupOutcome]:
+    """Compare the commit with what was planned; the outputs of the cell are told with its first landed group."""
+    inputs = {found.group: found.inputs for found in live}
+    actions = [] if version is None else log.actions(version)
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    outputs = tuple(decode_add(action["add"], columns) for action in actions if "add" in action)
+    ends = []
+    for group in groups:
+        if group not in inputs:
+            ends.append(GroupOutcome(group, GroupStatus.STALE))
+        elif all(file.path in removed for file in group.files):
+            ends.append(GroupOutcome(group, GroupStatus.LANDED, outputs, logical_rows(inputs[group])))
+            outputs = ()
+        else:
+            ends.append(GroupOutcome(group, GroupStatus.SKIPPED))
+    return ends

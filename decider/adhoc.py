@@ -1,0 +1,219 @@
+"""Ad-hoc requests: a person asks for a rewrite now, and gets either jobs or the reason why there are none.
+
+A request goes the same way as an event: the log is followed, the state decides, the queue merges. It may set aside
+the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+
+import structlog
+
+from decider.batch import job_spec
+from decider.decide import ledger
+from decider.decide.verdict import Decision, decide_state
+from decider.follow import Follower, LogReader
+from decider.orient.policies import effective
+from decider.selectors import Selector, select
+from decider.store.cursors import Cursor, TableStates
+from decider.store.ledgers import Ledgers
+from decider.store.queue import AsyncQueue
+from shared.errors import RetryableError
+from shared.planner import Plan, plan
+from shared.policy import Policy
+from shared.queue import reads, transitions
+from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
+from shared.table import CellKey, PartitionColumn, TableRef
+from shared.worth import Reason
+
+MAX_JOBS = 1_000
+"""Jobs that one request may cause: half a second of one Redis core; whoever wants more asks again."""
+
+log = structlog.get_logger()
+
+
+class Ignored(StrEnum):
+    """Why a request changed nothing."""
+
+    NOTHING_TO_DO = "nothing_to_do"
+    ALREADY_RUNNING = "already_running"
+    DISABLED = "disabled"
+
+    @property
+    def sentence(self) -> str:
+        """The reason as one sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Ignored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
+    Ignored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
+    Ignored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: which cells (none named: all), how urgently, and whether tolerance and switch count."""
+
+    partitions: tuple[Selector, ...] = ()
+    band: Band = Band.URGENT
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """A job that a request led to, and whether it is new, joined a waiting one, or follows a running one."""
+
+    id: JobId
+    cell: CellKey
+    outcome: EnqueueOutcome
+    bytes: int
+    files_replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound."""
+
+    version: int
+    columns: tuple[PartitionColumn, ...]
+    jobs: tuple[AskedJob, ...] = ()
+    ignored: Ignored | None = None
+    reasons: Mapping[Reason, int] = field(default_factory=dict)
+    running: int = 0
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a rewrite would do on the live snapshot: the plans with work, those that remove most first."""
+
+    version: int
+    columns: tuple[PartitionColumn, ...]
+    plans: tuple[Plan, ...]
+    policy: Policy
+    ignored: Ignored | None
+    reasons: Mapping[Reason, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """The decisions that ask for a rewrite, best first, and how many cells got none for which reason."""
+
+    wanted: tuple[tuple[Decision, JobSpec], ...]
+    reasons: Counter[Reason]
+
+
+class Adhoc:
+    """Turns requests into jobs, or into plans that nobody runs."""
+
+    def __init__(
+        self,
+        queue: AsyncQueue,
+        follower: Follower,
+        open_log: Callable[[str], LogReader],
+        now_ms: Callable[[], int],
+        *,
+        policy: Policy,
+    ) -> None:
+        self._queue = queue
+        self._states = TableStates(queue)
+        self._ledgers = Ledgers(queue)
+        self._follower = follower
+        self._open_log = open_log
+        self._now_ms = now_ms
+        self._policy = policy
+
+    async def optimize(self, table: TableRef, request: Request) -> Answer:
+        """Bring the table's state up to its log and queue what is worth it.
+
+        Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
+        """
+        await self._follower.follow(table)
+        cursor = await self._states.cursor(table.id)
+        if cursor is None:
+            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
+        policy = self._in_force(cursor, request)
+        states = await self._states.all_cells(table.id)
+        columns = cursor.metadata.partition_columns
+        chosen = select(states, columns, request.partitions)
+        decisions = [decide_state(cell, states[cell], policy, cursor.version) for cell in chosen]
+        found = _sort(table, decisions, request, policy)
+        jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
+        return Answer(
+            version=cursor.version,
+            columns=columns,
+            jobs=tuple(jobs),
+            ignored=_ignored(policy, has_work=bool(jobs), is_running=bool(running)),
+            reasons=found.reasons,
+            running=running,
+            left_out=max(0, len(found.wanted) - MAX_JOBS),
+        )
+
+    async def dry_run(self, table: TableRef, request: Request) -> DryRun:
+        """Plan on the live snapshot and change nothing."""
+        snapshot = await self._open_log(table.location).snapshot()
+        cursor = await self._states.cursor(table.id)
+        last_good = cursor.last_good if cursor else {}
+        policy = effective(self._policy, snapshot.metadata.configuration, last_good).policy
+        policy = _forced(policy) if request.force else policy
+        files = sorted(snapshot.files, key=lambda file: file.cell)
+        by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
+        columns = snapshot.metadata.partition_columns
+        chosen = select(by_cell, columns, request.partitions)
+        plans = [plan(cell, by_cell[cell], policy) for cell in chosen] if policy.enabled else []
+        work = sorted((made for made in plans if made.groups), key=lambda made: (-made.files_removed, made.cell))
+        reasons = Counter(made.worth.reason for made in plans if not made.groups)
+        if not policy.enabled:
+            reasons[Reason.DISABLED] += len(chosen)
+        ignored = _ignored(policy, has_work=bool(work), is_running=False)
+        return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons)
+
+    def _in_force(self, cursor: Cursor, request: Request) -> Policy:
+        policy = effective(self._policy, cursor.metadata.configuration, cursor.last_good).policy
+        return _forced(policy) if request.force else policy
+
+    async def _enqueue(
+        self, table: TableRef, wanted: Sequence[tuple[Decision, JobSpec]], policy: Policy
+    ) -> tuple[list[AskedJob], int]:
+        """Queue the jobs whose cells are not being rewritten already; return them and the number of the others."""
+        jobs: list[AskedJob] = []
+        running = 0
+        for decision, spec in wanted:
+            live = await self._queue.run(reads.job(self._queue.name, spec.id))
+            if live is not None and live.state is JobState.LEASED:
+                running += 1
+                continue
+            done = await self._queue.run(transitions.enqueue(self._queue.name, spec))
+            record = ledger.encode(decision, policy, self._now_ms())
+            await self._ledgers.append(table.id, record, done.outcome)
+            files_replaced = decision.prediction.files_replaced if decision.prediction else 0
+            jobs.append(AskedJob(spec.id, decision.cell, done.outcome, spec.cost_bytes, files_replaced))
+        log.info("requested", table=table.name, jobs=len(jobs), running=running)
+        return jobs, running
+
+
+def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, policy: Policy) -> _Sorted:
+    reasons = Counter(made.reason for made in decisions if made.prediction is None)
+    asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
+    wanted = [(made, replace(job_spec(table, made, policy), band=request.band)) for made in asked]
+    wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
+    return _Sorted(tuple(wanted), reasons)
+
+
+def _forced(policy: Policy) -> Policy:
+    """Set aside the switch and the tolerance; the promotion rule stays."""
+    return replace(policy, enabled=True, tolerance=Fraction(0))
+
+
+def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | None:
+    if has_work:
+        return None
+    if is_running:
+        return Ignored.ALREADY_RUNNING
+    return Ignored.NOTHING_TO_DO if policy.enabled else Ignored.DISABLED

@@ -1,0 +1,76 @@
+"""The application: parts in, a REST API out, and the background duties run exactly as long as it does."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from decider.http import events, health, jobs, optimize, problems, status, tables
+from decider.http.auth import BearerToken
+from decider.http.body import BoundedBody
+from decider.http.duties import Duties
+from decider.http.metrics import CountedCalls
+from decider.http.openapi import describe
+from decider.http.services import Services
+
+DESCRIPTION = """
+Lakewright keeps lakehouse tables well laid out while they are being written. Post commit events, register tables, ask
+why a table was or was not optimized, and follow the jobs. Every error is a problem document (RFC 9457).
+"""
+
+TAGS = [
+    {"name": "events", "description": "Commits, told in any known shape."},
+    {"name": "tables", "description": "Tables, their state, and the decisions about them."},
+    {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
+    {"name": "status", "description": "The service at a glance."},
+    {"name": "health", "description": "Probes and metrics."},
+]
+
+
+class _Described(FastAPI):
+    """An application whose description carries our examples and problems."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document, built at the first call."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(self)
+        return self.openapi_schema
+
+
+def create_app(services: Services) -> FastAPI:
+    """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
+    duties = Duties({"inbox": services.inbox.run, "sweep": services.sweep.run})
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        duties.start()
+        try:
+            yield
+        finally:
+            await duties.close()
+            await services.redis.aclose()
+
+    app = _Described(
+        title="Lakewright",
+        version=services.settings.release,
+        description=DESCRIPTION.strip(),
+        openapi_tags=TAGS,
+        lifespan=lifespan,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.services = services
+    app.state.duties = duties
+    for router in (events.router, tables.router, optimize.router, jobs.router, status.router, health.router):
+        app.include_router(router)
+    problems.install(app)
+    # The last one added is the first to see a call: count it, know the caller, then bound what is read.
+    app.add_middleware(BoundedBody, limit_bytes=services.settings.max_body_bytes)
+    app.add_middleware(BearerToken, token=services.settings.token)
+    app.add_middleware(CountedCalls, metrics=services.metrics)
+    return app
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,48 @@
+"""The background duties live and die with the application, and one that died on its own is a reason to be restarted.
+
+A duty is built to outlast every failure of the moment; if it ends nevertheless, that is a bug, and a process that
+looks healthy but follows no table would hide it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+
+import structlog
+
+log = structlog.get_logger()
+
+
+class Duties:
+    """Runs named duties as tasks."""
+
+    def __init__(self, duties: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
+        self._duties = duties
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_closing = False
+
+    def start(self) -> None:
+        """Start every duty."""
+        for name, run in self._duties.items():
+            self._tasks[name] = asyncio.create_task(self._watched(name, run), name=name)
+
+    async def close(self) -> None:
+        """Cancel every duty and wait until it has ended."""
+        self._is_closing = True
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """Names of the duties that ended although nobody asked them to."""
+        if self._is_closing:
+            return ()
+        return tuple(name for name, task in self._tasks.items() if task.done())
+
+    async def _watched(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
+            log.error("duty_ended", duty=name)
+        except Exception:
+            log.exception("duty_died", duty=name)
+            raise

@@ -1,0 +1,201 @@
+"""Every metric of the decider has its name here and nowhere else, with labels that take a bounded set of values.
+
+Counts of this process are kept in its own registry; what Redis knows is read for each scrape and shown as it stands,
+so that any decider tells the same of the queue. There is no series per table.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from shared.errors import LakewrightError
+from shared.table import TableRef
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+FUNNEL = (
+    "commits",
+    "own_commits",
+    "cells_touched",
+    "cells_rewritten",
+    "files_added",
+    "bytes_added",
+    "disabled",
+    "pruned_by_entropy",
+    "pruned_by_levels",
+    "asked",
+    "rescans",
+    "rescanned",
+    "tables_seen",
+    "jobs_run",
+    "jobs_failed",
+    "plans_empty",
+    "runs_recovered",
+    "rewrites",
+    "groups_landed",
+    "groups_stale",
+    "conflicts",
+    "files_replaced",
+    "files_written",
+    "bytes_replaced",
+    "bytes_written",
+)
+"""The counters of the funnel that are shown as series; others that Redis may hold are on the status page only."""
+
+LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Around the goal of 100 ms from event to decision."""
+
+OTHER_ROUTE = "other"
+"""Label of calls that met no route: their paths are not ours to bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What is shown as it stands at a scrape; None where Redis did not answer."""
+
+    release: str
+    redis_up: bool
+    redis_safe: bool
+    tables: int | None
+    jobs: Mapping[str, int]
+    oldest_wait_s: float
+    inbox_tables: int
+    inbox_oldest_s: float
+    object_reads: Mapping[str, int]
+    funnel: Mapping[str, int]
+
+
+class Metrics:
+    """The counters of one process."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._hints = Counter("lakewright_hints", "Hints by what became of them.", ["result"], registry=self._registry)
+        self._looks = Counter(
+            "lakewright_looks", "Looks at a table's log by how they ended.", ["result"], registry=self._registry
+        )
+        self._look_s = Histogram(
+            "lakewright_look_seconds",
+            "From the start of a look at a table to its state being stored.",
+            buckets=LATENCY_BUCKETS_S,
+            registry=self._registry,
+        )
+        self._calls = Counter(
+            "lakewright_http_requests", "Calls by route.", ["route", "method", "status"], registry=self._registry
+        )
+        self._call_s = Histogram(
+            "lakewright_http_request_seconds",
+            "Time to answer a call.",
+            ["route"],
+            buckets=LATENCY_BUCKETS_S,
+            registry=self._registry,
+        )
+
+    def count_hints(self, accepted: int, ignored: Mapping[str, int]) -> None:
+        """Count what became of the hints of one delivery; reasons are words of ours, never of the sender."""
+        self._hints.labels("accepted").inc(accepted)
+        for reason, count in ignored.items():
+            self._hints.labels(reason).inc(count)
+
+    def count_call(self, route: str, method: str, status: int, seconds: float) -> None:
+        """Count one call."""
+        self._calls.labels(route, method, str(status)).inc()
+        self._call_s.labels(route).observe(seconds)
+
+    def measured(
+        self, handle: Callable[[TableRef, int | None], Awaitable[None]]
+    ) -> Callable[[TableRef, int | None], Awaitable[None]]:
+        """Return the handler of the inbox, measured."""
+
+        async def look(table: TableRef, version: int | None) -> None:
+            started = time.perf_counter()
+            result = "crashed"
+            try:
+                await handle(table, version)
+                result = "done"
+            except LakewrightError:
+                result = "failed"
+                raise
+            finally:
+                self._looks.labels(result).inc()
+                self._look_s.observe(time.perf_counter() - started)
+
+        return look
+
+    def render(self, snapshot: Snapshot) -> bytes:
+        """Return everything in Prometheus' text format."""
+        shown = CollectorRegistry(auto_describe=False)
+        shown.register(_Shown(snapshot))
+        return generate_latest(self._registry) + generate_latest(shown)
+
+
+class _Shown(Collector):
+    """A snapshot as metric families."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Metric]:
+        """Yield one family per name."""
+        now = self._snapshot
+        build = GaugeMetricFamily("lakewright_build_info", "Release of this decider.", labels=["release"])
+        build.add_metric([now.release], 1)
+        yield build
+        yield GaugeMetricFamily("lakewright_redis_up", "Whether Redis answers.", int(now.redis_up))
+        yield GaugeMetricFamily("lakewright_redis_safe", "Whether Redis keeps what it is given.", int(now.redis_safe))
+        if now.tables is not None:
+            yield GaugeMetricFamily("lakewright_tables", "Registered tables.", now.tables)
+        jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
+        for state, count in now.jobs.items():
+            jobs.add_metric([state], count)
+        yield jobs
+        yield GaugeMetricFamily(
+            "lakewright_queue_oldest_wait_seconds", "How long the oldest queued job waits.", now.oldest_wait_s
+        )
+        yield GaugeMetricFamily(
+            "lakewright_inbox_tables", "Tables waiting to be looked at or looked at.", now.inbox_tables
+        )
+        yield GaugeMetricFamily(
+            "lakewright_inbox_oldest_seconds", "How long the oldest of them waits.", now.inbox_oldest_s
+        )
+        reads = CounterMetricFamily("lakewright_object_reads", "Requests to object stores.", labels=["kind"])
+        for kind, count in now.object_reads.items():
+            reads.add_metric([kind], count)
+        yield reads
+        funnel = CounterMetricFamily("lakewright_funnel", "From commits to rewrites, over all.", labels=["step"])
+        for step in FUNNEL:
+            funnel.add_metric([step], now.funnel.get(step, 0))
+        yield funnel
+
+
+class CountedCalls:
+    """Counts every call by the route that it met; the path itself would be an unbounded label."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 500
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            route = getattr(scope.get("route"), "path", OTHER_ROUTE)
+            method = scope["method"] if route != OTHER_ROUTE else OTHER_ROUTE
+            self._metrics.count_call(route, method, status, time.perf_counter() - started)

@@ -1,0 +1,70 @@
+"""The API's description is part of the product: every call has an example, and every failure is a problem document.
+
+Routers name the statuses that a call may fail with; the form of a failure is the same everywhere and is put in here.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from decider.http.problems import MEDIA_TYPE
+from decider.http.schemas.problems import Problem
+
+FAILURES: Mapping[int, str] = {
+    400: "The body cannot be read, or is of no shape that is known.",
+    401: "The bearer token is missing or wrong.",
+    404: "There is no such thing.",
+    409: "The request contradicts what is there.",
+    413: "The body is larger than the limit.",
+    422: "A field cannot be used; `field`, `value` and `allowed` say which, what and why.",
+    502: "The table's log cannot be read.",
+    503: "Redis or an object store does not answer, or is unsafe; try again later.",
+}
+
+_METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the failures that a call documents; a missing token and a store that is away can meet any of them."""
+    chosen = sorted({*statuses, HTTPStatus.UNAUTHORIZED, HTTPStatus.SERVICE_UNAVAILABLE})
+    return {status: {"model": Problem, "description": FAILURES[status]} for status in chosen}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Build the OpenAPI document."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+    )
+    schemas = document["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+    for path, methods in document["paths"].items():
+        for method in _METHODS:
+            if method in methods:
+                _finish(path, methods[method], schemas)
+    return document
+
+
+def _finish(path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    if path.startswith("/v1/"):
+        operation["security"] = [{"token": []}, {}]
+    for status, response in operation["responses"].items():
+        content = response.get("content", {})
+        if int(status) >= HTTPStatus.BAD_REQUEST and "application/json" in content:
+            described = content.pop("application/json")
+            response["content"] = {MEDIA_TYPE: _with_example(described, schemas, status=int(status))}
+        elif "application/json" in content:
+            _with_example(content["application/json"], schemas, status=None)
+
+
+def _with_example(media: dict[str, Any], schemas: Mapping[str, Any], *, status: int | None) -> dict[str, Any]:
+    """Put the example of the schema beside it, with the right status if it is a problem."""
+    name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    examples = schemas.get(name, {}).get("examples", [])
+    if examples and "example" not in media and "examples" not in media:
+        media["example"] = examples[0] | ({} if status is None or name != "Problem" else {"status": status})
+    return media

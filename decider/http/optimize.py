@@ -1,0 +1,36 @@
+"""Optimize: a person asks for a rewrite now, or for the plan of one."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+from fastapi import APIRouter, Response
+
+from decider.adhoc import Request
+from decider.http.openapi import failures
+from decider.http.schemas.optimize import Optimized, OptimizePlan, OptimizeRequest
+from decider.http.services import KnownTable, Parts
+from decider.http.table_views import dry_run_view, optimized_view
+from shared.queue.model import Band
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+
+@router.post(
+    "/{name}/optimize",
+    status_code=202,
+    summary="Optimize a table now",
+    responses=failures(400, 404, 409, 413, 422, 502)
+    | {200: {"model": OptimizePlan, "description": "The plan of a dry run; nothing was changed."}},
+)
+async def optimize_table(
+    table: KnownTable, asked: OptimizeRequest, parts: Parts, response: Response
+) -> Optimized | OptimizePlan:
+    """Queue a job for every cell that is worth a rewrite, or show with `dry_run` what would be done.
+
+    A request that changes nothing says why in `ignored`. The promotion rule always holds, so that asking often does
+    not rewrite more; `force` sets aside the tolerance and `enabled=false` only.
+    """
+    request = Request(tuple(asked.partitions), Band[asked.priority.upper()], asked.force)
+    if asked.dry_run:
+        response.status_code = 200
+        return dry_run_view(await parts.adhoc.dry_run(table, request))
+    return optimized_view(await parts.adhoc.optimize(table, request))

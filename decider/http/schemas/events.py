@@ -1,0 +1,24 @@
+"""The answer to an event: how many hints were taken, and why the others were not."""
+
+from pydantic import ConfigDict, Field
+
+from decider.http.schemas.base import Wire
+
+
+class IgnoredHints(Wire):
+    """Hints that led nowhere, for one reason."""
+
+    reason: str = Field(description="Why, as a stable word such as `unknown_table` or `not_a_commit`.")
+    count: int = Field(description="How many hints.", ge=0)
+
+
+class EventsTaken(Wire):
+    """What became of a delivery. A taken hint makes the table be looked at; state comes from its log alone."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={"examples": [{"accepted": 1, "ignored": [{"reason": "not_a_commit", "count": 2}]}]},
+    )
+
+    accepted: int = Field(description="Hints that led to a known table.", ge=0)
+    ignored: tuple[IgnoredHints, ...] = Field(description="The others, by reason.")

@@ -1,0 +1,95 @@
+"""Status: the whole service at a glance, told even while Redis is away, because that is when people look."""
+
+import time
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+
+from decider.http.openapi import failures
+from decider.http.schemas.base import moment
+from decider.http.schemas.status import Backlog, QueueStatus, RedisStatus, Savings, Status
+from decider.http.services import Parts, Services
+from decider.store.server import ServerFacts, inspect
+from shared.errors import LakewrightError
+from shared.queue import reads
+from shared.queue.model import JobState, QueueDepth
+
+router = APIRouter(prefix="/v1/status", tags=["status"])
+
+NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What Redis says at a moment; `server` is None and `trouble` says why if it does not answer."""
+
+    server: ServerFacts | None
+    tables: int | None
+    depth: QueueDepth
+    funnel: dict[str, int]
+    trouble: str
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why calls cannot be served as promised; empty if they can."""
+        if self.server is None:
+            return (self.trouble,)
+        return self.server.issues
+
+
+async def feel_pulse(parts: Services) -> Pulse:
+    """Ask Redis for everything that a status shows."""
+    try:
+        server = await inspect(parts.redis)
+        tables = await parts.registry.count()
+        depth = await parts.queue.run(reads.depth(parts.queue.name))
+        funnel = dict(await parts.counters.read())
+    except LakewrightError as problem:
+        return Pulse(None, None, NO_DEPTH, {}, str(problem))
+    return Pulse(server, tables, depth, funnel, "")
+
+
+@router.get("", summary="Show the service at a glance", responses=failures())
+async def show_status(parts: Parts) -> Status:
+    """Show versions, the safety of Redis, the backlog, the funnel from commits to rewrites, and what was saved."""
+    pulse = await feel_pulse(parts)
+    server = pulse.server
+    started_at = moment(parts.started.at_ms)
+    if started_at is None:
+        raise ValueError("the service was built without a clock")
+    return Status(
+        version=parts.settings.release,
+        started_at=started_at,
+        uptime_s=round(time.monotonic() - parts.started.monotonic_s, 3),
+        redis=RedisStatus(
+            reachable=server is not None,
+            name=server.name if server else "",
+            version=server.version if server else "",
+            aof_enabled=server.aof_enabled if server else False,
+            eviction_policy=server.eviction_policy if server else "",
+            used_memory_bytes=server.used_memory_bytes if server else 0,
+            issues=pulse.reasons,
+        ),
+        tables=pulse.tables,
+        backlog=Backlog(tables_waiting=parts.inbox.backlog, oldest_wait_s=round(parts.inbox.oldest_wait_s, 3)),
+        queue=QueueStatus(
+            depth={str(state): count for state, count in pulse.depth.depth.items()},
+            oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+        ),
+        object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
+        funnel=pulse.funnel,
+        savings=savings(pulse.funnel),
+    )
+
+
+def savings(funnel: dict[str, int]) -> Savings:
+    """Work out what the service was good for from the funnel's counters."""
+    added = funnel.get("bytes_added", 0)
+    touched = funnel.get("cells_touched", 0)
+    rewritten = funnel.get("bytes_replaced", 0)
+    return Savings(
+        files_removed=funnel.get("files_replaced", 0) - funnel.get("files_written", 0),
+        bytes_rewritten=rewritten,
+        write_amplification=round(rewritten / added, 4) if added else None,
+        cells_pruned_ratio=round(1 - funnel.get("asked", 0) / touched, 4) if touched else None,
+    )

@@ -1,0 +1,88 @@
+"""One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
+
+from dataclasses import dataclass
+
+from decider.batch import COMPACT
+from decider.decide.ledger import Record
+from decider.decide.verdict import decide_state
+from decider.http.job_views import job_view
+from decider.http.schemas.base import moment
+from decider.http.schemas.jobs import Job
+from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
+from decider.http.services import Services
+from decider.http.table_views import decision_view, layout_view, policy_view, table_view
+from decider.orient.policies import effective
+from decider.store.cursors import Cursor
+from shared.cells import EMPTY_CELL, CellState
+from shared.policy import Policy
+from shared.queue.model import JobKey, job_id
+from shared.table import TableId, TableRef
+
+LEDGER_DEPTH = 200
+"""Records in which the last job is looked for; further back its run has left the history as well."""
+
+
+@dataclass(slots=True)
+class _Summary:
+    """All cells of a table added up."""
+
+    cells: int = 0
+    worth_it: int = 0
+    total: CellState = EMPTY_CELL
+
+
+async def table_status(table: TableRef, parts: Services) -> TableStatus:
+    """Put together what is known of a table."""
+    cursor = await parts.states.cursor(table.id)
+    in_force = effective(
+        parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
+    )
+    columns = cursor.metadata.partition_columns if cursor else ()
+    summary = await _summary(table.id, in_force.policy, parts)
+    records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
+    refusal = await parts.registry.refusal(table.id)
+    refused_at = moment(refusal.at_ms) if refusal else None
+    return TableStatus(
+        **table_view(table).model_dump(),
+        cursor=_cursor_view(cursor) if cursor else None,
+        cells=summary.cells,
+        cells_worth_a_rewrite=summary.worth_it,
+        layout=layout_view(summary.total, in_force.policy.ladder),
+        policy=policy_view(in_force),
+        last_decision=decision_view(records[0], columns) if records else None,
+        last_job=await _last_job(table.id, records, parts),
+        refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
+        counters=dict(await parts.counters.read(table.id)),
+    )
+
+
+def _cursor_view(cursor: Cursor) -> CursorView:
+    return CursorView(
+        version=cursor.version,
+        folded_at=moment(cursor.folded_ms),
+        committed_at=moment(cursor.commit_ms),
+        lag_s=(cursor.folded_ms - cursor.commit_ms) / 1000 if cursor.commit_ms else None,
+        rescans=cursor.rescans,
+        rescan_reason=cursor.rescan_reason,
+    )
+
+
+async def _summary(table: TableId, policy: Policy, parts: Services) -> _Summary:
+    summary = _Summary()
+    async for cell, state in parts.states.each(table):
+        summary.cells += 1
+        summary.total += state
+        summary.worth_it += decide_state(cell, state, policy, 0).prediction is not None
+    return summary
+
+
+async def _last_job(table: TableId, records: tuple[Record, ...], parts: Services) -> Job | None:
+    asked = next((record for record in records if record.outcome), None)
+    if asked is None:
+        return None
+    job = job_id(JobKey(table, asked.cell, COMPACT))
+    live = await parts.runs.live(job)
+    if live is not None:
+        return job_view(live)
+    runs = await parts.runs.finished(job, limit=1)
+    return job_view(runs[0]) if runs else None

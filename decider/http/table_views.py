@@ -1,0 +1,214 @@
+"""How a table's values look over the wire; pure, so that every number on a page can be checked against its source."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from decider import adhoc
+from decider.decide.ledger import Record
+from decider.decide.verdict import decide_state
+from decider.http.schemas.base import moment
+from decider.http.schemas.optimize import AskedJob, CellPlan, Optimized, OptimizePlan, PlannedGroup
+from decider.http.schemas.tables import (
+    Cell,
+    DecisionRecord,
+    Layout,
+    Level,
+    PolicyInForce,
+    PolicyIssue,
+    PolicyValue,
+    Table,
+)
+from decider.orient.policies import Effective
+from decider.selectors import label, named_values
+from shared.cells import CellState
+from shared.levels import FULL, Ladder
+from shared.planner import Plan
+from shared.policy import PREFIX, PROPERTIES, Policy
+from shared.table import CellKey, PartitionColumn, TableRef
+
+MAX_PLANS = 200
+"""Cells that a dry run lists with their groups; the totals count all of them."""
+
+_UNITS = {
+    "enabled": "",
+    "target_bytes": "bytes",
+    "fan_in": "ratio",
+    "full_ratio": "ratio",
+    "tolerance": "ratio",
+    "min_input_files": "files",
+    "max_small_files": "files",
+    "settle_after_s": "seconds",
+    "full_interval_s": "seconds",
+}
+
+
+def table_view(table: TableRef) -> Table:
+    """Show a registered table."""
+    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant)
+
+
+def layout_view(state: CellState, rungs: Ladder) -> Layout:
+    """Show the files of a cell, or of many cells added up, level by level."""
+    floors = rungs.floors
+    counts = (*state.counts, state.files - state.small_files)
+    sizes = (*state.sizes, state.bytes - state.small_bytes)
+    levels = tuple(
+        Level(
+            level=level,
+            from_bytes=floors[level],
+            below_bytes=floors[level + 1] if level < FULL else None,
+            files=counts[level],
+            bytes=sizes[level],
+        )
+        for level in range(FULL + 1)
+    )
+    mse = state.mse()
+    return Layout(
+        files=state.files,
+        bytes=state.bytes,
+        small_files=state.small_files,
+        small_bytes=state.small_bytes,
+        deletion_vector_files=state.dv_files,
+        deleted_rows=state.deleted_rows,
+        mse_bytes2=float(mse),
+        rms_shortfall=round(math.sqrt(mse) / rungs.target_bytes, 6),
+        levels=levels,
+    )
+
+
+def policy_view(in_force: Effective) -> PolicyInForce:
+    """Show the policy, and for each value the property that set it."""
+    values = tuple(
+        PolicyValue(
+            property=PREFIX + prop.name,
+            value=_plain(getattr(in_force.policy, prop.sets)),
+            unit=_UNITS[prop.sets],
+            origin=in_force.origins[prop.sets],
+            meaning=prop.meaning,
+        )
+        for prop in PROPERTIES
+    )
+    issues = tuple(
+        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason) for issue in in_force.issues
+    )
+    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues)
+
+
+def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence[PartitionColumn]) -> Cell:
+    """Show one cell, and what would be decided about it now."""
+    decision = decide_state(cell, state, policy, 0)
+    return Cell(
+        cell=cell,
+        cell_label=label(cell, columns),
+        partition=named_values(cell, columns),
+        layout=layout_view(state, policy.ladder),
+        verdict=decision.verdict,
+        reason=decision.reason,
+        reason_sentence=decision.reason.sentence,
+    )
+
+
+def decision_view(record: Record, columns: Sequence[PartitionColumn]) -> DecisionRecord:
+    """Show one entry of the ledger."""
+    at = moment(record.at_ms)
+    if at is None:
+        raise ValueError("a ledger record has no time")
+    return DecisionRecord(
+        at=at,
+        at_ms=record.at_ms,
+        version=record.version,
+        cell=record.cell,
+        cell_label=label(record.cell, columns),
+        partition=named_values(record.cell, columns),
+        verdict=record.verdict,
+        reason=record.reason,
+        reason_sentence=record.reason.sentence,
+        sentence=record.sentence,
+        outcome=record.outcome,
+        files=record.state.files,
+        small_files=record.state.small_files,
+        mse_bytes2=float(record.state.mse()),
+        policy_version=record.policy.version,
+        predicted={name: float(value) for name, value in record.predicted.items()},
+    )
+
+
+def optimized_view(answer: adhoc.Answer) -> Optimized:
+    """Show the jobs that a request led to."""
+    jobs = tuple(
+        AskedJob(
+            id=job.id,
+            cell=job.cell,
+            cell_label=label(job.cell, answer.columns),
+            outcome=job.outcome,
+            predicted_bytes=job.bytes,
+            predicted_files_replaced=job.files_replaced,
+        )
+        for job in answer.jobs
+    )
+    more = f" {answer.left_out} more cells are worth one: ask again." if answer.left_out else ""
+    return Optimized(
+        version=answer.version,
+        jobs=jobs,
+        ignored=answer.ignored,
+        sentence=answer.ignored.sentence if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        reasons={str(reason): count for reason, count in answer.reasons.items()},
+        running=answer.running,
+        left_out=answer.left_out,
+    )
+
+
+def dry_run_view(found: adhoc.DryRun) -> OptimizePlan:
+    """Show what a rewrite would do."""
+    plans = found.plans
+    replaced = sum(plan.files_replaced for plan in plans)
+    removed = sum(plan.files_removed for plan in plans)
+    total = sum(plan.bytes for plan in plans)
+    sentence = (
+        f"{_count(replaced, 'file')} would be replaced and {removed} of them removed, reading {total} bytes in "
+        f"{_count(len(plans), 'cell')}."
+    )
+    return OptimizePlan(
+        version=found.version,
+        ignored=found.ignored,
+        sentence=found.ignored.sentence if found.ignored else sentence,
+        cells=len(plans),
+        files_replaced=replaced,
+        files_removed=removed,
+        bytes=total,
+        plans=tuple(_plan_view(plan, found.policy.ladder, found.columns) for plan in plans[:MAX_PLANS]),
+        left_out=max(0, len(plans) - MAX_PLANS),
+        reasons={str(reason): count for reason, count in found.reasons.items()},
+    )
+
+
+def _plan_view(plan: Plan, rungs: Ladder, columns: Sequence[PartitionColumn]) -> CellPlan:
+    groups = tuple(
+        PlannedGroup(
+            files=len(group.files),
+            bytes=group.bytes,
+            largest_bytes=max(file.size_bytes for file in group.files),
+            mode=group.mode,
+        )
+        for group in plan.groups
+    )
+    return CellPlan(
+        cell=plan.cell,
+        cell_label=label(plan.cell, columns),
+        groups=groups,
+        files_replaced=plan.files_replaced,
+        files_removed=plan.files_removed,
+        bytes=plan.bytes,
+        entropy_removed_bytes2=float(plan.entropy_removed),
+        before=layout_view(plan.before, rungs),
+        after=layout_view(plan.predicted, rungs),
+    )
+
+
+def _plain(value: Any) -> bool | int | float | None:
+    return value if value is None or isinstance(value, bool | int) else float(value)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,127 @@
+"""Tables: registering, listing and forgetting them, and what is known of one."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
+
+from decider.batch import COMPACT
+from decider.http.openapi import failures
+from decider.http.problems import Refused
+from decider.http.schemas.base import MAX_PAGE
+from decider.http.schemas.tables import Cells, Decisions, Registration, Table, Tables, TableStatus
+from decider.http.services import KnownTable, Parts
+from decider.http.table_status import table_status
+from decider.http.table_views import cell_view, decision_view, table_view
+from decider.observe.locations import canonical_location, table_id
+from decider.orient.policies import effective
+from decider.selectors import exact_cell
+from decider.store.removal import forget
+from shared.policy import Policy
+from shared.table import CellKey
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")]
+Cursor = Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")]
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Register a table",
+    responses=failures(400, 409, 413, 422) | {200: {"model": Table, "description": "The table was known already."}},
+)
+async def register_table(asked: Registration, parts: Parts, response: Response) -> Table:
+    """Register a table and look at it at once.
+
+    Its policy is read from its own properties. A table whose log cannot be read stays registered and shows why.
+    """
+    known = await parts.registry.get(table_id(canonical_location(asked.location)))
+    if known is None:
+        table = await parts.intake.register(asked.location, name=asked.name, tenant=asked.tenant or "default")
+        return table_view(table)
+    for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
+        if wanted is not None and wanted != found:
+            raise Refused(
+                409,
+                f"the table is registered with the {field} {found!r}; delete it first to change that",
+                field=field,
+                value=wanted,
+                allowed=found,
+            )
+    response.status_code = 200
+    return table_view(known)
+
+
+@router.get("", summary="List tables", responses=failures(422))
+async def list_tables(
+    parts: Parts,
+    prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Tables:
+    """List the registered tables in the order of their names."""
+    page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
+    return Tables(tables=tuple(map(table_view, page.tables)), cursor=page.after)
+
+
+@router.get("/{name}", summary="Show a table", responses=failures(404, 422))
+async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
+    """Show a table: its policy and where each value came from, its layout, the last decision and the last job."""
+    return await table_status(table, parts)
+
+
+@router.delete("/{name}", status_code=204, summary="Forget a table", responses=failures(404, 422))
+async def forget_table(table: KnownTable, parts: Parts) -> None:
+    """Cancel the table's jobs and forget its state; the table itself is not touched.
+
+    A table below an allowed root comes back with its next event; set `lakewright.enabled=false` to keep it as it is.
+    """
+    await parts.registry.remove(table)
+    await forget(parts.queue, table.id, kind=COMPACT)
+
+
+@router.get("/{name}/cells", summary="List a table's cells", responses=failures(404, 422))
+async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor: Cursor = None) -> Cells:
+    """List the cells of a table with their layout and what would be decided about each now."""
+    state = await parts.states.cursor(table.id)
+    if state is None:
+        return Cells(version=-1, cells=(), cursor=None)
+    policy: Policy = effective(parts.settings.policy, state.metadata.configuration, state.last_good).policy
+    cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
+    columns = state.metadata.partition_columns
+    return Cells(
+        version=state.version,
+        cells=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
+        cursor=after,
+    )
+
+
+@router.get("/{name}/decisions", summary="Why was it, or was it not, optimized", responses=failures(404, 422))
+async def list_decisions(
+    table: KnownTable,
+    parts: Parts,
+    limit: Limit = 50,
+    cell: Annotated[
+        str | None,
+        Query(max_length=20_000, description="Only this partition, as its label.", examples=["dt=2026-01-01"]),
+    ] = None,
+    at: Annotated[
+        AwareDatetime | None,
+        Query(description="The decision in force at this moment, per cell.", examples=["2026-01-01T14:03:00Z"]),
+    ] = None,
+) -> Decisions:
+    """List decisions, skips included, newest first; with `at`, the decision that was in force then for each cell."""
+    state = await parts.states.cursor(table.id)
+    columns = state.metadata.partition_columns if state else ()
+    key: CellKey | None = None
+    if cell is not None:
+        key = exact_cell(cell, [one async for one, _ in parts.states.each(table.id)], columns)
+    if at is None:
+        found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
+    else:
+        found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
+    return Decisions(decisions=tuple(decision_view(record, columns) for record in found))

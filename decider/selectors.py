@@ -1,0 +1,91 @@
+"""Which cells a person means: partitions are named by their columns as users know them, not as a log spells them.
+
+A selector may leave columns out and then means every partition that agrees with the rest.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from shared.errors import InvalidInput
+from shared.partitions import WHOLE_TABLE, cell_key, cell_values
+from shared.table import CellKey, PartitionColumn
+
+Selector = str | Mapping[str, str | None]
+"""`dt=2026-01-01/country=null` as labels are written, or {"dt": "2026-01-01", "country": null}."""
+
+WHOLE_TABLE_LABEL = "(whole table)"
+
+
+def named_values(cell: CellKey, columns: Sequence[PartitionColumn]) -> dict[str, str | None]:
+    """Return the partition values of a cell by the names that users know; other names stay physical."""
+    names = {column.physical: column.name for column in columns}
+    return {names.get(physical, physical): value for physical, value in cell_values(cell).items()}
+
+
+def label(cell: CellKey, columns: Sequence[PartitionColumn]) -> str:
+    """Return a cell as people write partitions, `dt=2026-01-01/country=null`."""
+    values = named_values(cell, columns)
+    parts = (f"{name}={'null' if value is None else value}" for name, value in values.items())
+    return "/".join(parts) or WHOLE_TABLE_LABEL
+
+
+def select(
+    cells: Iterable[CellKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
+) -> tuple[CellKey, ...]:
+    """Return the cells that any of the selectors means, each once; all of them if there is no selector.
+
+    Raises InvalidInput for a column that the table is not partitioned by and for text that is no label.
+    """
+    every = tuple(cells)
+    if not wanted:
+        return every
+    by_label = {label(cell, columns): cell for cell in every}
+    chosen: dict[CellKey, None] = {}
+    for index, selector in enumerate(wanted):
+        exact = by_label.get(selector) if isinstance(selector, str) else None
+        if exact is not None:
+            chosen[exact] = None
+            continue
+        values = _values(selector, columns, field=f"partitions.{index}")
+        chosen |= {cell: None for cell in every if values.items() <= cell_values(cell).items()}
+    return tuple(chosen)
+
+
+def exact_cell(text: str, cells: Iterable[CellKey], columns: Sequence[PartitionColumn]) -> CellKey:
+    """Return the one cell that a label names, whether it is among `cells` (still) or not.
+
+    Raises InvalidInput if the text leaves a partition column out or names another one.
+    """
+    for cell in cells:
+        if label(cell, columns) == text or cell == text:
+            return cell
+    values = _values(text, columns, field="cell")
+    if len(values) < len(columns):
+        allowed = "/".join(f"{column.name}=…" for column in columns)
+        raise InvalidInput(f"{text[:80]!r} names no single cell", field="cell", allowed=allowed)
+    return cell_key(columns, values)
+
+
+def _values(selector: Selector, columns: Sequence[PartitionColumn], *, field: str) -> dict[str, str | None]:
+    """Return the selector as physical names and canonical values."""
+    given = _parsed(selector, field=field) if isinstance(selector, str) else selector
+    known = {column.name: column for column in columns}
+    for name in given:
+        if name not in known:
+            allowed = ", ".join(known) or "nothing: the table is not partitioned"
+            raise InvalidInput(f"{name[:80]!r} is no partition column of this table", field=field, allowed=allowed)
+    named = [known[name] for name in given]
+    return cell_values(cell_key(named, {known[name].physical: value for name, value in given.items()}))
+
+
+def _parsed(text: str, *, field: str) -> dict[str, str | None]:
+    if text in (WHOLE_TABLE_LABEL, WHOLE_TABLE):
+        return {}
+    values: dict[str, str | None] = {}
+    for part in text.split("/"):
+        name, equals, value = part.partition("=")
+        if not equals or not name:
+            raise InvalidInput(
+                f"{text[:80]!r} is no partition", field=field, allowed="column=value, joined by '/' for several columns"
+            )
+        values[name] = None if value in ("", "null", "__HIVE_DEFAULT_PARTITION__") else value
+    return values

@@ -1,0 +1,146 @@
+"""`lakewright`: one command for people and scripts; exit code 1 is a failure, 2 a wrong use."""
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from services.cli import events, jobs, tables
+from services.cli.client import segment
+from services.cli.context import Setting, setting_of
+from services.cli.output import duration, size
+from services.cli.service import Service, become
+from services.settings import DEFAULT_URL, URL
+from shared.errors import LakewrightError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app.add_typer(tables.app, name="tables")
+app.add_typer(jobs.app, name="jobs")
+app.add_typer(events.app, name="events")
+
+PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+"""Everything behind the name of a service is the service's own, `--help` included."""
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    url: Annotated[str, typer.Option(envvar=URL, help="Where the decider is.")] = DEFAULT_URL,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the API's JSON.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Keep lakehouse tables well laid out while they are being written."""
+    context.obj = context.obj or Setting(url, as_json)
+
+
+@app.command(context_settings=PASSED_ON)
+def standalone(context: typer.Context) -> None:
+    """Run Redis, a decider and an actor on this machine."""
+    become(Service.STANDALONE, context.args)
+
+
+@app.command(context_settings=PASSED_ON)
+def decider(context: typer.Context) -> None:
+    """Run a decider; its settings are environment variables."""
+    become(Service.DECIDER, context.args)
+
+
+@app.command(context_settings=PASSED_ON)
+def actor(context: typer.Context) -> None:
+    """Run an actor; its settings are environment variables."""
+    become(Service.ACTOR, context.args)
+
+
+@app.command()
+def status(context: typer.Context) -> None:
+    """Show the service at a glance."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/status")
+    if out.as_json:
+        return out.raw(answer)
+    out.pairs("Lakewright", _status(answer))
+    return out.rows("Funnel", ("step", "count"), list(answer["funnel"].items()))
+
+
+@app.command()
+def optimize(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name or id of the table.")],
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
+    ] = None,
+    priority: Annotated[str, typer.Option(help="urgent, high, normal or low.")] = "urgent",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Set aside tolerance and enabled=false.")] = False,  # noqa: FBT002
+) -> None:
+    """Ask for a rewrite now, or for the plan of one."""
+    body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
+    if out.as_json:
+        return out.raw(answer)
+    out.line(answer["sentence"])
+    if dry_run:
+        plans = [
+            (
+                plan["cell_label"],
+                len(plan["groups"]),
+                plan["files_replaced"],
+                plan["files_removed"],
+                size(plan["bytes"]),
+            )
+            for plan in answer["plans"]
+        ]
+        return out.rows("Plan", ("cell", "groups", "files replaced", "files removed", "bytes"), plans) if plans else None
+    rows = [(job["id"], job["cell_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
+    return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
+
+
+@app.command()
+def doctor(context: typer.Context) -> None:
+    """Check what Lakewright needs on this machine."""
+    from services.cli import doctor as checks  # noqa: PLC0415 - it looks at the services' parts, which may be absent
+
+    environment = {**os.environ, URL: setting_of(context).url}
+    findings = checks.run_checks(checks.doctor_settings(environment))
+    if setting_of(context).as_json:
+        typer.echo(checks.to_json(findings))
+    else:
+        checks.show(findings, setting_of(context).output().console)
+    if checks.failed(findings):
+        raise typer.Exit(1)
+
+
+def main() -> int:
+    """Run the command; a failure is one line on standard error."""
+    try:
+        app(prog_name="lakewright")
+    except LakewrightError as problem:
+        Console(stderr=True, highlight=False, soft_wrap=True).print(f"lakewright: {problem}", markup=False)
+        return 1
+    return 0
+
+
+def _status(answer: dict[str, Any]) -> dict[str, object]:
+    redis, backlog, queue, saved = answer["redis"], answer["backlog"], answer["queue"], answer["savings"]
+    return {
+        "version": answer["version"],
+        "up for": duration(answer["uptime_s"]),
+        "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "does not answer",
+        "redis issues": "; ".join(redis["issues"]) or "none",
+        "tables": answer["tables"],
+        "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
+        "jobs": queue["depth"],
+        "oldest wait": duration(queue["oldest_wait_s"]),
+        "files removed": saved["files_removed"],
+        "bytes rewritten": size(saved["bytes_rewritten"]),
+        "rewritten per byte added": saved["write_amplification"],
+        "cells pruned": saved["cells_pruned_ratio"],
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,93 @@
+"""The command line knows what the REST API says and nothing more, so whatever it can do, any other client can do.
+
+A failure is one line: what, where, and what to do about it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+
+from shared.errors import LakewrightError
+
+TIMEOUT_S = 30.0
+"""Longest wait for an answer: a dry run reads a table's whole log."""
+
+
+class CallFailed(LakewrightError):  # noqa: N818 - the name says what happened
+    """A call that did not succeed; the message is the line to show."""
+
+
+@dataclass(slots=True)
+class Api:
+    """Calls one decider; `transport` replaces the network."""
+
+    url: str
+    token: str | None = None
+    transport: httpx.BaseTransport | None = None
+    _client: httpx.Client | None = None
+
+    def __enter__(self) -> Self:
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        self._client = httpx.Client(
+            base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=self.transport, trust_env=False
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    def get(self, path: str, params: Mapping[str, Any] | None = None) -> Any:
+        """Return the answer to a GET; parameters that are None are left out."""
+        given = {name: value for name, value in (params or {}).items() if value is not None}
+        return self._call("GET", path, params=given)
+
+    def post(self, path: str, body: object) -> Any:
+        """Return the answer to a POST of JSON."""
+        return self._call("POST", path, json=body)
+
+    def post_raw(self, path: str, body: bytes) -> Any:
+        """Return the answer to a POST of bytes that are JSON already."""
+        return self._call("POST", path, content=body, headers={"content-type": "application/json"})
+
+    def delete(self, path: str) -> Any:
+        """Return the answer to a DELETE, None if it has no body."""
+        return self._call("DELETE", path)
+
+    def _call(self, method: str, path: str, **arguments: Any) -> Any:
+        if self._client is None:
+            raise RuntimeError("use the client in a with statement")
+        try:
+            answer = self._client.request(method, path, **arguments)
+        except (httpx.TransportError, httpx.InvalidURL) as problem:
+            raise CallFailed(
+                f"no decider answers at {self.url} ({problem}); start one with 'lakewright standalone', or name "
+                "another with --url or LAKEWRIGHT_URL"
+            ) from problem
+        if answer.is_success:
+            return answer.json() if answer.content else None
+        raise CallFailed(f"{method} {self.url}{path}: {_problem(answer)}")
+
+
+def segment(name: str) -> str:
+    """Return a name as one segment of a path."""
+    return quote(name, safe="")
+
+
+def _problem(answer: httpx.Response) -> str:
+    try:
+        problem = answer.json()
+    except ValueError:
+        problem = None
+    if not isinstance(problem, dict) or "detail" not in problem:
+        return f"status {answer.status_code}, which is no answer of a decider; check the address"
+    allowed = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
+    if answer.status_code == httpx.codes.UNAUTHORIZED:
+        allowed = "; set LAKEWRIGHT_TOKEN"
+    return f"{problem['detail']}{allowed}"

@@ -1,0 +1,84 @@
+"""Answers become tables for people, or stay the API's own JSON for machines; nothing is computed here."""
+
+import json
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+_SECOND, _MINUTE, _HOUR = 1, 60, 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where answers go, and in which form."""
+
+    console: Console
+    as_json: bool
+
+    def raw(self, answer: object) -> None:
+        """Print the API's answer as JSON, one document."""
+        json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
+        sys.stdout.write("\n")
+
+    def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """Print rows under their columns; words of others are never read as markup."""
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(shown(value)) for value in row))
+        self.console.print(table)
+
+    def pairs(self, title: str, pairs: Mapping[str, object]) -> None:
+        """Print names and values."""
+        self.rows(title, ("", ""), list(pairs.items()))
+
+    def line(self, text: str) -> None:
+        """Print one line as it is."""
+        self.console.print(Text(text))
+
+
+def shown(value: object) -> str:
+    """Return a value as people read it."""
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            return f"{value:g}"
+        case dict():
+            return ", ".join(f"{name}={shown(one)}" for name, one in value.items()) or "-"
+        case _:
+            return str(value)
+
+
+def size(count_bytes: float) -> str:
+    """Return a number of bytes with a binary unit."""
+    if count_bytes < 1024:  # noqa: PLR2004 - the step between binary units
+        return f"{count_bytes:.0f} B"
+    step = min(int(math.log(count_bytes, 1024)), 5)
+    return f"{count_bytes / 1024**step:.1f} {('B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB')[step]}"
+
+
+def duration(seconds: float | None) -> str:
+    """Return a time span in its two largest units."""
+    if seconds is None:
+        return "-"
+    whole = int(seconds)
+    if whole < _MINUTE:
+        return f"{seconds:.1f} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def at(moment: Any) -> str:
+    """Return an RFC 3339 time without fractions."""
+    return "-" if moment is None else str(moment)[:19].replace("T", " ")

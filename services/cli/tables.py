@@ -1,0 +1,156 @@
+"""`lakewright tables …`: register, list, show and forget tables, and ask why."""
+
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.client import segment
+from services.cli.context import setting_of
+from services.cli.output import Output, at, duration, shown, size
+
+app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
+
+Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")]
+
+
+@app.command("list")
+def list_tables(
+    context: typer.Context,
+    prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
+    limit: Limit = 100,
+) -> None:
+    """List registered tables by name."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [(table["name"], table["tenant"], table["location"]) for table in answer["tables"]]
+    out.rows("Tables", ("name", "tenant", "location"), rows)
+    if answer["cursor"]:
+        out.line(f"There are more; the next name comes after {answer['cursor']}.")
+    return None
+
+
+@app.command("add")
+def add_table(
+    context: typer.Context,
+    location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
+    name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose table it is.")] = None,
+) -> None:
+    """Register a table; its policy is read from its own properties."""
+    out = setting_of(context).output()
+    body = {"location": location, "name": name, "tenant": tenant}
+    with setting_of(context).api() as api:
+        answer = api.post("/v1/tables", {key: value for key, value in body.items() if value is not None})
+    if out.as_json:
+        return out.raw(answer)
+    return out.line(f"{answer['name']} is registered: {answer['location']}")
+
+
+@app.command("remove")
+def remove_table(context: typer.Context, name: Name) -> None:
+    """Cancel a table's jobs and forget its state; the table itself is not touched."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        api.delete(f"/v1/tables/{segment(name)}")
+    if out.as_json:
+        return out.raw({"removed": name})
+    return out.line(f"{name} is forgotten; the table itself was not touched.")
+
+
+@app.command("show")
+def show_table(context: typer.Context, name: Name) -> None:
+    """Show a table: policy and where it comes from, layout, last decision, last job."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}")
+    if out.as_json:
+        return out.raw(answer)
+    out.pairs(answer["name"], _summary(answer))
+    _layout(out, answer["layout"])
+    policy = [(one["property"], one["value"], one["unit"], one["origin"]) for one in answer["policy"]["values"]]
+    out.rows("Policy", ("property", "value", "unit", "from"), policy)
+    issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
+    if issues:
+        out.rows("Properties that cannot be used", ("property", "value", "reason"), issues)
+    return None
+
+
+@app.command("cells")
+def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
+    """List a table's cells and what would be decided about each now."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}/cells", {"limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            cell["cell_label"],
+            cell["layout"]["files"],
+            cell["layout"]["small_files"],
+            size(cell["layout"]["bytes"]),
+            f"{cell['layout']['rms_shortfall']:.0%}",
+            cell["verdict"],
+            cell["reason"],
+        )
+        for cell in answer["cells"]
+    ]
+    columns = ("cell", "files", "small", "bytes", "entropy", "verdict", "reason")
+    return out.rows(f"Cells at version {answer['version']}", columns, rows)
+
+
+@app.command("decisions")
+def list_decisions(
+    context: typer.Context,
+    name: Name,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    at_: Annotated[str | None, typer.Option("--at", help="The decision in force then, as RFC 3339.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why a table was, or was not, optimized; newest first."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"cell": cell, "at": at_, "limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [(at(one["at"]), one["verdict"], one["sentence"]) for one in answer["decisions"]]
+    return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
+
+
+def _summary(answer: dict[str, Any]) -> dict[str, object]:
+    cursor, decision, job = answer["cursor"], answer["last_decision"], answer["last_job"]
+    return {
+        "location": answer["location"],
+        "tenant": answer["tenant"],
+        "refused": answer["refusal"]["reason"] if answer["refusal"] else "no",
+        "version": cursor["version"] if cursor else "not looked at yet",
+        "folded at (UTC)": at(cursor["folded_at"]) if cursor else "-",
+        "lag": duration(cursor["lag_s"]) if cursor else "-",
+        "rescans": cursor["rescans"] if cursor else 0,
+        "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
+        "last decision": decision["sentence"] if decision else "-",
+        "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "counters": shown(answer["counters"]),
+    }
+
+
+def _layout(out: Output, layout: dict[str, Any]) -> None:
+    title = (
+        f"Layout: {layout['files']} files, {size(layout['bytes'])}, {layout['small_files']} small; "
+        f"entropy {layout['rms_shortfall']:.0%} of the target (root of MSE)"
+    )
+    rows = [
+        (
+            "full" if level["below_bytes"] is None else level["level"],
+            size(level["from_bytes"]),
+            "" if level["below_bytes"] is None else size(level["below_bytes"]),
+            level["files"],
+            size(level["bytes"]),
+        )
+        for level in layout["levels"]
+    ]
+    out.rows(title, ("level", "from", "below", "files", "bytes"), rows)

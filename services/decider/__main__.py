@@ -1,0 +1,56 @@
+"""`python -m services.decider`: reads the environment and serves the API until SIGTERM or Ctrl-C."""
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+
+import structlog
+import uvicorn
+
+from services.decider.build import build_app
+from services.logs import configure_logs
+from services.settings import DeciderSettings, decider_settings
+from shared.errors import LakewrightError
+
+STOP_S = 5
+"""Seconds that requests in flight may take after a signal; they are short, and supervisors wait about ten."""
+
+log = structlog.get_logger()
+
+
+def server(settings: DeciderSettings) -> uvicorn.Server:
+    """Build the HTTP server; it handles SIGTERM and SIGINT itself and ends with open requests answered."""
+    return uvicorn.Server(
+        uvicorn.Config(
+            build_app(settings),
+            host=settings.address.host,
+            port=settings.address.port,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=STOP_S,
+        )
+    )
+
+
+def main(environment: Mapping[str, str] = os.environ) -> int:
+    """Serve; 0 after a requested end, 1 and a sentence on standard error if it cannot start."""
+    try:
+        settings = decider_settings(environment)
+        configure_logs(settings.log_level)
+        serving = server(settings)
+    except LakewrightError as problem:
+        print(f"lakewright decider: {problem}", file=sys.stderr)
+        return 1
+    for number in (signal.SIGTERM, signal.SIGINT):
+        # Uvicorn handles them while it serves and raises them again when it is done; these make that a normal end.
+        signal.signal(number, lambda _number, _frame: setattr(serving, "should_exit", True))
+    log.info("decider_starting", address=f"{settings.address.host}:{settings.address.port}", roots=settings.roots)
+    serving.run()
+    log.info("decider_stopped")
+    return 0 if serving.started else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,37 @@
+"""Logs say one event with key-values: lines for people on a terminal, JSON for machines everywhere else."""
+
+import logging
+import sys
+
+import structlog
+from structlog.typing import Processor
+
+LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
+
+
+def configure_logs(level: str) -> None:
+    """Send our own events and those of libraries to standard error, from this level on."""
+    is_terminal = sys.stderr.isatty()
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    ending: list[Processor] = [structlog.dev.ConsoleRenderer()]
+    if not is_terminal:
+        ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    structlog.configure(
+        processors=[*shared, *ending],
+        wrapper_class=structlog.make_filtering_bound_logger(LEVELS[level]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=[_drop_meta, *ending])
+    )
+    logging.basicConfig(level=max(LEVELS[level], logging.WARNING), handlers=[handler], force=True)
+
+
+def _drop_meta(logger: object, name: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    return structlog.stdlib.ProcessorFormatter.remove_processors_meta(logger, name, event)

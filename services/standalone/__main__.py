@@ -1,0 +1,57 @@
+"""`python -m services.standalone`: Redis, decider and actor on this machine until SIGTERM or Ctrl-C."""
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+import structlog
+
+from services.environment import data_dir, http_address
+from services.logs import configure_logs
+from services.settings import log_level
+from services.standalone.household import StandaloneOptions, children, data_dir_lock
+from services.standalone.redis_server import AppendFsync
+from services.standalone.supervisor import Supervisor
+from shared.errors import LakewrightError
+
+log = structlog.get_logger()
+
+
+def run(options: StandaloneOptions) -> None:
+    """Run the household until a signal asks for its end. Raises LakewrightError if it cannot be kept running."""
+    asked: list[int] = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda received, _frame: asked.append(received))
+    with data_dir_lock(options.data_dir):
+        supervisor = Supervisor(children(options))
+        try:
+            supervisor.start(should_stop=lambda: bool(asked))
+            if not asked:
+                log.info("standalone_ready", api=f"http://{options.http_address}", data=str(options.data_dir.resolve()))
+            supervisor.run(lambda: bool(asked))
+        finally:
+            supervisor.stop()
+
+
+def main() -> int:
+    """Parse the command line; 0 after a requested end, 1 and a sentence on standard error otherwise."""
+    parser = argparse.ArgumentParser(prog="lakewright standalone", description=__doc__)
+    parser.add_argument("--data-dir", type=Path, default=data_dir(os.environ), help="default: %(default)s")
+    parser.add_argument("--http-address", default=http_address(os.environ), help="default: %(default)s")
+    parser.add_argument("--redis-port", type=int, help="0: a free one; default: 7421, or a free one if it is taken")
+    parser.add_argument("--redis-server", default="bundled", help="bundled, system, or a file; default: %(default)s")
+    parser.add_argument("--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC)
+    parser.add_argument("--no-actor", dest="with_actor", action="store_false", help="Redis and decider only")
+    try:
+        configure_logs(log_level())
+        run(StandaloneOptions(environment=os.environ, **vars(parser.parse_args())))
+    except LakewrightError as problem:
+        print(f"lakewright standalone: {problem}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""One Spark and one engine for all contract tests of a session: starting them costs more than any test."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:  # Tests of other contracts must run where PySpark is not installed.
+    from pyspark.sql import SparkSession
+
+    from actor.delta.engine import DeltaEngine
+    from tests.support.delta_lab import DeltaLab
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """Spark with Delta, as an actor starts it."""
+    pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+    from tests.support.spark_session import start_spark, stop_spark
+
+    session = start_spark(tmp_path_factory.mktemp("spark"))
+    yield session
+    stop_spark(session)
+
+
+@pytest.fixture(scope="session")
+def engine(spark: "SparkSession") -> "DeltaEngine":
+    """The exact engine, one for all tests as in an actor."""
+    from actor.delta.engine import DeltaEngine
+
+    return DeltaEngine(spark)
+
+
+@pytest.fixture
+def lab(spark: "SparkSession", engine: "DeltaEngine", tmp_path: Path) -> "DeltaLab":
+    """The exact engine and a place for tables."""
+    from tests.support.delta_lab import DeltaLab
+
+    return DeltaLab(spark, engine, tmp_path)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """PySpark leaves the sockets of `collect` and of ended threads to the garbage collector: that is not our leak."""
+    for item in items:
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"))
+            item.add_marker(pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"))

@@ -1,0 +1,311 @@
+"""The exact rewrite replaces precisely what was planned and changes nothing that a reader can see."""
+
+import json
+import threading
+
+import pytest
+
+from actor.ports import GroupStatus
+from shared.errors import Unsupported
+from shared.partitions import WHOLE_TABLE, cell_key
+from shared.planner import FileGroup, Mode
+from shared.table import CellKey, FileKey, PartitionColumn
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
+from tests.support.steering import Steering
+
+pytestmark = pytest.mark.spark
+
+
+def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_data(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", days=True)
+    before, version = lab.digest(table.location), table.version
+    group = lab.group(table.location, CELL_1, first=1)
+    control = Steering()
+
+    outcome = lab.rewrite(table.location, [group], control, job="j-1", token=7)
+
+    new = version + 1
+    assert outcome.version == new
+    assert outcome.conflicts == 0
+    assert control.calls == ["files_written", "may_commit", "committed"]
+    assert tables.removed(table.path, new) == {file.path for file in group.files}
+    (add,) = tables.added(table.path, new)
+    assert add["partitionValues"] == {"dt": tables.DAY_1}
+    assert json.loads(add["stats"])["numRecords"] == 80
+    assert json.loads(add["stats"])["minValues"]["id"] >= 0
+    bodies = [body for action in tables.actions(table.path, new) for kind, body in action.items() if kind != "commitInfo"]
+    assert {body["dataChange"] for body in bodies} == {False}
+    assert len(tables.live(table.path)) == 12 - 3
+    assert lab.digest(table.location) == before
+    assert lab.digest(table.location, version=version) == before
+
+    (end,) = outcome.groups
+    assert (end.group, end.status, end.rows) == (group, GroupStatus.LANDED, 80)
+    assert [file.path for file in end.outputs] == [add["path"]]
+    assert end.outputs[0] in lab.files(table.location, CELL_1)
+
+
+def test_history_shows_the_rewrite_with_its_numbers_and_its_origin(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    group = lab.group(table.location)
+
+    lab.rewrite(table.location, [group], job="j-9", token=3)
+
+    (last,) = lab.sql(f"DESCRIBE HISTORY delta.`{table.location}` LIMIT 1")
+    assert last.operation == "OPTIMIZE"
+    assert last.isolationLevel == "SnapshotIsolation"
+    assert last.userMetadata == mark("j-9", 3)
+    assert last.operationMetrics["numRemovedFiles"] == "4"
+    assert last.operationMetrics["numAddedFiles"] == "1"
+    assert last.operationMetrics["numRemovedBytes"] == str(group.bytes)
+
+
+def test_a_stream_that_reads_the_table_sees_each_row_once(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=6)
+    checkpoint, out = lab.directory / "checkpoint", lab.directory / "out"
+
+    def drain() -> int:
+        stream = lab.spark.readStream.format("delta").load(table.location).writeStream.format("parquet")
+        stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start(str(out)).awaitTermination()
+        return lab.spark.read.parquet(str(out)).count()
+
+    first = drain()
+    lab.rewrite(table.location, [lab.group(table.location)])
+    table.append(rows=5)
+
+    assert (first, drain()) == (120, 125)
+
+
+def test_rows_appended_while_files_are_rewritten_stay(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", days=True)
+    group = lab.group(table.location, CELL_1)
+    append = lambda: table.append(2, rows=10, values={"dt": tables.DAY_1})  # noqa: E731
+    control = Steering(at={"files_written": append}, before_commit=[append])
+
+    outcome = lab.rewrite(table.location, [group], control)
+
+    assert tables.removed(table.path, outcome.version or 0) == {file.path for file in group.files}
+    assert lab.digest(table.location)[0] == 12 * 20 + 40
+    assert outcome.conflicts == 0
+
+
+def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_ids(lab: DeltaLab) -> None:
+    location = str(lab.directory / "t")
+    lab.sql(
+        f"CREATE TABLE delta.`{location}` (id BIGINT, dt DATE) USING DELTA PARTITIONED BY (dt) TBLPROPERTIES "
+        "('delta.enableRowTracking'='true', 'delta.enableDeletionVectors'='true')"
+    )
+    for _ in range(2):
+        rows = lab.spark.range(0, 120, 1, 4).selectExpr("id", "date_add(date'2026-01-01', int(id % 2)) dt")
+        rows.write.format("delta").mode("append").save(location)
+    lab.sql(f"DELETE FROM delta.`{location}` WHERE id % 7 = 0")
+
+    def row_ids() -> list[object]:
+        frame = lab.spark.read.format("delta").load(location)
+        return sorted(map(tuple, frame.select("id", "_metadata.row_id", "_metadata.row_commit_version").collect()))
+
+    before = row_ids()
+    files = {cell: lab.files(location, cell) for cell in (CELL_1, CELL_2)}
+    groups = [
+        FileGroup(CELL_1, files[CELL_1][:4], Mode.MINOR),
+        FileGroup(CELL_1, files[CELL_1][4:], Mode.MINOR),
+        FileGroup(CELL_2, files[CELL_2], Mode.PURGE),
+    ]
+
+    outcome = lab.rewrite(location, groups)
+
+    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED] * 3
+    assert [end.group for end in outcome.groups] == groups
+    assert len(tables.live(lab.directory / "t")) == 3
+    assert row_ids() == before
+
+
+def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=4, deletion_vectors=True)
+    lab.sql(f"DELETE FROM delta.`{table.location}` WHERE id % 5 = 0")
+    before = lab.digest(table.location)
+    files = lab.files(table.location)
+    assert {(file.dv_id, file.path) for file in files} == {(dv, path) for path, dv in tables.live(table.path)}
+    assert [(file.rows, file.deleted_rows) for file in files] == [(20, 4)] * 4
+    single, rest = FileGroup(WHOLE_TABLE, files[:1], Mode.PURGE), FileGroup(WHOLE_TABLE, files[1:], Mode.MINOR)
+
+    outcome = lab.rewrite(table.location, [single])
+
+    (add,) = tables.added(table.path, outcome.version or 0)
+    assert "deletionVector" not in add
+    assert outcome.groups[0].rows == json.loads(add["stats"])["numRecords"] == 16
+    assert lab.rewrite(table.location, [rest]).groups[0].rows == 48
+    assert lab.rewrite(table.location, [single]).groups[0].status is GroupStatus.STALE
+    assert lab.digest(table.location) == before
+    assert {file.key for file in lab.files(table.location)} == {FileKey(path) for path, _ in tables.live(table.path)}
+
+
+def test_column_mapping_change_data_feed_identity_and_generated_columns_are_kept(lab: DeltaLab) -> None:
+    location = str(lab.directory / "t")
+    lab.sql(
+        f"CREATE TABLE delta.`{location}` (k BIGINT GENERATED ALWAYS AS IDENTITY, id BIGINT, `a b` STRING, dt DATE, "
+        "y INT GENERATED ALWAYS AS (YEAR(dt))) USING DELTA PARTITIONED BY (y) TBLPROPERTIES ("
+        "'delta.columnMapping.mode'='name', 'delta.enableChangeDataFeed'='true', 'delta.appendOnly'='true')"
+    )
+    for start in (0, 20):
+        rows = lab.spark.range(start, start + 20, 1, 2).selectExpr("id", "concat('s', id) `a b`", "date'2026-01-01' dt")
+        rows.write.format("delta").mode("append").save(location)
+    before = lab.digest(location)
+    metadata = lab.engine.read_cell(location, WHOLE_TABLE).metadata
+    (column,) = metadata.partition_columns
+    assert column.name == "y"
+    assert column.physical.startswith("col-")
+    cell = CellKey(json.dumps({column.physical: "2026"}, separators=(",", ":")))
+
+    outcome = lab.rewrite(location, [lab.group(location, cell)])
+
+    assert outcome.groups[0].status is GroupStatus.LANDED
+    assert lab.digest(location) == before
+    changes = lab.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", outcome.version)
+    assert changes.load(location).count() == 0
+    lab.sql(f"INSERT INTO delta.`{location}` (id, `a b`, dt) VALUES (999, 'q', date'2026-01-01')")
+    (row,) = lab.sql(f"SELECT count(*) n, count(DISTINCT k) keys FROM delta.`{location}`")
+    assert row.n == row.keys == 41
+
+
+@pytest.mark.parametrize(
+    ("type_name", "spellings"),
+    [
+        ("string", [["a b"], ["50%"], ["x:y/z"], ["ü"], [None], ["a=b"], ["q'uo\\te"]]),
+        ("timestamp", [["2026-01-01T10:00:00.000000Z", "2026-01-01T10:00:00Z"], ["2026-01-01 11:00:00"], [None]]),
+        ("boolean", [["true"], ["false"]]),
+        ("decimal(10,2)", [["1.50"], ["-3.00"]]),
+    ],
+)
+def test_partition_values_are_matched_by_meaning_and_keep_their_spelling(
+    lab: DeltaLab, type_name: str, spellings: list[list[str | None]]
+) -> None:
+    table = tables.HandTable(lab.directory / "t", partitions={"p": type_name})
+    values = [value for cell in spellings for value in (cell * 2)[:2]]
+    table.commit([{"add": table.new_file(10, {"p": value})} for value in values])
+    before = lab.digest(table.location)
+    metadata = lab.engine.read_cell(table.location, CellKey('{"p":"none such"}')).metadata
+    seen = []
+
+    for cell in spellings:
+        key = cell_key(metadata.partition_columns, {"p": cell[0]})
+        outcome = lab.rewrite(table.location, [lab.group(table.location, key, count=2)])
+        (add,) = tables.added(table.path, outcome.version or 0)
+        seen.append(add["partitionValues"]["p"])
+
+    assert all(value in cell for value, cell in zip(seen, spellings, strict=True))
+    assert lab.digest(table.location) == before
+    assert len(tables.live(table.path)) == len(spellings)
+
+
+@pytest.mark.parametrize(
+    ("type_name", "spellings"),
+    [("string", [None, ""]), ("timestamp", ["2026-01-01T10:00:00.000000Z", "2026-01-01 10:00:00"])],
+)
+def test_files_whose_values_readers_tell_apart_are_not_merged(
+    lab: DeltaLab, type_name: str, spellings: list[str | None]
+) -> None:
+    table = tables.HandTable(lab.directory / "t", partitions={"p": type_name})
+    table.commit([{"add": table.new_file(10, {"p": value})} for value in spellings])
+    key = cell_key((PartitionColumn("p", "p", type_name),), {"p": spellings[0]})
+    on_disk = tables.parquet_files(table.path)
+
+    with pytest.raises(Unsupported, match="different values"):
+        lab.rewrite(table.location, [lab.group(table.location, key, count=2)])
+
+    assert tables.newest(table.path) == table.version
+    assert tables.parquet_files(table.path) == on_disk
+
+
+def test_the_newest_version_is_read_after_a_checkpoint_and_from_a_fresh_log(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=2)
+    for _ in range(2):
+        table.append(2)
+    lab.spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.checkpointInterval'='1')")
+    lab.rewrite(table.location, [lab.group(table.location, count=2)])
+    assert list((table.path / "_delta_log").glob("*.checkpoint*.parquet"))
+    table.append(1)
+    lab.spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
+
+    live = lab.engine.read_cell(table.location, WHOLE_TABLE)
+
+    assert live.version == table.version
+    assert {file.key for file in live.files} == {FileKey(path, dv) for path, dv in tables.live(table.path)}
+    outcome = lab.rewrite(table.location, [lab.group(table.location)])
+    checksum = json.loads((table.path / "_delta_log" / f"{outcome.version:020d}.crc").read_text())
+    assert checksum["numFiles"] == len(tables.live(table.path)) == 3
+
+
+def test_constraints_and_nested_types_are_kept(lab: DeltaLab) -> None:
+    location = str(lab.directory / "t")
+    lab.sql(
+        f"CREATE TABLE delta.`{location}` (id BIGINT NOT NULL, s STRUCT<a: INT, b: ARRAY<STRING>>, m MAP<STRING, INT>, "
+        "n TIMESTAMP_NTZ, w INT) USING DELTA TBLPROPERTIES ('delta.enableTypeWidening'='true', "
+        "'delta.enableInCommitTimestamps'='true', 'delta.checkpointPolicy'='v2')"
+    )
+    lab.sql(f"ALTER TABLE delta.`{location}` ADD CONSTRAINT positive CHECK (id >= 0)")
+    select = "SELECT id, struct(int(id) a, array('q') b) s, map('k', 1) m, timestamp_ntz'2026-01-01 00:00:00' n, 1 w"
+    lab.sql(f"INSERT INTO delta.`{location}` {select} FROM range(0, 20, 1, 2)")
+    lab.sql(f"ALTER TABLE delta.`{location}` ALTER COLUMN w TYPE BIGINT")
+    lab.sql(f"INSERT INTO delta.`{location}` {select} FROM range(20, 40, 1, 2)")
+    columns = ["id", "s", "n", "w"]
+    before = lab.digest(location, columns=columns)
+
+    lab.rewrite(location, [lab.group(location)])
+
+    assert lab.digest(location, columns=columns) == before
+    assert len(lab.files(location)) == 1
+
+
+def test_two_threads_on_two_tables_sign_their_own_commits(lab: DeltaLab) -> None:
+    made = [tables.table(lab.directory / f"t{i}", files=4) for i in range(2)]
+    groups = [lab.group(table.location) for table in made]
+    barrier = threading.Barrier(2)
+    versions: list[int | None] = [None, None]
+
+    def work(i: int) -> None:
+        control = Steering(before_commit=[lambda: barrier.wait(60)])
+        versions[i] = lab.rewrite(made[i].location, [groups[i]], control, job=f"job-{i}", token=i).version
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    signed = [tables.commit_info(made[i].path, versions[i] or 0)["userMetadata"] for i in range(2)]
+    assert signed == [mark("job-0", 0), mark("job-1", 1)]
+
+
+def test_two_rewrites_of_one_table_in_two_partitions_both_land(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", days=True)
+    before = lab.digest(table.location)
+    groups = [lab.group(table.location, cell) for cell in (CELL_1, CELL_2)]
+    barrier = threading.Barrier(2)
+    outcomes: dict[int, object] = {}
+
+    def work(i: int) -> None:
+        control = Steering(before_commit=[lambda: barrier.wait(60)])
+        outcomes[i] = lab.rewrite(table.location, [groups[i]], control, token=i).version
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert set(outcomes.values()) == {table.version + 1, table.version + 2}
+    assert lab.digest(table.location) == before
+
+
+def test_nothing_that_a_session_was_given_is_left_on_the_callers_thread(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    lab.rewrite(table.location, [lab.group(table.location)])
+
+    table.append()
+    lab.spark.range(20, 30).selectExpr("id", "'v' v", "1 x").write.format("delta").mode("append").save(table.location)
+
+    assert "userMetadata" not in tables.commit_info(table.path, tables.newest(table.path))
+    assert lab.spark.sparkContext.getLocalProperty("spark.scheduler.pool") is None
+    assert not list(lab.spark.sparkContext.getJobTags())

@@ -1,0 +1,196 @@
+"""The supervisor with real processes: order, restarts, and that nothing survives it, however it ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from services.standalone import supervisor as supervisor_module
+from services.standalone.supervisor import ChildSpec, Supervisor
+from shared.errors import PermanentError
+from tests.support.waiting import is_running, until
+
+pytestmark = pytest.mark.e2e
+
+# Notes that it runs, with its process id, and what ended it; starts a grandchild that ignores being asked to end.
+CHILD = """
+import os, pathlib, signal, subprocess, sys
+name, journal, stubborn = sys.argv[1], pathlib.Path(sys.argv[2]), len(sys.argv) > 3
+def note(what):
+    with journal.open("a") as file: file.write(f"{name} {what}\\n")
+deaf = "import signal; signal.signal(15, signal.SIG_IGN); signal.pause()"
+grandchild = subprocess.Popen([sys.executable, "-c", deaf])
+def end(*_):
+    note("asked")
+    if not stubborn: sys.exit(0)
+signal.signal(signal.SIGTERM, end)
+note(f"started {os.getpid()} {grandchild.pid}")
+print(name, "speaks", flush=True)
+while True: signal.pause()
+"""
+
+
+class Journal:
+    """What the children noted, in order."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+
+    def lines(self) -> list[str]:
+        """All lines so far."""
+        return self.file.read_text().splitlines() if self.file.exists() else []
+
+    def starts(self, name: str) -> list[tuple[int, int]]:
+        """Process ids of child and grandchild for each start of that name."""
+        words = [line.split() for line in self.lines()]
+        return [(int(word[2]), int(word[3])) for word in words if word[:2] == [name, "started"]]
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Journal:
+    return Journal(tmp_path / "journal")
+
+
+@pytest.fixture
+def child(tmp_path: Path, journal: Journal) -> Callable[..., ChildSpec]:
+    def build(name: str, *extra: str, stop_timeout_s: float = 10.0) -> ChildSpec:
+        return ChildSpec(
+            name=name,
+            command=(sys.executable, "-c", CHILD, name, str(journal.file), *extra),
+            environment={"PATH": os.environ["PATH"]},
+            log_file=tmp_path / "logs" / f"{name}.log",
+            ready=lambda: bool(journal.starts(name)),
+            stop_timeout_s=stop_timeout_s,
+        )
+
+    return build
+
+
+def test_children_start_in_order_and_end_in_the_opposite_one(
+    journal: Journal, child: Callable[..., ChildSpec], tmp_path: Path
+) -> None:
+    with Supervisor([child("redis"), child("decider"), child("actor")]):
+        pass
+    happened = [" ".join(line.split()[:2]) for line in journal.lines()]
+    assert happened == [
+        "redis started", "decider started", "actor started", "actor asked", "decider asked", "redis asked",
+    ]  # fmt: skip
+    assert (tmp_path / "logs" / "actor.log").read_text() == "actor speaks\n"
+    for name in ("redis", "decider", "actor"):
+        for pid in journal.starts(name)[0]:
+            until(f"{name} and what it started are gone", lambda pid=pid: not is_running(pid))
+
+
+def test_a_child_that_is_killed_runs_again_without_what_it_left(
+    journal: Journal, child: Callable[..., ChildSpec]
+) -> None:
+    with Supervisor([child("actor"), child("other")]) as supervisor:
+        first, orphan = journal.starts("actor")[0]
+        os.kill(first, signal.SIGKILL)
+
+        def started_again() -> bool:
+            supervisor.tick()
+            return len(journal.starts("actor")) == 2
+
+        until("the child runs again", started_again)
+        until("the old grandchild is gone", lambda: not is_running(orphan))
+        assert len(journal.starts("other")) == 1
+
+
+def test_a_child_whose_guard_is_killed_does_not_run_twice(journal: Journal, child: Callable[..., ChildSpec]) -> None:
+    with Supervisor([child("actor")]) as supervisor:
+        first, _ = journal.starts("actor")[0]
+        guard = supervisor.pid_of("actor")
+        assert guard is not None
+        os.kill(guard, signal.SIGKILL)
+
+        def started_again() -> bool:
+            supervisor.tick()
+            return len(journal.starts("actor")) == 2
+
+        until("the child runs again", started_again)
+        until("the first one is gone", lambda: not is_running(first))
+
+
+def test_a_child_that_does_not_end_when_asked_is_killed(journal: Journal, child: Callable[..., ChildSpec]) -> None:
+    with Supervisor([child("stubborn", "ignores", stop_timeout_s=0.3)]):
+        pid, grandchild = journal.starts("stubborn")[0]
+    assert journal.lines()[-1] == "stubborn asked"
+    until("it is gone", lambda: not is_running(pid) and not is_running(grandchild))
+
+
+def test_a_start_that_fails_says_why_and_ends_what_was_started(
+    journal: Journal, child: Callable[..., ChildSpec], tmp_path: Path
+) -> None:
+    broken = ChildSpec(
+        name="broken",
+        command=(sys.executable, "-c", "import sys; sys.exit('no table in this house')"),
+        environment={},
+        log_file=tmp_path / "broken.log",
+        ready=lambda: False,
+        explain=lambda tail: "buy a table" if "no table" in tail else "",
+    )
+    with (
+        pytest.raises(PermanentError, match=r"broken ended with code 1 at its start: buy a table") as caught,
+        Supervisor([child("redis"), broken]),
+    ):
+        pytest.fail("a broken child is no start")
+    assert "no table in this house" in str(caught.value)
+    pid, _ = journal.starts("redis")[0]
+    until("the first child is gone", lambda: not is_running(pid))
+
+
+def test_a_child_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+    never = ChildSpec(
+        name="never",
+        command=(sys.executable, "-c", "import signal; signal.pause()"),
+        environment={},
+        log_file=tmp_path / "never.log",
+        ready=lambda: False,
+        ready_timeout_s=0.2,
+    )
+    with pytest.raises(PermanentError, match=r"not ready within 0\.2 s"), Supervisor([never]):
+        pytest.fail("not ready")
+
+
+def test_a_child_that_never_lives_long_is_given_up_after_a_bounded_number_of_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "FIRST_DELAY_S", 0.001)
+    monkeypatch.setattr(supervisor_module, "LONGEST_DELAY_S", 0.002)
+    starts = tmp_path / "starts"
+    code = f"open({str(starts)!r}, 'a').write('x')"
+    crashing = ChildSpec("crashing", (sys.executable, "-c", code), {}, tmp_path / "crashing.log")
+    with Supervisor([crashing]) as supervisor, pytest.raises(PermanentError, match="times in a row"):
+        until("it is given up", supervisor.tick)
+    assert len(starts.read_text()) == supervisor_module.MAX_QUICK_ENDS + 1
+
+
+SUPERVISE = """
+import pathlib, sys
+from services.standalone.supervisor import ChildSpec, Supervisor
+name, journal, folder, code = sys.argv[1:]
+spec = ChildSpec(name, (sys.executable, "-c", code, name, journal), {}, pathlib.Path(folder) / "log")
+with Supervisor([spec]) as supervisor:
+    supervisor.run(lambda: False)
+"""
+
+
+def test_children_and_grandchildren_die_with_a_supervisor_that_is_killed(journal: Journal, tmp_path: Path) -> None:
+    supervisor = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISE, "actor", str(journal.file), str(tmp_path), CHILD],
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        until("the child runs", lambda: journal.starts("actor"))
+        pids = journal.starts("actor")[0]
+        assert all(is_running(pid) for pid in pids)
+    finally:
+        supervisor.kill()
+        supervisor.wait()
+    until("nobody is left", lambda: not any(is_running(pid) for pid in pids))
+    assert journal.lines()[-1].startswith("actor started"), "killed, not asked: there is nobody to wait for an answer"

@@ -1,0 +1,266 @@
+"""Random lives of a queue on a real server, compared step by step with a model and with the laws of the design."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import redis
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
+
+from actor.store.queue import SyncQueue
+from shared.queue import reads, transitions
+from shared.queue.library import ScriptName
+from shared.queue.model import (
+    Band,
+    Beat,
+    BeatStatus,
+    CancelOutcome,
+    Claim,
+    Debounce,
+    Finished,
+    FinishOutcome,
+    JobId,
+    JobKey,
+    JobSpec,
+    JobState,
+    QueueSettings,
+    Verdict,
+)
+from shared.queue.transition import Transition
+from tests.support.queue_invariants import check
+from tests.support.queue_model import QueueModel
+from tests.support.queue_state import TestClock, library_with_test_clock, read_state
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.redis
+
+QUEUE = "machine"
+SETTINGS = QueueSettings(max_attempts=3)
+LEASE_MS = 60_000
+STALE = Finished(FinishOutcome.STALE)
+EXAMPLES = 200
+STEPS = 40
+
+specs = st.builds(
+    JobSpec,
+    key=st.builds(JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b"]), kind=st.just("c")),
+    tenant=st.sampled_from(["x", "y"]),
+    band=st.sampled_from(Band),
+    priority=st.integers(0, 9),
+    cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
+    version=st.integers(0, 3),
+    facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
+    debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 20_000)]),
+)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """One queue, its model, and for each key the arrivals that no finished run has served yet (I5)."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__()
+        client.flushdb()
+        self.client = client
+        self.queue = SyncQueue(client, QUEUE, library=library_with_test_clock())
+        self.clock = TestClock(client, QUEUE)
+        self.model = QueueModel(SETTINGS, self.clock.now_ms)
+        self.claims: list[Claim] = []
+        self.waiting: dict[JobId, list[tuple[int, int]]] = {}
+        self.claimed_at: dict[int, int] = {}
+        self.cursor = -1
+        self.steps = 0
+        self.remembered: list[tuple[Transition[Any], Any]] = []
+        self.again: tuple[Transition[Any], Any] | None = None
+        self.queue.run(transitions.configure(QUEUE, SETTINGS))
+
+    def run(self, transition: Transition[Any]) -> Any:
+        """Run a transition and keep it, so that `lost_reply` can run it a second time."""
+        self.steps += 1
+        reply = self.queue.run(transition)
+        self.again = (transition, reply)
+        if transition.script in (ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
+            self.remembered.append(self.again)
+        return reply
+
+    def arrived(self, spec: JobSpec) -> None:
+        self.waiting.setdefault(spec.id, []).append((self.steps, spec.version))
+
+    def served(self, job: JobId, test: Callable[[int, int], bool]) -> None:
+        left = [(step, version) for step, version in self.waiting.get(job, []) if not test(step, version)]
+        self.waiting[job] = left
+
+    @rule(spec=specs)
+    def enqueue(self, spec: JobSpec) -> None:
+        assert self.run(transitions.enqueue(QUEUE, spec)) == self.model.put(spec)
+        self.arrived(spec)
+
+    @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
+    def ingest(self, wishes: list[JobSpec], on_time: bool) -> None:
+        mine = [spec for spec in wishes if spec.key.table == "t1"]
+        expected = self.cursor if on_time else self.cursor + 1
+        before = self.dump()
+        reply = self.run(
+            transitions.ingest(
+                QUEUE,
+                table="t1",
+                expected=expected,
+                cursor={"version": str(expected + 1)},
+                cells={"a": str(expected)},
+                jobs=mine,
+                ledger=[("{}", index) for index in range(len(mine))],
+                counters={"commits": 1},
+            )
+        )
+        if not on_time:
+            assert (reply.applied, reply.version) == (False, self.cursor)
+            assert self.dump() == before
+            return
+        self.cursor += 1
+        assert (reply.applied, reply.version) == (True, self.cursor)
+        assert reply.outcomes == tuple(self.model.put(spec).outcome for spec in mine)
+        for spec in mine:
+            self.arrived(spec)
+
+    @rule(slots=st.integers(1, 3), worker=st.sampled_from(["w1", "w2"]))
+    def claim(self, slots: int, worker: str) -> None:
+        nonce = f"n{self.steps}"
+        got = self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
+        for job_id in self.model.take_up_due():
+            if job_id in stopping:
+                self.end_of_stopped(job_id)
+        assert len(got) == min(slots, len(self.model.of(JobState.QUEUED))), "I7: a ready job was not found"
+        for claim in got:
+            self.model.check_and_take(claim, LEASE_MS)
+            self.claimed_at[claim.token] = self.steps
+            newest = max((version for _, version in self.waiting[claim.id]), default=0)
+            assert claim.version >= newest, "I5: a claim after an event must see its version"
+        self.claims += got
+
+    def some_claim(self, data: st.DataObject) -> Claim:
+        """Pick a claim, more often one whose lease still stands than one of the past."""
+        held = [claim for claim in self.claims if self.model.holds(claim)]
+        return data.draw(st.sampled_from(self.claims + 3 * held))
+
+    def end_of_stopped(self, job_id: JobId) -> None:
+        started = max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
+        self.served(job_id, lambda step, _: step < started)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data(), verdict=st.sampled_from(Verdict), seen=st.integers(-1, 3), actual=st.sampled_from([0, 9 << 20]))
+    def finish(self, data: st.DataObject, verdict: Verdict, seen: int, actual: int) -> None:
+        claim = self.some_claim(data)
+        job = self.model.jobs.get(claim.id)
+        stopping = job is not None and job.stopping
+        before = self.dump()
+        finish = transitions.finish(
+            QUEUE,
+            worker="w1",
+            nonce=f"n{self.steps}",
+            id=claim.id,
+            token=claim.token,
+            verdict=verdict,
+            cost_bytes=actual,
+            seen_version=seen,
+            counters={"runs": 1},
+        )
+        outcome = self.run(finish).outcome
+        assert outcome == self.model.finish(claim, verdict, seen)
+        if outcome is FinishOutcome.STALE:
+            assert self.dump() == before, "I4: a stale call changes nothing"
+            return
+        started = self.claimed_at[claim.token]
+        if verdict is Verdict.DONE:
+            self.served(claim.id, lambda step, version: step < started or version <= seen)
+        elif verdict is Verdict.CANCELLED or stopping:
+            self.served(claim.id, lambda step, _: step < started)
+
+    @precondition(lambda self: self.claims)
+    @rule(data=st.data())
+    def heartbeat(self, data: st.DataObject) -> None:
+        claim = self.some_claim(data)
+        before = self.dump()
+        beats = [Beat(claim.id, claim.token, "{}")]
+        (reply,) = self.run(transitions.heartbeat(QUEUE, worker="w1", beats=beats, lease_ms=LEASE_MS))
+        if not self.model.holds(claim):
+            assert reply.status is BeatStatus.LOST
+            assert self.dump() == before, "I4: a stale call changes nothing"
+            return
+        job = self.model.jobs[claim.id]
+        job.at_ms = self.clock.now_ms + LEASE_MS
+        assert reply.status is (BeatStatus.STOP if job.stopping else BeatStatus.OK)
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+        leased = self.model.jobs[job_id].state is JobState.LEASED
+        outcome = self.run(transitions.cancel(QUEUE, job_id))
+        assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.GONE)
+        self.model.cancel(job_id)
+        if not leased:
+            self.served(job_id, lambda *_: True)
+            self.again = None
+
+    @precondition(lambda self: self.again)
+    @rule()
+    def lost_reply(self) -> None:
+        """Whatever is sent twice has the effect of once."""
+        transition, reply = self.again
+        before = self.dump()
+        repeated = self.queue.run(transition)
+        # A wish that made a job is merged into it the second time, which changes nothing.
+        assert repeated == reply or transition.script is ScriptName.ENQUEUE
+        assert self.dump() == before
+
+    @precondition(lambda self: self.remembered)
+    @rule(data=st.data())
+    def very_late_repetition(self, data: st.DataObject) -> None:
+        """I12: the same nonce gets the same reply, whatever has happened since."""
+        transition, reply = data.draw(st.sampled_from(self.remembered))
+        before = self.dump()
+        assert self.queue.run(transition) == reply
+        assert self.dump() == before
+
+    @rule(by_ms=st.sampled_from([1, 4_000, 20_000, 61_000, 3_600_000, 25_000_000]))
+    def time_passes(self, by_ms: int) -> None:
+        self.clock.advance(by_ms)
+        self.model.now_ms = self.clock.now_ms
+        self.again = None
+
+    @rule()
+    def counter_is_lost(self) -> None:
+        """I3: the last token is lost with the tail of the log, and the clock has moved on meanwhile."""
+        self.client.hdel("{lw:machine}:v", "token")
+        self.clock.advance(1)
+        self.model.now_ms = self.clock.now_ms
+        self.again = None
+
+    def dump(self) -> Any:
+        return read_state(self.client, QUEUE)
+
+    @invariant()
+    def laws_hold(self) -> None:
+        check(self.dump(), self.model)
+        for job_id, events in self.waiting.items():
+            assert not events or job_id in self.model.jobs, f"I5: {job_id} lost {events}"
+
+    def teardown(self) -> None:
+        depth = self.queue.run(reads.depth(QUEUE)).depth
+        assert depth == {state: len(self.model.of(state)) for state in JobState}
+
+
+@pytest.fixture
+def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
+    with redis_server.client() as made:
+        yield made
+        made.flushdb()
+
+
+def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
+    run_state_machine_as_test(
+        lambda: QueueMachine(client),
+        settings=hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=STEPS),
+    )

@@ -1,0 +1,61 @@
+"""What tests of the Delta engine do again and again: plan a group, rewrite it, and digest a table's rows."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from actor.delta.engine import DeltaEngine
+from actor.ports import RewriteOutcome, RewriteRequest
+from shared.partitions import WHOLE_TABLE
+from shared.planner import FileGroup, Mode
+from shared.table import CellKey, DataFile
+from tests.support.steering import Steering
+
+CELL_1 = CellKey('{"dt":"2026-01-01"}')
+CELL_2 = CellKey('{"dt":"2026-01-02"}')
+
+
+class DeltaLab:
+    """An engine on the session's Spark, with a directory of its own."""
+
+    def __init__(self, spark: SparkSession, engine: DeltaEngine, directory: Path) -> None:
+        self.spark = spark
+        self.directory = directory
+        self.engine = engine
+
+    def sql(self, statement: str) -> list[Any]:
+        return self.spark.sql(statement).collect()
+
+    def files(self, location: str, cell: CellKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
+        """The live files of a cell, in a fixed order."""
+        return tuple(sorted(self.engine.read_cell(location, cell).files, key=lambda file: (file.rows or 0, file.path)))
+
+    def group(self, location: str, cell: CellKey = WHOLE_TABLE, *, first: int = 0, count: int = 4) -> FileGroup:
+        """A group of `count` live files, leaving out the `first` ones."""
+        files = self.files(location, cell)[first : first + count]
+        assert len(files) == count
+        return FileGroup(cell, files, Mode.MINOR)
+
+    def rewrite(
+        self, location: str, groups: Sequence[FileGroup], control: Steering | None = None, *, job: str = "job", token: int = 1
+    ) -> RewriteOutcome:
+        request = RewriteRequest(location, tuple(groups), mark(job, token))
+        return self.engine.rewrite(request, control or Steering())
+
+    def digest(self, location: str, version: int | None = None, columns: Sequence[str] | None = None) -> tuple[Any, ...]:
+        """The number of rows and the sum of their hashes, at a version if one is given."""
+        reader = self.spark.read.format("delta")
+        if version is not None:
+            reader = reader.option("versionAsOf", version)
+        frame = reader.load(location)
+        hashed = f.xxhash64(*(f"`{name}`" for name in columns or sorted(frame.columns))).cast("decimal(38,0)")
+        return tuple(frame.select(f.count("*"), f.sum(hashed)).collect()[0])
+
+
+def mark(job: str, token: int) -> str:
+    """The userMetadata of a commit of ours."""
+    return json.dumps({"lakewright": {"job": job, "token": token}})

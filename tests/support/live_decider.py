@@ -1,0 +1,172 @@
+"""A real decider inside the test process: real HTTP on a free port, real Redis, the parts at hand for counting.
+
+It runs in a thread of its own with its own event loop; `run` carries a coroutine over to that loop.
+"""
+
+import asyncio
+import random
+import threading
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+import pyarrow as pa
+import uvicorn
+from deltalake import DeltaTable, write_deltalake
+
+from decider.http.app import create_app
+from decider.http.services import Services
+from services.decider.build import build_services
+from services.settings import Address, DeciderSettings, parse_policy
+from shared.cells import CellState, recount
+from shared.policy import Policy
+from tests.support.waiting import until
+
+T = TypeVar("T")
+
+POLICY = parse_policy("target-file-size=256kb,min-input-files=4")
+"""Small enough that files of a few kilobytes are worth merging."""
+
+NO_SWEEP_S = 86_400.0
+
+
+@dataclass(slots=True)
+class LiveDecider:
+    """One decider; `settings` are completed by a free port."""
+
+    settings: DeciderSettings
+    _server: uvicorn.Server | None = None
+    _thread: threading.Thread | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    services: Services = field(init=False)
+    client: httpx.Client = field(init=False)
+
+    def start(self) -> "LiveDecider":
+        self.services = build_services(self.settings)
+        config = uvicorn.Config(create_app(self.services), host="127.0.0.1", port=0, log_config=None, access_log=False)
+        server = self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")
+        self._thread.start()
+        until("the decider serves", lambda: server.started)
+        headers = {"authorization": f"Bearer {self.settings.token}"} if self.settings.token else {}
+        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
+        return self
+
+    @property
+    def url(self) -> str:
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the decider's loop."""
+        assert self._loop is not None
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+
+    def drain(self) -> None:
+        """Return once every table that was asked for has been looked at."""
+        self.run(asyncio.wait_for(self.services.inbox.drained(), 30))
+
+    def sweep(self) -> None:
+        """Sweep once, and return when all tables have been looked at."""
+        self.run(self.services.sweep.run_once())
+        self.drain()
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = self.client.get(path, params=params)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: object) -> httpx.Response:
+        return self.client.post(path, json=body)
+
+    def register(self, location: Path, name: str | None = None) -> str:
+        """Register a table, wait until it was looked at, and return its name."""
+        answer = self.post("/v1/tables", {"location": str(location)} | ({"name": name} if name else {}))
+        assert answer.status_code == httpx.codes.CREATED, answer.text
+        self.drain()
+        return str(answer.json()["name"])
+
+    def cells(self, name: str) -> dict[str, CellState]:
+        """Return the stored state of every cell, as integers."""
+        table = self.run(self.services.registry.find(name))
+        assert table is not None
+        return dict(self.run(self.services.states.all_cells(table.id)))
+
+    def reads(self) -> int:
+        """Requests to object stores so far."""
+        return sum(self.services.meter.counts.values())
+
+    def close(self) -> None:
+        self.client.close()
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.should_exit = True
+        self._thread.join(30)
+
+    async def _serve(self, server: uvicorn.Server) -> None:
+        self._loop = asyncio.get_running_loop()
+        await server.serve()
+
+
+def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
+    """Settings for tests: the small policy, no sweep unless asked for."""
+    base = DeciderSettings(redis_url=redis_url, address=Address("127.0.0.1", 0), sweep_s=NO_SWEEP_S, policy=POLICY)
+    return replace(base, **changes)
+
+
+@dataclass(slots=True)
+class WrittenTable:
+    """A partitioned Delta table written by the `deltalake` library: a writer that knows nothing of us."""
+
+    path: Path
+    seed: int = 0
+    days: Sequence[str] = ("2026-01-01", "2026-01-02", "2026-01-03")
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    _random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._random = random.Random(self.seed)
+        self.append()
+
+    @property
+    def version(self) -> int:
+        return DeltaTable(str(self.path)).version()
+
+    def append(self, commits: int = 1, *, days: Sequence[str] | None = None, rows: int | None = None) -> None:
+        """Commit small files, each commit into one or two partitions."""
+        for _ in range(commits):
+            count = rows or self._random.randint(50, 400)
+            chosen = days or self._random.sample(list(self.days), self._random.randint(1, min(2, len(self.days))))
+            data = pa.table(
+                {
+                    "dt": [self._random.choice(list(chosen)) for _ in range(count)],
+                    "value": [self._random.random() for _ in range(count)],
+                }
+            )
+            write_deltalake(
+                str(self.path), data, mode="append", partition_by=["dt"], configuration=dict(self.configuration) or None
+            )
+
+    def delete(self, day: str) -> None:
+        """Delete a partition."""
+        DeltaTable(str(self.path)).delete(f"dt = '{day}'")
+
+    def event(self, version: int, bucket: str = "lake") -> dict[str, Any]:
+        """Return the S3 notification of one commit."""
+        return s3_event(f"{self.path.name}/_delta_log/{version:020d}.json", bucket)
+
+    def recount(self, policy: Policy = POLICY) -> dict[str, CellState]:
+        """Count the live files as `deltalake` lists them, cell by cell."""
+        actions = pa.table(DeltaTable(str(self.path)).get_add_actions(flatten=True)).to_pydict()
+        sizes: dict[str, list[int]] = {}
+        for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
+            sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
+        return {cell: recount(policy.ladder, found) for cell, found in sizes.items()}
+
+
+def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:
+    """Return one S3 notification."""
+    about = {"bucket": {"name": bucket}, "object": {"key": key, "size": 1204, "eTag": "d41d8cd9", "sequencer": "0A"}}
+    return {"Records": [{"eventVersion": "2.1", "eventSource": "aws:s3", "eventName": name, "s3": about}]}

@@ -1,0 +1,115 @@
+"""The laws of design section 6 that can be read off the store, each with its number."""
+
+from collections import Counter
+
+from shared.queue.model import JobState, QueueSettings
+from tests.support.queue_model import Job, QueueModel, Wish
+from tests.support.queue_state import State
+
+LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "cells:", "led:")
+"""What a drained queue may keep; `v` keeps the last token only."""
+
+BELOW = 2**53
+
+
+def check(state: State, model: QueueModel) -> None:
+    one_index_each(state, model)
+    jobs_as_in_the_model(state, model)
+    in_flight_is_leases(state)
+    every_queued_job_is_reachable(state, model.settings)
+    numbers_stay_exact(state)
+    if not model.jobs:
+        drained_queue_is_empty(state)
+
+
+def one_index_each(state: State, model: QueueModel) -> None:
+    """I1, I2: a job is in exactly the index that its state names, once."""
+    flows = Counter(job_id for flow in state.named("f:").values() for job_id in flow)
+    assert all(count == 1 for count in flows.values()), f"in two flows: {flows}"
+    assert set(flows) == set(state.zset("queued"))
+    found = {
+        JobState.QUEUED: set(flows),
+        JobState.DELAYED: set(state.zset("delay")),
+        JobState.LEASED: set(state.zset("lease")),
+        JobState.QUARANTINED: set(state.zset("dead")),
+    }
+    assert found == {one: set(model.of(one)) for one in JobState}
+    assert {job_id: job["state"] for job_id, job in state.jobs.items()} == {
+        job_id: job.state.value for job_id, job in model.jobs.items()
+    }
+
+
+def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
+    """I5, I11, I13: what was merged, what is pending, attempts and times are exactly what the model says."""
+    times = {**state.zset("delay"), **state.zset("lease"), **state.zset("dead")}
+    for job_id, job in model.jobs.items():
+        stored = state.jobs[job_id]
+        assert _wish(stored, "") == job.wish, job_id
+        assert (_wish(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
+        assert int(stored["attempts"]) == job.attempts, job_id
+        assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
+        assert times.get(job_id) == job.at_ms, job_id
+        flow = f"{job.wish.band}|{job.wish.tenant}|{job.key.table}"
+        if job.state is JobState.QUEUED:
+            assert state.named("f:")[flow][job_id] == _aged(job, model.settings), job_id
+            assert state.zset("queued")[job_id] == job.wish.t0_ms
+        if job.state is JobState.LEASED:
+            assert job_id in state.zset(f"run:{job.wish.band}")
+
+
+def in_flight_is_leases(state: State) -> None:
+    """I6: in-flight counts are the leases, and so are the sets of running jobs."""
+    leased = [state.jobs[job_id] for job_id in state.zset("lease")]
+    counts = Counter(name for job in leased for name in (f"table|{job['table']}", f"tenant|{job['tenant']}"))
+    assert {name: int(count) for name, count in state.hash("infl").items()} == counts
+    assert sum(len(running) for running in state.named("run:").values()) == len(leased)
+
+
+def every_queued_job_is_reachable(state: State, settings: QueueSettings) -> None:
+    """I7: the tree holds the paths to the non-empty flows and nothing else; no tag is behind its node's time."""
+    expected: dict[str, set[str]] = {}
+    for flow in state.named("f:"):
+        band, tenant, table = flow.split("|")
+        expected.setdefault("root", set()).add(band)
+        expected.setdefault(band, set()).add(tenant)
+        expected.setdefault(f"{band}|{tenant}", set()).add(table)
+    ready = state.named("n:")
+    assert {node: set(children) for node, children in ready.items()} == expected
+    virtual = state.hash("v")
+    for node, children in ready.items():
+        idle = state.zset(f"i:{node}")
+        assert not set(idle) & set(children), f"{node} has children that are ready and idle at once"
+        weighted = {c: tag for c, tag in children.items() if node != "root" or int(c) >= settings.strict_bands}
+        assert all(tag >= float(virtual.get(node, 0)) for tag in weighted.values()), f"{node}: a tag behind its time"
+    assert set(state.named("i:")) <= set(ready), "a node without ready children must forget its idle ones"
+    assert set(virtual) - {"token"} <= set(ready), "a node without ready children must forget its time"
+
+
+def numbers_stay_exact(state: State) -> None:
+    """I14: every tag, time and token is an integer below 2^53."""
+    for name, zset in state.zsets.items():
+        assert all(score.is_integer() and 0 <= score < BELOW for score in zset.values()), name
+    assert all(0 <= int(value) < BELOW for value in state.hash("v").values())
+
+
+def drained_queue_is_empty(state: State) -> None:
+    """I15: nothing is left but settings, cursors, streams, counters and the last token."""
+    kept = {name for name in state.without_ttl if not name.startswith(LASTING)}
+    assert not kept, f"left behind by a drained queue: {kept}"
+    assert set(state.hash("v")) <= {"token"}
+
+
+def _aged(job: Job, settings: QueueSettings) -> int:
+    return job.wish.t0_ms + job.wish.priority * settings.aging_ms
+
+
+def _wish(stored: dict[str, str], mark: str) -> Wish:
+    return Wish(
+        stored[f"{mark}tenant"],
+        int(stored[f"{mark}band"]),
+        int(stored[f"{mark}prio"]),
+        int(stored[f"{mark}cost"]),
+        int(stored[f"{mark}version"]),
+        stored[f"{mark}facts"],
+        int(stored[f"{mark}t0"]),
+    )

@@ -1,0 +1,183 @@
+"""What the queue is meant to do, in plain Python: a dictionary of jobs instead of scripts and indexes."""
+
+import hashlib
+from dataclasses import dataclass, field, replace
+
+from shared.queue.model import (
+    Claim,
+    Enqueued,
+    EnqueueOutcome,
+    FinishOutcome,
+    JobId,
+    JobKey,
+    JobSpec,
+    JobState,
+    QueueSettings,
+    Verdict,
+)
+
+DUE_PER_CLAIM = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    tenant: str
+    band: int
+    priority: int
+    cost: int
+    version: int
+    facts: str
+    t0_ms: int
+
+    def merged(self, other: "Wish") -> "Wish":
+        def rank(wish: Wish) -> tuple[int, bytes, bytes, int]:
+            return (wish.version, wish.facts.encode(), wish.tenant.encode(), wish.cost)
+
+        return replace(
+            max(self, other, key=rank),
+            band=min(self.band, other.band),
+            priority=min(self.priority, other.priority),
+            t0_ms=min(self.t0_ms, other.t0_ms),
+        )
+
+
+@dataclass(slots=True)
+class Job:
+    key: JobKey
+    wish: Wish
+    state: JobState = JobState.QUEUED
+    at_ms: int | None = None
+    debounced: bool = False
+    attempts: int = 0
+    token: int | None = None
+    pending: Wish | None = None
+    stopping: bool = False
+
+
+@dataclass(slots=True)
+class QueueModel:
+    settings: QueueSettings
+    now_ms: int
+    jobs: dict[JobId, Job] = field(default_factory=dict)
+    last_token: int = 0
+
+    def of(self, state: JobState) -> dict[JobId, Job]:
+        return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
+
+    def put(self, spec: JobSpec) -> Enqueued:
+        wish = Wish(
+            spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms
+        )
+        job = self.jobs.get(spec.id)
+        if job is None:
+            job = self.jobs[spec.id] = Job(spec.key, wish)
+            self._wait(job, spec)
+            return Enqueued(EnqueueOutcome.QUEUED, job.state)
+        if job.state is JobState.LEASED:
+            job.pending = wish if job.pending is None else job.pending.merged(wish)
+            return Enqueued(EnqueueOutcome.DIRTY, job.state)
+        job.wish = job.wish.merged(wish)
+        if job.state is JobState.DELAYED and job.debounced:
+            self._wait(job, spec)
+        return Enqueued(EnqueueOutcome.MERGED, job.state)
+
+    def _wait(self, job: Job, spec: JobSpec) -> None:
+        at = min(job.wish.t0_ms + spec.debounce.max_delay_ms, self.now_ms + spec.debounce.quiet_ms)
+        job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
+        if at > self.now_ms:
+            job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
+
+    def take_up_due(self) -> list[JobId]:
+        """Do what time does before a claim; return the jobs whose leases ran out."""
+        expired = self._due(JobState.LEASED)
+        for job_id in expired:
+            self._end(job_id, "expired", -1)
+        for state in (JobState.DELAYED, JobState.QUARANTINED):
+            for job_id in self._due(state):
+                self._queue(self.jobs[job_id])
+        return expired
+
+    def _due(self, state: JobState) -> list[JobId]:
+        due = sorted((job.at_ms or 0, job_id) for job_id, job in self.of(state).items() if job.at_ms <= self.now_ms)
+        return [job_id for _, job_id in due[:DUE_PER_CLAIM]]
+
+    def _queue(self, job: Job) -> None:
+        job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
+
+    def check_and_take(self, claim: Claim, lease_ms: int) -> None:
+        """Check that this job was the right one to hand out, then hand it out."""
+        job = self.jobs[claim.id]
+        assert job.state is JobState.QUEUED, f"{claim.id} was handed out while {job.state}"
+        strict = [j.wish.band for j in self.of(JobState.QUEUED).values() if j.wish.band < self.settings.strict_bands]
+        if strict:
+            assert claim.band == min(strict), "a strict band waits, but a later one was served"
+        siblings = [
+            self._aged(other)
+            for other in self.of(JobState.QUEUED).values()
+            if self._flow(other) == self._flow(job)
+        ]
+        assert self._aged(job) == min(siblings), "a job of lower aged priority was served first"
+        assert claim.token > self.last_token, "tokens must increase"
+        wish = job.wish
+        assert (claim.key, claim.tenant, claim.band, claim.priority) == (job.key, wish.tenant, wish.band, wish.priority)
+        assert (claim.version, claim.facts, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
+        assert (claim.t0_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
+        assert claim.lease_until_ms == self.now_ms + lease_ms
+        self.last_token = claim.token
+        job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
+
+    def _aged(self, job: Job) -> int:
+        return job.wish.t0_ms + job.wish.priority * self.settings.aging_ms
+
+    @staticmethod
+    def _flow(job: Job) -> tuple[int, str, str]:
+        return (job.wish.band, job.wish.tenant, job.key.table)
+
+    def holds(self, claim: Claim) -> bool:
+        job = self.jobs.get(claim.id)
+        return job is not None and job.state is JobState.LEASED and job.token == claim.token
+
+    def finish(self, claim: Claim, verdict: Verdict, seen_version: int) -> FinishOutcome:
+        if not self.holds(claim):
+            return FinishOutcome.STALE
+        return self._end(claim.id, verdict.value, seen_version)
+
+    def _end(self, job_id: JobId, verdict: str, seen_version: int) -> FinishOutcome:
+        job = self.jobs[job_id]
+        if job.stopping and verdict != "done":
+            verdict = "cancelled"
+        pending, job.pending, job.stopping = job.pending, None, False
+        if verdict == "done" and pending is not None and pending.version <= seen_version:
+            pending = None
+        if verdict in ("done", "cancelled"):
+            del self.jobs[job_id]
+            if pending is None:
+                return FinishOutcome.GONE
+            self.jobs[job_id] = Job(job.key, pending)
+            return FinishOutcome.REQUEUED
+        if pending is not None:
+            job.wish = job.wish.merged(pending)
+        self._queue(job)
+        if verdict == "yield":
+            return FinishOutcome.REQUEUED
+        job.attempts += 1
+        if job.attempts >= self.settings.max_attempts:
+            job.state, job.at_ms = JobState.QUARANTINED, self.now_ms + self.settings.half_open_ms
+            return FinishOutcome.QUARANTINED
+        if verdict == "expired":
+            return FinishOutcome.REQUEUED
+        job.state, job.at_ms = JobState.DELAYED, self.now_ms + backoff_ms(self.settings, job_id, job.attempts)
+        return FinishOutcome.DELAYED
+
+    def cancel(self, job_id: JobId) -> None:
+        job = self.jobs[job_id]
+        if job.state is JobState.LEASED:
+            job.stopping = True
+        else:
+            del self.jobs[job_id]
+
+
+def backoff_ms(settings: QueueSettings, job_id: JobId, attempts: int) -> int:
+    full = min(settings.backoff_cap_ms, settings.backoff_base_ms * 2 ** (attempts - 1))
+    digest = hashlib.sha1(f"{job_id}:{attempts}".encode(), usedforsecurity=False).hexdigest()
+    return int(full * (1 - int(digest[:8], 16) / 2**32 / 2))

@@ -1,0 +1,125 @@
+"""Each check tells right from wrong, names the place, and says what to do."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from actor.delta.java import JavaSearch
+from services.cli import doctor
+from services.cli.doctor import DoctorSettings, Finding, Status
+from tests.support.fake_programs import fake_java
+
+
+@pytest.mark.parametrize(
+    ("version", "status"), [((3, 10), "fail"), ((3, 11), "ok"), ((3, 13), "ok"), ((3, 14), "fail")]
+)
+def test_python_must_be_one_of_those_tested(version: tuple[int, int], status: str) -> None:
+    assert doctor.check_python(version).status == status
+
+
+def test_java_is_named_with_its_home_or_refused_with_what_to_do(tmp_path: Path) -> None:
+    home = fake_java(tmp_path / "java", "17.0.9")
+    good = doctor.check_java(JavaSearch(work_dir=tmp_path, choice="system", java_home=str(home)))
+    assert (good.status, good.where) == (Status.OK, str(home))
+    bad = doctor.check_java(JavaSearch(work_dir=tmp_path, choice=str(tmp_path)))
+    assert bad.status is Status.FAIL
+    assert "LAKEWRIGHT_JAVA" in bad.what
+
+
+def test_missing_jars_are_a_warning_because_an_actor_fetches_them(tmp_path: Path) -> None:
+    finding = doctor.check_jars(tmp_path)
+    assert finding.status is Status.WARN
+    assert "make setup" in finding.action
+
+
+@pytest.mark.parametrize(
+    ("server", "status", "what"),
+    [
+        ({"redis_version": "6.2.14"}, Status.FAIL, "Redis 6.2.14"),
+        ({"redis_version": "7.0.0"}, Status.OK, "Redis 7.0.0"),
+        ({"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "9.1.2"}, Status.OK, "Valkey 9.1.2"),
+        ({}, Status.FAIL, "Redis unknown"),
+    ],
+)
+def test_redis_must_be_seven_or_newer(server: dict[str, object], status: Status, what: str) -> None:
+    finding = doctor.check_redis_version(server, "here")
+    assert (finding.status, finding.what) == (status, what)
+
+
+@pytest.mark.parametrize(
+    ("persistence", "status"),
+    [
+        ({"aof_enabled": 1, "aof_last_write_status": "ok"}, Status.OK),
+        ({"aof_enabled": 1, "aof_last_write_status": "err"}, Status.FAIL),
+        ({"aof_enabled": 0}, Status.FAIL),
+    ],
+)
+def test_redis_must_keep_what_it_acknowledged(persistence: dict[str, object], status: Status) -> None:
+    assert doctor.check_durability(persistence, "here").status is status
+
+
+def test_redis_must_not_forget_when_full() -> None:
+    assert doctor.check_eviction({"maxmemory_policy": "noeviction"}, "here").status is Status.OK
+    finding = doctor.check_eviction({"maxmemory_policy": "allkeys-lru"}, "here")
+    assert finding.status is Status.FAIL
+    assert "allkeys-lru" in finding.what
+
+
+@pytest.mark.parametrize(("skew_ms", "status"), [(0, "ok"), (2_000, "ok"), (-2_001, "warn"), (60_000, "warn")])
+def test_clocks_may_differ_a_little(skew_ms: int, status: str) -> None:
+    assert doctor.check_clock(skew_ms, "here").status == status
+
+
+def test_the_disk_is_judged_at_the_nearest_folder_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 0)
+    finding = doctor.check_disk(tmp_path / "not" / "yet")
+    assert (finding.status, finding.where) == (Status.OK, str(tmp_path))
+    monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 2**80)
+    assert doctor.check_disk(tmp_path).status is Status.WARN
+    monkeypatch.setattr(doctor, "FREE_FAIL_BYTES", 2**80)
+    assert doctor.check_disk(tmp_path).status is Status.FAIL
+
+
+def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Path) -> None:
+    """Port 1 of the loopback address refuses; a password never shows."""
+    home = fake_java(tmp_path / "java", "21.0.8")
+    settings = DoctorSettings(
+        java=JavaSearch(work_dir=tmp_path, choice=str(home)),
+        ivy_dir=tmp_path,
+        data_dir=tmp_path,
+        redis_url="redis://:secret@127.0.0.1:1/0",
+        decider_url="http://127.0.0.1:1",
+    )
+    findings = doctor.run_checks(settings)
+    assert [finding.check for finding in findings] == ["python", "java", "jars", "redis", "decider", "disk"]
+    assert {finding.check for finding in findings if finding.status is Status.FAIL} >= {"redis", "decider"}
+    assert "secret" not in doctor.to_json(findings)
+    assert doctor.failed(findings)
+
+
+def test_a_wrong_url_is_a_finding_too() -> None:
+    assert [finding.status for finding in doctor.check_redis("nonsense")] == [Status.FAIL]
+    assert doctor.check_decider("nonsense").status is Status.FAIL
+
+
+def test_machines_get_json_and_people_get_every_word() -> None:
+    findings = [Finding("disk", Status.WARN, "[Errno 28] little left", "/data", "make room")]
+    assert json.loads(doctor.to_json(findings)) == {
+        "ok": True,
+        "findings": [
+            {
+                "check": "disk",
+                "status": "warn",
+                "what": "[Errno 28] little left",
+                "where": "/data",
+                "action": "make room",
+            }
+        ],
+    }
+    console = Console(file=io.StringIO(), width=200)
+    doctor.show(findings, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(word in shown for word in ("disk", "warn", "[Errno 28] little left", "/data", "make room"))

@@ -1,0 +1,103 @@
+"""A file is live if the newest word about its canonical path and deletion vector is that it was added."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.observe.delta_damage import LogFile
+from decider.observe.delta_replay import Replay, canonical_path
+from shared.errors import Corrupt
+from shared.partitions import WHOLE_TABLE, cell_key
+from shared.table import Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
+
+LOG = LogFile("file:///lake/t", 3, "x.json")
+PROTOCOL = TableProtocol(1, 2)
+DAY = PartitionColumn("day", "day", "string")
+
+SAME = [
+    ("/x/y", "file:/x/y"),
+    ("/x/y", "file:///x/y"),
+    ("/x/y", "FILE:/x/y"),
+    ("a%3db", "a%3Db"),
+    ("./a/b", "a/b"),
+    ("a/./b", "a//b"),
+    ("a/x/../b", "a/b"),
+    ("S3://b/k", "s3://b/k"),
+]
+DIFFERENT = [
+    ("x/y", "/x/y"),
+    ("a=b", "a%3Db"),
+    ("a b", "a%20b"),
+    ("s3://b/k", "s3a://b/k"),
+    ("file://host/x", "file:/x"),
+    ("a", "A"),
+    ("at=03:04/p", "03:04/p"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_spellings_of_one_path_are_equal_when_canonical(one: str, other: str) -> None:
+    assert canonical_path(one) == canonical_path(other)
+
+
+@pytest.mark.parametrize(("one", "other"), DIFFERENT)
+def test_paths_that_delta_tells_apart_stay_apart(one: str, other: str) -> None:
+    assert canonical_path(one) != canonical_path(other)
+
+
+@given(st.text(st.sampled_from("aA/.:%3dD fileS"), min_size=1, max_size=20))
+def test_a_canonical_path_is_its_own_canonical_path(path: str) -> None:
+    assert canonical_path(canonical_path(path)) == canonical_path(path)
+
+
+def file(path: str, dv_id: str | None = None, size: int = 1) -> DataFile:
+    return DataFile(path, size, WHOLE_TABLE, dv_id)
+
+
+def replayed(*commits: Commit) -> list[DataFile]:
+    replay = Replay()
+    replay.start(TableMetadata("id"), PROTOCOL)
+    for commit in commits:
+        replay.apply(commit)
+    return list(replay.snapshot(LOG, 0).files)
+
+
+def commit(*, added: tuple[DataFile, ...] = (), removed: tuple[RemovedFile, ...] = ()) -> Commit:
+    return Commit(0, 0, "", added, removed)
+
+
+def test_a_file_added_again_counts_once_with_its_newest_facts() -> None:
+    assert replayed(commit(added=(file("p", size=1),)), commit(added=(file("p", size=2),))) == [file("p", size=2)]
+
+
+def test_a_removal_takes_away_the_spelling_and_vector_it_names_only() -> None:
+    start = commit(added=(file("/x/p"), file("q"), file("q", "u1")))
+    assert replayed(start, commit(removed=(RemovedFile("file:/x/p"), RemovedFile("q", "u1")))) == [file("q")]
+
+
+def test_a_removed_file_may_come_back() -> None:
+    assert replayed(commit(removed=(RemovedFile("p"),)), commit(added=(file("p"),))) == [file("p")]
+
+
+def test_a_log_without_metadata_or_protocol_is_damaged() -> None:
+    replay = Replay()
+    with pytest.raises(Corrupt, match="no metaData action"):
+        replay.snapshot(LOG, 0)
+    replay.apply(Commit(0, 0, "", metadata=TableMetadata("id")))
+    with pytest.raises(Corrupt, match="no protocol action"):
+        replay.snapshot(LOG, 0)
+
+
+def test_files_take_the_cells_of_the_last_partition_columns() -> None:
+    """A renamed column changes no physical name, a repartitioned table must have rewritten all files."""
+    cell = cell_key([DAY], {"day": "x"})
+    replay = Replay()
+    replay.start(TableMetadata("id", (DAY,)), PROTOCOL)
+    replay.add([DataFile("p", 1, cell)])
+    replay.apply(Commit(1, 0, "", metadata=TableMetadata("id", (PartitionColumn("date", "day", "string"),))))
+    assert replay.snapshot(LOG, 0).files[0].cell == cell
+    replay.apply(Commit(2, 0, "", metadata=TableMetadata("id")))
+    assert replay.snapshot(LOG, 0).files[0].cell == WHOLE_TABLE
+    replay.apply(Commit(3, 0, "", metadata=TableMetadata("id", (PartitionColumn("r", "r", "string"),))))
+    with pytest.raises(Corrupt, match="p is live under other partition columns"):
+        replay.snapshot(LOG, 0)

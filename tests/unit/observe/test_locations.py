@@ -1,0 +1,100 @@
+"""One place has one spelling, and what is allowed is allowed by segments."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.observe.locations import canonical_location, decoded_path, is_under, key_location, table_id
+from shared.errors import InvalidInput
+
+SPELLINGS = [
+    ("/x/y", "file:///x/y"),
+    ("/x/y/", "file:///x/y"),
+    ("//x//y", "file:///x/y"),
+    ("file:/x/y", "file:///x/y"),
+    ("file:///x/y/", "file:///x/y"),
+    ("FILE://localhost/x/y", "file:///x/y"),
+    ("/", "file:///"),
+    ("/a b/ü", "file:///a%20b/%C3%BC"),
+    ("file:///a%20b/%c3%bc", "file:///a%20b/%C3%BC"),
+    ("file:///a%2Db", "file:///a-b"),
+    ("/50%", "file:///50%25"),
+    ("/a%20b", "file:///a%2520b"),
+    ("file:///dt=1,2/x", "file:///dt=1,2/x"),
+    ("s3a://b/k/", "s3://b/k"),
+    ("s3n://b/k", "s3://b/k"),
+    ("s3://b", "s3://b"),
+    ("gs://b/k%20x", "gs://b/k%20x"),
+    ("abfs://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+]
+
+REFUSED = [
+    ("", "0 characters"),
+    ("x/y", "relative path"),
+    ("file:x/y", "relative path"),
+    ("file://host/x", "host"),
+    ("/x/../y", "'..' segment"),
+    ("file:///x/%2e%2e/y", "'..' segment"),
+    ("s3://b/./k", "'.' segment"),
+    ("s3://b/k?versionId=1", "query"),
+    ("s3://b/k#part", "fragment"),
+    ("s3://b//k", "empty segment"),
+    ("s3:///k", "no bucket"),
+    ("s3:k", "no bucket"),
+    ("s3://user:secret@b/k", "no bucket"),
+    ("ftp://b/k", "scheme 'ftp'"),
+    ("file:///x/a%2Fb", "escaped slash"),
+    ("file:///x/%00", "control character"),
+    ("file:///x/50%", "percent sign"),
+    ("file:///x/%ff", "UTF-8"),
+    ("/x/\ud800", "UTF-8"),
+    ("/" + "x" * 3000, "3001 characters"),
+]
+
+
+@pytest.mark.parametrize(("text", "canonical"), SPELLINGS)
+def test_every_spelling_of_a_place_has_one_canonical_uri(text: str, canonical: str) -> None:
+    assert canonical_location(text) == canonical
+    assert canonical_location(canonical) == canonical
+
+
+@pytest.mark.parametrize(("text", "why"), REFUSED)
+def test_a_text_that_is_no_absolute_place_is_refused_with_the_reason(text: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why) as refusal:
+        canonical_location(text)
+    assert refusal.value.field == "location"
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/?#"), min_size=1), min_size=1)
+)
+def test_a_path_survives_its_own_canonical_form(segments: list[str]) -> None:
+    """Whatever a directory is called, its URI leads back to it."""
+    path = "/" + "/".join(f"x{segment}" for segment in segments)
+    if len(path) < 500:
+        canonical = canonical_location(path)
+        assert decoded_path(canonical) == path
+        assert canonical_location(canonical) == canonical
+
+
+def test_a_raw_object_key_is_escaped_and_not_decoded() -> None:
+    assert key_location("s3://b", "a b/50%/x%20y") == "s3://b/a%20b/50%25/x%2520y"
+    with pytest.raises(InvalidInput, match="segment"):
+        key_location("file:///data", "../etc")
+
+
+def test_a_root_allows_itself_and_what_is_below_it_by_segments() -> None:
+    assert is_under("file:///data/t", ["/data/"])
+    assert is_under("file:///data", ["/data"])
+    assert is_under("file:///data/t", ["/"])
+    assert is_under("s3a://b/x/t", ["gs://b", "s3://b/x"])
+    assert not is_under("file:///data-private/t", ["/data"])
+    assert not is_under("s3://b2/t", ["s3://b"])
+    assert not is_under("file:///data/t", [])
+
+
+def test_a_table_has_one_readable_id_however_its_location_is_spelled() -> None:
+    assert table_id("s3a://lake/sales/Orders.v2/") == table_id("s3://lake/sales/Orders.v2")
+    assert table_id("s3://lake/sales/Orders.v2").startswith("sales-orders-v2-")
+    assert table_id("/x/y") != table_id("/x/Y")
+    assert set(table_id("/ü/ß ")[:-8]) <= set("table-")

@@ -1,0 +1,104 @@
+"""A failing store fails with an error that says whether to try again, and every request is counted."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from obstore.exceptions import GenericError, PermissionDeniedError
+from obstore.store import MemoryStore
+
+from decider.observe.delta_log import open_log
+from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter, open_store
+from shared.errors import InvalidInput, PermanentError, RetryableError
+
+
+class Failing:
+    """A store that answers every request with one error."""
+
+    def __init__(self, problem: Exception) -> None:
+        self.problem = problem
+
+    async def get_async(self, _key: str) -> Any:
+        """Fail."""
+        raise self.problem
+
+    def list(self, *_: object, **__: object) -> Any:
+        """Fail."""
+        raise self.problem
+
+
+def reader(store: Any, meter: ReadMeter | None = None) -> ObjectReader:
+    return ObjectReader(store, location="s3://b/t", meter=meter or ReadMeter())
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        (GenericError("connection reset\n\nDebug source: x"), RetryableError),
+        (OSError("host unreachable"), RetryableError),
+        (PermissionDeniedError("403"), PermanentError),
+    ],
+)
+def test_a_store_that_fails_says_whether_to_try_again(problem: Exception, expected: type[Exception]) -> None:
+    meter = ReadMeter()
+    with pytest.raises(expected, match="s3://b/t: cannot read k: ") as failure:
+        asyncio.run(reader(Failing(problem), meter).get("k"))
+    assert "Debug" not in str(failure.value)
+    with pytest.raises(expected, match="s3://b/t: cannot list p: "):
+        asyncio.run(reader(Failing(problem), meter).list("p"))
+    assert meter.counts == {ReadKind.GET: 1, ReadKind.LIST: 1}
+
+
+def test_an_object_that_is_not_there_is_none_and_a_request_all_the_same() -> None:
+    meter = ReadMeter()
+    assert asyncio.run(reader(MemoryStore(), meter).get("k")) is None
+    assert meter.counts == {ReadKind.GET: 1}
+
+
+def test_a_listing_is_sorted_bounded_by_the_prefix_and_counted_by_page() -> None:
+    store = MemoryStore()
+    for number in range(LIST_PAGE + 1):
+        store.put(f"p/{number:05d}", b"")
+    store.put("pq/x", b"")
+    meter = ReadMeter()
+    names = asyncio.run(reader(store, meter).list("p"))
+    assert names == [f"{number:05d}" for number in range(LIST_PAGE + 1)]
+    assert meter.counts == {ReadKind.LIST: 2}
+    assert asyncio.run(reader(store).list("p", after="00999")) == ["01000"]
+
+
+def test_a_directory_that_does_not_exist_is_refused_by_its_name(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"there is no directory at file:///.*/gone"):
+        open_log(str(tmp_path / "gone"), meter=ReadMeter())
+
+
+@pytest.mark.parametrize(
+    ("directory", "in_uri"), [("a b", "a%20b"), ("50%", "50%25"), ("%20", "%2520"), ("ü=1", "%C3%BC=1")]
+)
+def test_a_local_directory_is_found_whatever_it_is_called(tmp_path: Path, directory: str, in_uri: str) -> None:
+    (tmp_path / directory / "_delta_log").mkdir(parents=True)
+    (tmp_path / directory / "_delta_log" / "x").write_bytes(b"!")
+    for location in (str(tmp_path / directory), f"file://{tmp_path}/{in_uri}"):
+        assert asyncio.run(reader(open_store(location)).get("_delta_log/x")) == b"!"
+
+
+def test_a_store_of_objects_is_rooted_at_the_decoded_prefix() -> None:
+    options = {"aws_region": "eu-central-1", "endpoint": "http://127.0.0.1:9", "allow_http": "true", "timeout": "5s"}
+    store: Any = open_store("s3a://lake/a%20b/x%2520y/", options)
+    assert store.prefix == "a b/x%20y"
+
+
+@pytest.mark.parametrize(
+    ("location", "options"),
+    [
+        ("s3://b/t", {"regoin": "x"}),
+        ("az://c/t", {}),
+        ("s3://b/t", {"timeout": "soon"}),
+        ("s3://b/t", {"allow_http": "maybe"}),
+    ],
+)
+def test_an_option_that_cannot_be_meant_is_refused(location: str, options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match=f"no store can be opened for {location}") as refusal:
+        open_store(location, options)
+    assert refusal.value.field == "options"

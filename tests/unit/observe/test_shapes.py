@@ -1,0 +1,246 @@
+"""Every body yields hints and counted reasons, or one error that names the field."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.observe.shapes.hint import MAX_BATCH, MAX_BODY_BYTES, Hint, Taken
+from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
+from shared.errors import InvalidInput
+
+COMMIT = "t/_delta_log/00000000000000000007.json"
+
+
+def record(key: str = COMMIT, event: str = "ObjectCreated:Put", bucket: str = "lake") -> dict[str, Any]:
+    return {
+        "eventVersion": "2.1",
+        "eventSource": "aws:s3",
+        "eventName": event,
+        "s3": {"bucket": {"name": bucket}, "object": {"key": key, "size": 1, "sequencer": "0A"}},
+    }
+
+
+def s3(*records: object) -> dict[str, Any]:
+    return {"Records": list(records)}
+
+
+@pytest.mark.parametrize(
+    "event", ["ObjectCreated:Put", "ObjectCreated:CompleteMultipartUpload", "s3:ObjectCreated:Copy"]
+)
+def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
+    assert recognise_value(s3(record(event=event))).hints == (Hint("s3://lake/t", version=7),)
+
+
+@pytest.mark.parametrize(
+    ("key", "location"),
+    [
+        ("a+b/t/_delta_log/00000000000000000007.json", "s3://lake/a%20b/t"),
+        ("a%2Bb/t/_delta_log/00000000000000000007.json", "s3://lake/a+b/t"),
+        ("a%252Bb/_delta_log/00000000000000000007.json", "s3://lake/a%252Bb"),
+        ("x%3D1/%C3%BC/_delta_log/00000000000000000007.json", "s3://lake/x=1/%C3%BC"),
+    ],
+)
+def test_a_key_is_decoded_exactly_once(key: str, location: str) -> None:
+    assert recognise_value(s3(record(key))).hints == (Hint(location, version=7),)
+
+
+@pytest.mark.parametrize(
+    ("key", "reason"),
+    [
+        ("t/part-0.parquet", "not_a_commit"),
+        ("_delta_log/00000000000000000007.json", "not_a_commit"),
+        ("t/_delta_log/7.json", "not_a_commit"),
+        ("t/_delta_log/0000000000000000000\u0667.json", "not_a_commit"),
+        ("t/_delta_log/00000000000000000007.json.tmp", "not_a_commit"),
+        ("t/_delta_log/00000000000000000007.crc", "not_a_commit"),
+        ("t/_delta_log/.00000000000000000007.json.crc", "not_a_commit"),
+        ("t/_delta_log/00000000000000000007.checkpoint.parquet", "not_a_commit"),
+        ("t/_delta_log/00000000000000000001.00000000000000000007.compacted.json", "not_a_commit"),
+        ("t/_delta_log/_last_checkpoint", "not_a_commit"),
+        ("t/_delta_log/.tmp/00000000000000000007.json", "not_a_commit"),
+        ("t/_delta_log/_staged_commits/00000000000000000007.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json", "not_a_commit"),
+        ("../t/_delta_log/00000000000000000007.json", "bad_key"),
+        ("a//t/_delta_log/00000000000000000007.json", "bad_key"),
+        ("t%FF/_delta_log/00000000000000000007.json", "bad_key"),
+        ("t\ud800/_delta_log/00000000000000000007.json", "bad_key"),
+        ("t/_delta_log/99999999999999999999.json", "bad_key"),
+    ],
+)
+def test_any_other_object_is_ignored_with_a_counted_reason(key: str, reason: str) -> None:
+    taken = recognise_value(s3(record(key), record(key)))
+    assert (taken.hints, taken.ignored) == ((), ((reason, 2),))
+
+
+def test_an_object_that_was_not_written_is_no_hint() -> None:
+    taken = recognise_value(s3(record(event="ObjectRemoved:Delete"), record()))
+    assert (len(taken.hints), taken.ignored) == (1, (("unknown_event", 1),))
+
+
+def test_the_test_event_of_a_bucket_is_taken_without_hints() -> None:
+    taken = recognise_value({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"})
+    assert (taken.hints, taken.ignored) == ((), (("test_event", 1),))
+
+
+def test_a_bucket_can_stand_for_a_directory() -> None:
+    taken = recognise_value(
+        s3(record("a+b/_delta_log/00000000000000000007.json")), bucket_locations={"lake": "file:///data"}
+    )
+    assert taken.hints == (Hint("file:///data/a%20b", version=7),)
+
+
+def test_a_doubled_notification_is_one_hint() -> None:
+    assert recognise_value(s3(record(), record())).hints == (Hint("s3://lake/t", version=7),)
+
+
+def test_minio_is_recognised_before_s3_and_its_records_count() -> None:
+    body = {"EventName": "s3:ObjectCreated:Put", "Key": f"lake/{COMMIT}", **s3(record(event="s3:ObjectCreated:Put"))}
+    assert (
+        recognise_value(body).hints == recognise_value(body, source="minio").hints == (Hint("s3://lake/t", version=7),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "hints"),
+    [
+        ({"table": "sales.orders"}, (Hint(name="sales.orders"),)),
+        ({"table": "sales.orders", "version": 12}, (Hint(name="sales.orders", version=12),)),
+        ({"table": "s3a://b/t/", "version": 0}, (Hint("s3://b/t", version=0),)),
+        ({"table": "/data/t", "version": None}, (Hint("file:///data/t"),)),
+        ([{"table": "a.b"}, {"table": "a.c"}], (Hint(name="a.b"), Hint(name="a.c"))),
+        ([], ()),
+        (
+            {"table": "a.b", "version": 3, "operation": "WRITE", "added": [{"path": "p", "size": 1}], "removed": []},
+            (Hint(name="a.b", version=3),),
+        ),
+    ],
+)
+def test_our_own_shape_names_tables(body: object, hints: tuple[Hint, ...]) -> None:
+    assert recognise_value(body).hints == hints
+
+
+MALFORMED: list[tuple[Any, str | None, str]] = [
+    (None, None, "body"),
+    (7, None, "body"),
+    ("text", None, "body"),
+    ({}, None, "body"),
+    ({"tabel": "a.b"}, None, "body"),
+    ({"table": "a.b", "verison": 3}, None, "verison"),
+    ({"table": 5}, None, "table"),
+    ({"table": ""}, None, "table"),
+    ({"table": "a b"}, None, "table"),
+    ({"table": "a.b.c.d.e"}, None, "table"),
+    ({"table": "x/y"}, None, "table"),
+    ({"table": "s3://b/../k"}, None, "table"),
+    ({"table": "a.b", "version": "3"}, None, "version"),
+    ({"table": "a.b", "version": -1}, None, "version"),
+    ({"table": "a.b", "version": True}, None, "version"),
+    ({"table": "a.b", "version": 2**63}, None, "version"),
+    ({"table": "a.b", "added": {"path": "p"}}, None, "added"),
+    ({"table": "a.b", "removed": [{"size": 3}]}, None, "removed[0].path"),
+    ([{"table": "a.b"}, 3], None, "[1]"),
+    ([{"table": "a.b"}, {"table": None}], None, "[1].table"),
+    ({"Records": {}}, None, "Records"),
+    ({"Records": [1]}, None, "Records[0]"),
+    (s3(record(), {"eventName": "ObjectCreated:Put"}), None, "Records[1].s3"),
+    (s3({**record(), "eventName": None}), None, "Records[0].eventName"),
+    (s3({**record(), "s3": {"bucket": {}, "object": {"key": "k"}}}), None, "Records[0].s3.bucket.name"),
+    (s3({**record(), "s3": {"bucket": {"name": "b"}, "object": []}}), None, "Records[0].s3.object"),
+    (s3({**record(), "s3": {"bucket": {"name": "b"}, "object": {"key": 1}}}), None, "Records[0].s3.object.key"),
+    ({"EventName": 1, "Key": "k", "Records": []}, None, "EventName"),
+    ({"table": "a.b"}, "s3", "Records"),
+    ({"table": "a.b"}, "minio", "EventName"),
+    (s3(record()), "lakewright", "Records"),
+    ({"table": "a.b"}, "carrier-pigeon", "source"),
+    ([{"table": "a.b"}] * (MAX_BATCH + 1), None, "body"),
+    (s3(*[record()] * (MAX_BATCH + 1)), None, "Records"),
+]
+
+
+@pytest.mark.parametrize(("body", "source", "field"), MALFORMED)
+def test_a_malformed_event_is_refused_by_the_name_of_the_field(body: object, source: str | None, field: str) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        recognise_value(body, source=source)
+    assert refusal.value.field == field
+    assert refusal.value.allowed
+    assert "expected" in str(refusal.value) or "cannot be used" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "not JSON"),
+        (b"{", "not JSON"),
+        (b"\xff{}", "not JSON"),
+        (b"[" * 100_000, "not JSON"),
+        (b"1" * 5_000, "not JSON"),
+    ],
+)
+def test_a_body_that_is_not_json_is_refused(body: bytes, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        recognise(body)
+
+
+def test_a_body_beyond_the_bound_is_refused_unread() -> None:
+    with pytest.raises(InvalidInput, match="bytes"):
+        recognise(b" " * (MAX_BODY_BYTES + 1))
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20)
+KEYS = (
+    st.sampled_from(["table", "version", "added", "removed", "operation", "Records", "EventName", "Key", "Event"])
+    | st.text()
+)
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
+NEAR_S3 = st.fixed_dictionaries(
+    {
+        "Records": st.lists(
+            st.fixed_dictionaries(
+                {
+                    "eventName": st.sampled_from(["ObjectCreated:Put", "s3:ObjectCreated:Copy"]) | SCALARS,
+                    "s3": st.fixed_dictionaries(
+                        {
+                            "bucket": st.fixed_dictionaries({"name": SCALARS}),
+                            "object": st.fixed_dictionaries(
+                                {
+                                    "key": st.text(st.characters()).map(lambda text: f"{text}/_delta_log/{7:020d}.json")
+                                    | SCALARS
+                                }
+                            ),
+                        }
+                    )
+                    | SCALARS,
+                }
+            ),
+            max_size=3,
+        )
+    }
+)
+
+
+@given(
+    JSON | NEAR_S3 | st.fixed_dictionaries({"table": SCALARS}, optional={"version": SCALARS}),
+    st.none() | st.sampled_from([shape.source for shape in SHAPES]),
+)
+def test_any_json_value_yields_hints_or_invalid_input(body: object, source: str | None) -> None:
+    """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
+    taken, refusal = outcome(lambda: recognise_value(body, source=source))
+    assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
+    assert refusal is None or refusal.field
+    assert str(refusal).encode()
+
+
+@given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_yield_hints_or_invalid_input(body: bytes) -> None:
+    taken, refusal = outcome(lambda: recognise(body))
+    assert refusal is None or (refusal.field and not taken.hints)
+
+
+def outcome(read: Callable[[], Taken]) -> tuple[Taken, InvalidInput | None]:
+    try:
+        return read(), None
+    except InvalidInput as refusal:
+        return Taken(), refusal

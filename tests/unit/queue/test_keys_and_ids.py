@@ -1,0 +1,97 @@
+"""Names: every key in one hash slot, every id computed alike by everybody, nothing ambiguous in between."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared.errors import InvalidInput
+from shared.queue import keys
+from shared.queue.library import source
+from shared.queue.model import Band, JobId, JobKey, JobSpec, job_id
+
+tables = st.from_regex(r"[A-Za-z0-9_.\-/]{1,20}", fullmatch=True)
+kinds = st.from_regex(r"[A-Za-z0-9_\-]{1,20}", fullmatch=True)
+
+
+def test_an_id_is_readable_and_the_same_for_ever() -> None:
+    """Ids are stored and written into commits, so that the recipe must never change."""
+    assert job_id(JobKey("sales-1f2e", '{"day":"2026-01-01"}', "compact")) == "sales-1f2e.376394dcada8a309.compact"
+
+
+@given(st.lists(st.builds(JobKey, table=tables, cell=st.text(), kind=kinds), unique=True))
+def test_different_keys_have_different_ids(given_keys: list[JobKey]) -> None:
+    assert len({job_id(key) for key in given_keys}) == len(given_keys)
+
+
+def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
+    made = [
+        keys.cfg("q"),
+        keys.job("q", JobId("x")),
+        keys.flow("q", Band.LOW, "tenant", "table"),
+        keys.ready("q", keys.ROOT),
+        keys.idle("q", keys.leaf_node(Band.HIGH, "tenant")),
+        keys.virtual("q"),
+        keys.queued("q"),
+        keys.lease("q"),
+        keys.delay("q"),
+        keys.dead("q"),
+        keys.in_flight("q"),
+        keys.running("q", Band.URGENT),
+        keys.reply("q", "worker", "nonce"),
+        keys.cursor("q", "t"),
+        keys.cells("q", "t"),
+        keys.ledger("q", "t"),
+        keys.counters("q"),
+        keys.counters("q", "t"),
+        keys.history("q"),
+        keys.events("q"),
+        keys.wake("q"),
+    ]
+    assert all(key.startswith("{lw:q}:") for key in made)
+    assert len(set(made)) == len(made)
+
+
+def test_lua_and_python_spell_the_same_keys() -> None:
+    """Both files are read for their literals; a key that only one of them knows is a mistake."""
+    lua = set(re.findall(r"P \.\. '([^']+)'", source("include/keys"))) | {"count"}
+    python = {
+        keys.cfg("q"),
+        keys.virtual("q"),
+        keys.queued("q"),
+        keys.lease("q"),
+        keys.delay("q"),
+        keys.dead("q"),
+        keys.in_flight("q"),
+        keys.history("q"),
+        keys.events("q"),
+        keys.wake("q"),
+        keys.counters("q"),
+        keys.job("q", JobId("")),
+        keys.ready("q", ""),
+        keys.idle("q", ""),
+        keys.cursor("q", ""),
+        keys.cells("q", ""),
+        keys.ledger("q", ""),
+        "{lw:q}:f:",
+        "{lw:q}:run:",
+        "{lw:q}:w:",
+    }
+    assert {"{lw:q}:" + name for name in lua} == python
+
+
+@pytest.mark.parametrize("bad", ["", "a b", "a|b", "{a}", "a\n", "x" * 301])
+def test_names_that_would_break_a_key_are_refused(bad: str) -> None:
+    with pytest.raises(InvalidInput, match="table"):
+        JobKey(bad, "{}", "compact")
+    with pytest.raises(InvalidInput, match="kind"):
+        JobKey("t", "{}", bad or "a.b")
+    with pytest.raises(InvalidInput, match="tenant"):
+        JobSpec(JobKey("t", "{}", "compact"), bad, Band.NORMAL, 5, 0, 0)
+
+
+@pytest.mark.parametrize("bad", ["", "A", "a:b", "{a}", "a" * 41])
+def test_queue_names_are_short_lower_case_words(bad: str) -> None:
+    with pytest.raises(InvalidInput, match="queue"):
+        keys.prefix(bad)

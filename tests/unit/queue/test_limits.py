@@ -1,0 +1,98 @@
+"""What cannot be sent is refused before it is sent, with the name of the culprit."""
+
+from collections.abc import Callable
+
+import pytest
+
+from shared.errors import InvalidInput, PermanentError, RetryableError
+from shared.queue import limits, reads, transitions
+from shared.queue.library import ScriptName
+from shared.queue.model import Band, Beat, Debounce, JobKey, JobSpec, JobState, QueueSettings, Token, Verdict
+from shared.queue.transition import Transition, Tries, refusal, unreachable
+
+KEY = JobKey("t", "{}", "compact")
+SPEC = JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1)
+
+
+def finish(**changed) -> Transition:
+    values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": Verdict.DONE, "cost_bytes": 1}
+    return transitions.finish("q", **{**values, "seen_version": 1, **changed})
+
+
+def ingest(**changed) -> Transition:
+    values = {"table": "t", "expected": 4, "cursor": {"version": "5"}, "cells": {}}
+    return transitions.ingest("q", **{**values, **changed})
+
+
+REFUSED: dict[str, Callable[[], object]] = {
+    "priority": lambda: JobSpec(KEY, "default", Band.NORMAL, 10, 1, 1),
+    "cost_bytes": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
+    "version": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 1, 2**53),
+    "facts": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
+    "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
+    "quiet_ms": lambda: Debounce(5, 4),
+    "slots": lambda: transitions.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
+    "lease_ms": lambda: transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
+    "worker": lambda: transitions.claim("q", worker="a b", nonce="n", slots=1, lease_ms=1_000),
+    "nonce": lambda: finish(nonce=""),
+    "beats": lambda: transitions.heartbeat("q", worker="w", beats=[Beat(SPEC.id, Token(1))] * 101, lease_ms=1_000),
+    "progress": lambda: transitions.heartbeat(
+        "q", worker="w", beats=[Beat(SPEC.id, Token(1), "x" * 4_097)], lease_ms=1_000
+    ),
+    "result": lambda: finish(result="x" * 65_537),
+    "counter a": lambda: finish(counters={"a": 2**53}),
+    "counters": lambda: finish(counters={str(number): 1 for number in range(101)}),
+    "cursor": lambda: ingest(cursor={"version": "05"}),
+    "cursor version": lambda: ingest(cursor={"version": "4"}),
+    "cells": lambda: ingest(cells=dict.fromkeys(map(str, range(1_001)), "x")),
+    "jobs": lambda: ingest(table="other", jobs=[SPEC]),
+    "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
+    "limit": lambda: reads.jobs("q", JobState.QUEUED, limit=101),
+    "strict_bands": lambda: QueueSettings(strict_bands=5),
+    "backoff_cap_ms": lambda: QueueSettings(backoff_base_ms=10, backoff_cap_ms=9),
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_what_is_out_of_range_is_refused_by_name(field: str) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        REFUSED[field]()
+    assert refused.value.field == field
+
+
+def test_a_reset_may_keep_its_version_and_carry_a_whole_table() -> None:
+    cells = dict.fromkeys(map(str, range(1_001)), "x")
+    assert ingest(cursor={"version": "4"}, cells=cells, reset=True).script is ScriptName.INGEST
+
+
+def test_a_long_error_is_cut_and_not_refused() -> None:
+    assert "x" * limits.MAX_ERROR_CHARS in finish(error="x" * 10_000).args
+
+
+def test_the_same_ingest_has_the_same_digest_and_another_has_not() -> None:
+    first, same, other = ingest(cells={"a": "1"}), ingest(cells={"a": "1"}), ingest(cells={"a": "2"})
+    assert first.args == same.args
+    assert first.args[2] != other.args[2]
+
+
+def test_a_newer_schema_is_named_and_not_retried() -> None:
+    refused = refusal(ScriptName.CLAIM, "redis:6379", "LWSCHEMA 2 1")
+    assert isinstance(refused, PermanentError)
+    assert str(refused) == (
+        "the queue at redis:6379 has schema 2, this release knows 1: claim was refused; upgrade this process"
+    )
+
+
+@pytest.mark.parametrize("code", ["OOM", "READONLY", "LOADING", "MISCONF", "BUSY"])
+def test_a_server_in_trouble_is_a_matter_of_time(code: str) -> None:
+    assert isinstance(refusal(ScriptName.CLAIM, "redis:6379", f"{code} something"), RetryableError)
+
+
+def test_a_script_error_is_ours_and_no_matter_of_time() -> None:
+    assert isinstance(refusal(ScriptName.CLAIM, "redis:6379", "ERR user_script:1: attempt"), PermanentError)
+
+
+def test_silence_is_reported_with_address_and_script() -> None:
+    problem = unreachable(ScriptName.FINISH, "redis:6379", 3, OSError("refused"))
+    assert "redis:6379 did not answer finish in 3 tries" in str(problem)
+    assert [Tries().pause_after(failed) for failed in (1, 2)] == [0.1, 0.2]

@@ -1,0 +1,124 @@
+"""Scripts as texts: what their headers promise is what transitions send and bodies use."""
+
+import re
+
+import pytest
+
+from shared.queue import reads, transitions
+from shared.queue.library import ScriptLibrary, ScriptName, source
+from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, QueueSettings, Token, Verdict
+from shared.queue.transition import Transition
+
+SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
+JOB, TOKEN = SPEC.id, Token(7)
+
+
+def ingest(**more) -> Transition:
+    return transitions.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
+
+
+SAMPLES = [
+    transitions.configure("q", QueueSettings()),
+    transitions.enqueue("q", SPEC),
+    transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
+    transitions.heartbeat("q", worker="w", beats=[Beat(JOB, TOKEN), Beat(JobId("x"), TOKEN)], lease_ms=1_000),
+    transitions.finish(
+        "q",
+        worker="w",
+        nonce="n",
+        id=JOB,
+        token=TOKEN,
+        verdict=Verdict.DONE,
+        cost_bytes=0,
+        seen_version=1,
+        counters={"a": 1},
+    ),
+    ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
+    transitions.cancel("q", JOB),
+    reads.job("q", JOB),
+    reads.jobs("q", JobState.QUEUED),
+    reads.depth("q"),
+    reads.history("q"),
+]
+
+
+def header(name: ScriptName) -> str:
+    match = re.match(r"#!lua[^\n]*\n--\[\[\n(.*?)\]\]\n", source(name), re.DOTALL)
+    assert match, f"{name} must begin with a shebang and its header"
+    return match[1]
+
+
+def body(name: ScriptName) -> str:
+    return source(name).split("]]\n", 1)[1]
+
+
+def test_every_script_has_a_transition() -> None:
+    assert {sample.script for sample in SAMPLES} == set(ScriptName)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.script)
+def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Transition) -> None:
+    said = header(sample.script)
+    assert said.lstrip().startswith(f"{sample.script}: ")
+    assert "Output: " in said
+    assert len(set(re.findall(r"KEYS\[(\d+)\]", said))) == len(sample.keys) == 1
+    fixed = {int(number) for number in re.findall(r"ARGV\[(\d+)\]", said)}
+    assert fixed == set(range(1, len(fixed) + 1))
+    rest = re.search(r"ARGV\[(\d+)\.\.\]", said)
+    if rest is None:
+        assert len(sample.args) == len(fixed)
+    else:
+        assert int(rest[1]) == len(fixed) + 1
+        assert len(sample.args) > len(fixed)
+
+
+@pytest.mark.parametrize("name", ScriptName)
+def test_a_body_uses_every_argument_that_its_header_names_and_no_other(name: ScriptName) -> None:
+    named = set(re.findall(r"ARGV\[(\d+)\]", header(name)))
+    text = body(name)
+    if "read_spec(1)" in text:
+        named -= {str(number) for number in range(1, 13)}
+    if "first" not in text:
+        assert set(re.findall(r"ARGV\[(\d+)\]", text)) == named
+
+
+@pytest.mark.parametrize("name", ScriptName)
+def test_scripts_are_bounded_and_leave_keys_to_one_file(name: ScriptName) -> None:
+    text = ScriptLibrary().script(name).text
+    assert not re.search(r"'(KEYS|SCAN|SMEMBERS|FLUSHALL|FLUSHDB)'", text)
+    code = re.sub(r"--.*", "", text.split("]]\n", 1)[1])
+    assert not re.search(r"\bwhile\b|\brepeat\b", code), "loops are bounded by construction: for only"
+    assert text.count("KEYS[1]") == 2, "once in the header, once in keys.lua"
+    without_keys = text.replace(source("include/keys"), "")
+    assert not re.search(r"\bP \.\.", without_keys), "only keys.lua builds keys"
+
+
+def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory() -> None:
+    """With a shebang the server decides before the first command, so that no script fails in the middle."""
+    flags = {name: source(name).splitlines()[0].removeprefix("#!lua").strip() for name in ScriptName}
+    reading = {ScriptName.VIEW, ScriptName.LIST, ScriptName.DEPTH, ScriptName.HISTORY}
+    assert {name for name, flag in flags.items() if flag == "flags=no-writes"} == reading
+    making_room = {ScriptName.CLAIM, ScriptName.HEARTBEAT, ScriptName.FINISH, ScriptName.CANCEL}
+    assert {name for name, flag in flags.items() if flag == "flags=allow-oom"} == making_room
+
+
+def test_a_piece_is_included_once_and_before_its_first_use() -> None:
+    text = ScriptLibrary().script(ScriptName.CLAIM).text
+    assert "-- include" not in text
+    assert text.count("local function place(") == 1
+    assert text.index("local function place(") < text.index("place(id, job")
+
+
+def test_only_a_replaced_piece_changes_a_script() -> None:
+    plain, tested = ScriptLibrary().script(ScriptName.CLAIM), ScriptLibrary({"time": "local now_us = 1"})
+    assert "'TIME'" in plain.text
+    assert "'TIME'" not in tested.script(ScriptName.CLAIM).text
+    assert plain.sha != tested.script(ScriptName.CLAIM).sha
+
+
+def test_the_defaults_in_lua_are_those_of_the_model() -> None:
+    block = re.search(r"local cfg = \{\n(.*?)\n\}", source("include/config"), re.DOTALL)
+    assert block
+    found = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+),", block[1])}
+    settings = QueueSettings()
+    assert found == {name: getattr(settings, name) for name in QueueSettings.__slots__}
