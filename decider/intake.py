@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 import structlog
 
+from decider.batch import COMPACT
 from decider.follow import Follower
 from decider.inbox import Inbox
 from decider.observe.locations import canonical_location, is_under, table_id
 from decider.observe.shapes.hint import Hint
+from decider.store.queue import AsyncQueue
+from decider.store.removal import forget
 from decider.store.tables import Refusal, TableRegistry
 from shared.errors import InvalidInput, PermanentError
 from shared.table import TableRef
@@ -66,18 +69,24 @@ class Intake:
 class Watch:
     """Follows tables for the inbox and keeps the registry's refusals true."""
 
-    def __init__(self, follower: Follower, registry: TableRegistry, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, follower: Follower, registry: TableRegistry, queue: AsyncQueue, now_ms: Callable[[], int]
+    ) -> None:
         self._follower = follower
         self._registry = registry
+        self._queue = queue
         self._now_ms = now_ms
 
     async def look(self, table: TableRef, version: int | None) -> None:
         """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later."""
         try:
-            await self._follower.follow(table, version)
+            followed = await self._follower.follow(table, version)
         except (InvalidInput, PermanentError) as problem:
             await self._registry.refuse(table.id, Refusal(self._now_ms(), str(problem)))
             log.warning("table_refused", table=table.name, why=str(problem))
             return
+        if followed.rescan and await self._registry.get(table.id) is None:
+            # It was removed while it waited, and the look has just brought its state back.
+            await forget(self._queue, table.id, kind=COMPACT)
         if await self._registry.refusal(table.id) is not None:
             await self._registry.accept(table.id)

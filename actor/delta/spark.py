@@ -13,7 +13,9 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from actor.delta.jars import look_up, resolver_settings
+from actor.delta import logstore
+from actor.delta.jars import look_up
+from shared.errors import PermanentError
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +61,32 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
         }
-    return conf | _jars(settings) | dict(settings.extra)
+    return conf | logstore.CONFIGURATION | _class_path(settings) | dict(settings.extra)
 
 
-def _jars(settings: SparkSettings) -> dict[str, str]:
-    """Put the pinned jars on the class path if they are all there; otherwise let Spark's resolver fetch them."""
+def _class_path(settings: SparkSettings) -> dict[str, str]:
+    """Put the pinned jars and our own log store on the driver's class path; executors of a cluster get the jars."""
     found = look_up(settings.ivy_dir)
     if not found.complete:
-        return dict(resolver_settings(settings.ivy_dir))
-    if settings.local:
-        return {"spark.driver.extraClassPath": os.pathsep.join(str(file.resolve()) for file in found.files)}
-    return {"spark.jars": ",".join(str(file.resolve()) for file in found.files)}
+        raise PermanentError(
+            f"jars of Delta are missing in {found.directory}; fetch them with `python -m services.standalone.prepare`"
+        )
+    jars = [str(file.resolve()) for file in found.files]
+    driver = os.pathsep.join([str(logstore.classes_dir(settings.work_dir).resolve()), *jars])
+    return {"spark.driver.extraClassPath": driver} | ({} if settings.local else {"spark.jars": ",".join(jars)})
 
 
 def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     """Start the application; only one may run in a process. Takes seconds."""
-    settings.work_dir.mkdir(parents=True, exist_ok=True)
+    # A folder that is missing when the JVM starts stays off its class path for good.
+    logstore.classes_dir(settings.work_dir).mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder
     for name, value in configuration(settings).items():
         builder = builder.config(name, value)
     with _environment(JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"):
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    logstore.install(session, settings.work_dir)
+    return session
 
 
 @contextmanager

@@ -86,7 +86,7 @@ def table_id(location: str) -> TableId:
     canonical = canonical_location(location)
     parts = [part for part in re.split(r"[/:@]+", unquote(canonical))[1:] if part]
     slug = re.sub(r"[^A-Za-z0-9_]+", "-", "-".join(parts[-2:]))[-_SLUG_CHARS:].strip("-").lower() or "table"
-    return TableId(f"{slug}-{hashlib.blake2b(canonical.encode(), digest_size=4).hexdigest()}")
+    return TableId(f"{slug}-{hashlib.blake2b(canonical.encode(), digest_size=8).hexdigest()}")
 
 
 def is_under(location: str, roots: Iterable[str]) -> bool:

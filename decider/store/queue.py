@@ -36,8 +36,7 @@ class AsyncQueue:
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own."""
         require_queue(queue)
-        retry = redis.get_retry()
-        if retry is not None and retry.get_retries() != 0:
+        if _retries_itself(redis):
             raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
         self.redis = redis
         self.name = queue
@@ -88,3 +87,11 @@ def address(redis: Redis) -> str:
     """Return where a client connects to, without credentials, for messages."""
     where = redis.connection_pool.connection_kwargs
     return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")
+
+
+def _retries_itself(redis: Redis) -> bool:
+    settings = redis.connection_pool.connection_kwargs
+    retry = settings.get("retry")
+    if retry is None:
+        return bool(settings.get("retry_on_timeout") or settings.get("retry_on_error"))
+    return bool(retry.get_retries() != 0)

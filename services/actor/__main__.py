@@ -6,15 +6,15 @@ from collections.abc import Mapping
 
 import structlog
 
-from actor.delta.engine import DeltaEngine, EngineSettings
+from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.java import find_java
-from actor.delta.selftest import run_self_test
 from actor.delta.spark import SparkSettings, build_session
 from actor.worker import Reached
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
 from services.environment import java_search
 from services.logs import configure_logs
+from services.standalone.prepare import prepare
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()
@@ -25,7 +25,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     try:
         settings = actor_settings(environment)
         configure_logs(settings.log_level)
-        engine = start_engine(settings, environment)
+        engine = _engine(settings, environment)
     except LakewrightError as problem:
         print(f"lakewright actor: {problem}", file=sys.stderr)
         return 1
@@ -33,8 +33,9 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     return 0
 
 
-def start_engine(settings: ActorSettings, environment: Mapping[str, str]) -> DeltaEngine:
+def _engine(settings: ActorSettings, environment: Mapping[str, str]) -> DeltaEngine:
     """Start Spark and find out whether the exact rewrite works with what is installed."""
+    prepare(environment)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = build_session(
@@ -46,8 +47,9 @@ def start_engine(settings: ActorSettings, environment: Mapping[str, str]) -> Del
         ),
         java_home=java.path,
     )
-    engine = DeltaEngine(spark, EngineSettings(allow_s3=settings.allow_s3))
-    run_self_test(engine, settings.work_dir)
+    scratch = settings.work_dir.resolve().as_uri()
+    engine, verdict = start_engine(spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch)
+    log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     return engine
 
 

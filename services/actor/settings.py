@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services import environment as env
-from services.settings import LOG_LEVEL, QUEUE, REDIS_URL, Reader, decider_settings, host_name, log_level_name, number
+from services.settings import LOG_LEVEL, QUEUE, REDIS_URL, Reader, host_name, log_level_name, number
 from shared.errors import InvalidInput
 
 SLOTS = "LAKEWRIGHT_SLOTS"

@@ -54,7 +54,7 @@ def build_services(settings: DeciderSettings) -> Services:
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
     follower = Follower(queue, opened, now_ms, Settings(settings.policy, settings.queue))
-    inbox = Inbox(metrics.measured(Watch(follower, registry, now_ms).look))
+    inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
         redis=redis,
         queue=queue,

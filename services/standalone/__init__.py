@@ -1,1 +1,1 @@
-""""""
+"""Redis, decider and one actor on one machine, as one command."""

@@ -118,7 +118,7 @@ def test_dropped_doubled_and_shuffled_events_change_nothing_after_one_sweep(
     assert status["cursor"]["version"] == table.version
     assert decider.cells(name) == table.recount()
     assert status["cursor"]["rescans"] == 0
-    assert status["counters"]["commits"] + 0 <= table.version
+    assert len(decider.get("/v1/tables")["tables"]) == 1
 
 
 def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -> None:

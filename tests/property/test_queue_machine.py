@@ -37,7 +37,7 @@ from tests.support.redis_server import RedisServer
 pytestmark = pytest.mark.redis
 
 QUEUE = "machine"
-SETTINGS = QueueSettings(max_attempts=3)
+SETTINGS = QueueSettings(max_attempts=2)
 LEASE_MS = 60_000
 STALE = Finished(FinishOutcome.STALE)
 EXAMPLES = 200
@@ -45,9 +45,9 @@ STEPS = 40
 
 specs = st.builds(
     JobSpec,
-    key=st.builds(JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b"]), kind=st.just("c")),
+    key=st.builds(JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")),
     tenant=st.sampled_from(["x", "y"]),
-    band=st.sampled_from(Band),
+    band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
     priority=st.integers(0, 9),
     cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
     version=st.integers(0, 3),

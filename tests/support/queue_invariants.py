@@ -9,6 +9,8 @@ from tests.support.queue_state import State
 LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "cells:", "led:")
 """What a drained queue may keep; `v` keeps the last token only."""
 
+RUN_FIELDS = {"worker", "started", "progress", "stop"}
+
 BELOW = 2**53
 
 
@@ -53,8 +55,11 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
         if job.state is JobState.QUEUED:
             assert state.named("f:")[flow][job_id] == _aged(job, model.settings), job_id
             assert state.zset("queued")[job_id] == job.wish.t0_ms
+        run_fields = {name for name in stored if name.startswith("d_")} | RUN_FIELDS & set(stored)
         if job.state is JobState.LEASED:
             assert job_id in state.zset(f"run:{job.wish.band}")
+        else:
+            assert not run_fields, f"{job_id} kept {run_fields} of a run that is over"
 
 
 def in_flight_is_leases(state: State) -> None:

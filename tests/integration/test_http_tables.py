@@ -1,0 +1,227 @@
+"""The calls about tables: registering, listing, status, cells, decisions, optimizing."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from deltalake import DeltaTable
+
+from shared.table import TableId, TableRef
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def test_registering_twice_finds_the_same_table_and_another_name_is_a_conflict(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    WrittenTable(tmp_path / "orders")
+    body = {"location": str(tmp_path / "orders"), "name": "sales.orders", "tenant": "sales"}
+    first, again = decider.post("/v1/tables", body), decider.post("/v1/tables", {"location": f"{tmp_path}/orders/"})
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json() == again.json()
+    other = decider.post("/v1/tables", body | {"name": "sales.others"})
+    assert (other.status_code, other.json()["field"], other.json()["allowed"]) == (409, "name", "sales.orders")
+
+
+def test_a_name_belongs_to_one_table(decider: LiveDecider, tmp_path: Path) -> None:
+    WrittenTable(tmp_path / "a")
+    WrittenTable(tmp_path / "b")
+    decider.register(tmp_path / "a", "sales.orders")
+    taken = decider.post("/v1/tables", {"location": str(tmp_path / "b"), "name": "sales.orders"})
+    assert (taken.status_code, taken.json()["field"]) == (422, "name")
+    assert len(decider.get("/v1/tables")["tables"]) == 1
+
+
+def test_tables_are_listed_by_name_page_by_page_and_by_prefix(decider: LiveDecider, tmp_path: Path) -> None:
+    names = [f"{catalog}.t{number}" for catalog in ("a", "b") for number in range(4)]
+    for name in reversed(names):
+        decider.post("/v1/tables", {"location": str(tmp_path / name), "name": name})
+    listed, cursor = [], None
+    while True:
+        page = decider.get("/v1/tables", limit=3, **({"cursor": cursor} if cursor else {}))
+        listed += [table["name"] for table in page["tables"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert listed == names
+    assert [table["name"] for table in decider.get("/v1/tables", prefix="b.")["tables"]] == names[4:]
+    assert decider.get("/v1/tables", prefix="c")["tables"] == []
+
+
+def test_a_table_whose_log_cannot_be_read_says_why_and_recovers(decider: LiveDecider, tmp_path: Path) -> None:
+    name = decider.register(tmp_path / "orders", "orders")
+    status = decider.get(f"/v1/tables/{name}")
+    assert status["cursor"] is None
+    assert "no directory" in status["refusal"]["reason"]
+    WrittenTable(tmp_path / "orders")
+    decider.sweep()
+    status = decider.get(f"/v1/tables/{name}")
+    assert (status["refusal"], status["cursor"]["version"]) == (None, 0)
+
+
+def test_the_policy_names_the_property_that_set_each_value_and_shows_what_is_unusable(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", configuration={"delta.targetFileSize": "1mb"})
+    name = decider.register(table.path)
+    values = {one["property"]: one for one in decider.get(f"/v1/tables/{name}")["policy"]["values"]}
+    target = values["lakewright.target-file-size"]
+    assert (target["value"], target["unit"], target["origin"]) == (1 << 20, "bytes", "delta.targetFileSize")
+    assert values["lakewright.fan-in"]["origin"] == "default"
+    _set_property(table.path, "lakewright.fan-in", "eight")
+    decider.sweep()
+    policy = decider.get(f"/v1/tables/{name}")["policy"]
+    assert [(issue["property"], issue["value"]) for issue in policy["issues"]] == [("lakewright.fan-in", "eight")]
+    assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.target-file-size"] == 1 << 20
+
+
+def _set_property(path: Path, name: str, value: str) -> None:
+    """Commit a property as any writer may: the library itself checks names that it knows."""
+    log = path / "_delta_log"
+    first = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+    metadata = next(action for action in first if "metaData" in action)
+    metadata["metaData"]["configuration"][name] = value
+    version = DeltaTable(str(path)).version() + 1
+    (log / f"{version:020d}.json").write_text(json.dumps(metadata))
+
+
+def test_cells_come_page_by_page_and_equal_the_recount(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=[f"2026-01-{day:02d}" for day in range(1, 9)])
+    table.append(20)
+    name = decider.register(table.path)
+    cells, cursor = [], None
+    while True:
+        page = decider.get(f"/v1/tables/{name}/cells", limit=3, **({"cursor": cursor} if cursor else {}))
+        cells += page["cells"]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    expected = table.recount()
+    assert [cell["cell"] for cell in cells] == sorted(expected)
+    for cell in cells:
+        state, layout = expected[cell["cell"]], cell["layout"]
+        assert (layout["files"], layout["bytes"]) == (state.files, state.bytes)
+        assert layout["mse_bytes2"] == float(state.mse())
+        assert cell["cell_label"] == f"dt={cell['partition']['dt']}"
+
+
+def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    name = decider.register(table.path)
+    for _ in range(6):
+        table.append()
+        decider.sweep()
+    path = f"/v1/tables/{name}/decisions"
+    newest = decider.get(path)["decisions"]
+    assert [one["version"] for one in newest] == [6, 5, 4, 3, 2, 1]
+    for wanted in newest:
+        moment = datetime.fromtimestamp(wanted["at_ms"] / 1000, UTC).isoformat()
+        (found,) = decider.get(path, at=moment)["decisions"]
+        assert found["version"] == max(one["version"] for one in newest if one["at_ms"] <= wanted["at_ms"])
+    assert decider.get(path, at="2020-01-01T00:00:00Z")["decisions"] == []
+    assert len(decider.get(path, cell="dt=2026-01-01", limit=2)["decisions"]) == 2
+    assert decider.get(path, cell="dt=1999-01-01")["decisions"] == []
+
+
+def test_a_dry_run_shows_the_plan_and_changes_nothing(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    name = decider.register(table.path)
+    before = decider.get("/v1/jobs")
+    answer = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True})
+    assert answer.status_code == 200
+    plan = answer.json()
+    assert plan["ignored"] is None
+    assert sum(group["files"] for one in plan["plans"] for group in one["groups"]) == plan["files_replaced"] == 12
+    assert plan["files_removed"] == 11
+    (cell,) = plan["plans"]
+    assert cell["before"]["files"] - cell["after"]["files"] == 11
+    assert cell["bytes"] == table.recount()['{"dt":"2026-01-01"}'].bytes
+    assert decider.get("/v1/jobs") == before
+
+
+def test_a_request_queues_urgent_jobs_for_the_partitions_named_and_is_in_the_ledger(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    name = decider.register(table.path)
+    for day in ("2026-01-01", "2026-01-02"):
+        table.append(12, days=(day,))
+    answer = decider.post(f"/v1/tables/{name}/optimize", {"partitions": ["dt=2026-01-02"]})
+    assert answer.status_code == 202
+    (job,) = answer.json()["jobs"]
+    assert job["cell_label"] == "dt=2026-01-02"
+    by_object = decider.post(f"/v1/tables/{name}/optimize", {"partitions": [{"dt": "2026-01-02"}]}).json()
+    assert [one["id"] for one in by_object["jobs"]] == [job["id"]]
+    assert by_object["jobs"][0]["outcome"] == "merged"
+    assert decider.get(f"/v1/jobs/{job['id']}")["job"]["priority"] == "urgent"
+    newest = decider.get(f"/v1/tables/{name}/decisions", limit=1)["decisions"][0]
+    assert (newest["reason"], newest["outcome"], newest["cell_label"]) == ("requested", "merged", "dt=2026-01-02")
+
+
+def test_a_request_that_changes_nothing_says_why(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    name = decider.register(table.path)
+    answer = decider.post(f"/v1/tables/{name}/optimize", {"force": True}).json()
+    assert (answer["jobs"], answer["ignored"]) == ([], "nothing_to_do")
+    assert sum(answer["reasons"].values()) == 1
+    nowhere = decider.post(f"/v1/tables/{name}/optimize", {"partitions": ["dt=1999-01-01"]}).json()
+    assert (nowhere["jobs"], nowhere["ignored"], nowhere["reasons"]) == ([], "nothing_to_do", {})
+    dry = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True}).json()
+    assert (dry["plans"], dry["ignored"]) == ([], "nothing_to_do")
+
+
+def test_a_switched_off_table_is_rewritten_only_by_force(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    _set_property(table.path, "lakewright.enabled", "false")
+    table.append(11)
+    name = decider.register(table.path)
+    assert decider.get("/v1/jobs")["jobs"] == []
+    path = f"/v1/tables/{name}/optimize"
+    assert decider.post(path, {}).json()["ignored"] == "disabled"
+    assert decider.post(path, {"dry_run": True}).json()["ignored"] == "disabled"
+    assert len(decider.post(path, {"dry_run": True, "force": True}).json()["plans"]) == 1
+    assert len(decider.post(path, {"force": True}).json()["jobs"]) == 1
+
+
+def test_a_removal_that_races_with_a_look_leaves_no_state(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
+    decider.run(decider.services.inbox.put(stranger, None))
+    decider.drain()
+    assert decider.run(decider.services.states.cursor(stranger.id)) is None
+    assert decider.run(decider.services.states.all_cells(stranger.id)) == {}
+    assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_jobs_are_listed_page_by_page_over_all_states(decider: LiveDecider, tmp_path: Path) -> None:
+    days = [f"2026-02-{day:02d}" for day in range(1, 8)]
+    table = WrittenTable(tmp_path / "orders", days=days)
+    for day in days:
+        table.append(6, days=(day,))
+    name = decider.register(table.path)
+    worth = decider.get(f"/v1/tables/{name}")["cells_worth_a_rewrite"]
+    listed, cursor = [], None
+    while True:
+        page = decider.get("/v1/jobs", limit=2, table=name, **({"cursor": cursor} if cursor else {}))
+        listed += [job["id"] for job in page["jobs"]]
+        cursor = page["cursor"]
+        if cursor is None:
+            break
+    assert worth >= 5
+    assert len(listed) == len(set(listed)) == worth
+    gone = decider.client.delete(f"/v1/jobs/{listed[0]}")
+    assert gone.json()["outcome"] == "gone"
+    assert decider.client.delete(f"/v1/jobs/{listed[0]}").status_code == httpx.codes.NOT_FOUND
+    assert decider.get("/v1/status")["queue"]["depth"]["queued"] == worth - 1

@@ -1,0 +1,120 @@
+"""Merging and fairness as laws, each on a real server: what order and repetition may not change, what sharing means."""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actor.store.queue import SyncQueue
+from shared.queue import reads, transitions
+from shared.queue.model import Band, JobKey, JobSpec
+from tests.support.queue_state import TestClock, library_with_test_clock
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.redis
+
+QUEUE = "laws"
+MIB = 1 << 20
+KEY = JobKey("t", "{}", "compact")
+FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+wishes = st.builds(
+    JobSpec,
+    key=st.just(KEY),
+    tenant=st.sampled_from(["a", "b", "ä"]),
+    band=st.sampled_from(Band),
+    priority=st.integers(0, 9),
+    cost_bytes=st.integers(0, 3),
+    version=st.integers(0, 2),
+    facts=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
+)
+
+
+@pytest.fixture
+def queue(redis_server: RedisServer) -> Iterator[SyncQueue]:
+    with redis_server.client() as client:
+        yield SyncQueue(client, QUEUE, library=library_with_test_clock())
+        client.flushdb()
+
+
+def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tuple:
+    """Return what becomes of these wishes, waiting or beside a run."""
+    redis_client: redis.Redis = queue.redis
+    redis_client.flushdb()
+    TestClock(redis_client, QUEUE)
+    if while_running:
+        queue.run(transitions.enqueue(QUEUE, JobSpec(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
+        queue.run(transitions.claim(QUEUE, worker="w", nonce="n", slots=1, lease_ms=60_000))
+    for spec in specs:
+        queue.run(transitions.enqueue(QUEUE, spec))
+    job = queue.run(reads.job(QUEUE, specs[0].id))
+    assert job is not None
+    raw = redis_client.hgetall("{lw:laws}:j:" + job.id)
+    mark = b"d_" if while_running else b""
+    return tuple(raw[mark + name] for name in (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"t0"))
+
+
+@FLUSHED_BY_HAND
+@given(specs=st.lists(wishes, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
+def test_order_and_repetition_of_wishes_change_nothing(
+    queue: SyncQueue, specs: list[JobSpec], data: st.DataObject, while_running: bool
+) -> None:
+    """I11: merging is commutative, associative and idempotent, in bytes and not in a server's locale."""
+    other = data.draw(st.permutations(specs + data.draw(st.lists(st.sampled_from(specs), max_size=3))))
+    found = merged(queue, specs, while_running=while_running)
+    assert merged(queue, other, while_running=while_running) == found
+    top = max(specs, key=lambda spec: (spec.version, spec.facts.encode(), spec.tenant.encode(), spec.cost_bytes))
+    assert found[:6] == (
+        top.tenant.encode(),
+        b"%d" % min(spec.band for spec in specs),
+        b"%d" % min(spec.priority for spec in specs),
+        b"%d" % top.cost_bytes,
+        b"%d" % top.version,
+        top.facts.encode(),
+    )
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data(), by_tenant=st.booleans())
+def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
+    queue: SyncQueue, data: st.DataObject, by_tenant: bool
+) -> None:
+    """Start-time fair queueing: |S_i - S_j| <= L_i + L_j over any time in which both are ready (Goyal et al. 1996).
+
+    Flows come and go: one that returns neither catches up on what it did not ask for nor waits for others to.
+    """
+    queue.redis.flushdb()
+    TestClock(queue.redis, QUEUE)
+    numbers = itertools.count()
+    waiting: Counter[str] = Counter()
+    costs = {flow: data.draw(st.integers(1, 8)) * MIB for flow in "abc"}
+    largest = {flow: costs[flow] for flow in "abc"}
+    since: dict[frozenset[str], Counter[str]] = {}
+    for _ in range(data.draw(st.integers(10, 60))):
+        flow = data.draw(st.sampled_from(["a", "b", "c", "", "", ""]))
+        if flow:
+            for _ in range(data.draw(st.integers(1, 4))):
+                key = JobKey("t" if by_tenant else flow, f"{next(numbers)}", "compact")
+                spec = JobSpec(key, flow if by_tenant else "x", Band.NORMAL, 5, costs[flow], 1)
+                queue.run(transitions.enqueue(QUEUE, spec))
+                waiting[flow] += 1
+        else:
+            claim = transitions.claim(QUEUE, worker="w", nonce=f"n{next(numbers)}", slots=1, lease_ms=60_000)
+            for got in queue.run(claim):
+                served = got.tenant if by_tenant else got.key.table
+                waiting[served] -= 1
+                for pair, share in since.items():
+                    if served in pair:
+                        share[served] += got.cost_bytes
+        ready = {one for one in waiting if waiting[one] > 0}
+        for pair in map(frozenset, itertools.combinations("abc", 2)):
+            if not pair <= ready:
+                since.pop(pair, None)
+                continue
+            share = since.setdefault(pair, Counter())
+            one, two = sorted(pair)
+            assert abs(share[one] - share[two]) <= largest[one] + largest[two]

@@ -1,0 +1,47 @@
+"""Both executors behind one face, so that one suite can hold them to the same behaviour."""
+
+import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from actor.store import queue as for_threads
+from decider.store import queue as for_asyncio
+from shared.queue.library import ScriptLibrary
+from shared.queue.transition import Transition, Tries
+
+R = TypeVar("R")
+
+
+class Executor(Protocol):
+    """Runs transitions of one queue."""
+
+    def run(self, transition: Transition[R]) -> R:
+        """Carry out one transition."""
+
+
+class _Asyncio:
+    def __init__(self, queue: for_asyncio.AsyncQueue, runner: asyncio.Runner) -> None:
+        self._queue = queue
+        self._runner = runner
+
+    def run(self, transition: Transition[Any]) -> Any:
+        return self._runner.run(self._queue.run(transition))
+
+
+@contextmanager
+def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
+    client = for_threads.connect(url, timeout_s=2.0)
+    yield for_threads.SyncQueue(client, queue, library=library, tries=tries)
+    client.close()
+
+
+@contextmanager
+def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
+    with asyncio.Runner() as runner:
+        client = for_asyncio.connect(url, timeout_s=2.0)
+        yield _Asyncio(for_asyncio.AsyncQueue(client, queue, library=library, tries=tries), runner)
+        runner.run(client.aclose())
+
+
+EXECUTORS = {"sync": sync_executor, "async": async_executor}
