@@ -5,6 +5,10 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
+from shared.queue.transition import Tries
+from tests.support.queue_bench import QUEUE, Bench
+from tests.support.queue_executors import EXECUTORS
+from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
 
@@ -41,6 +45,15 @@ def redis_url(redis_server: RedisServer) -> str:
     with redis_server.client() as client:
         client.flushall()
     return redis_server.url
+
+
+@pytest.fixture(params=list(EXECUTORS))
+def bench(request: pytest.FixtureRequest, redis_server: RedisServer, redis_url: str) -> Iterator[Bench]:
+    """A queue with its own clock, once with each executor."""
+    with redis_server.client() as client:
+        made = EXECUTORS[request.param](redis_url, QUEUE, library_with_test_clock(), Tries(2, 0.01))
+        with made as executor:
+            yield Bench(executor, client)
 
 
 def new_server(appendfsync: str) -> RedisServer:

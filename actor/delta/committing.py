@@ -49,11 +49,12 @@ class Committer:
 
     def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> Landing:
         """Commit the groups that are still live, trying at most `attempts` times."""
-        offered, conflicts, last = tuple(written), 0, RetryableError("no commit was attempted")
+        offered, conflicts = tuple(written), 0
+        last: Conflict | None = None
         for _ in range(attempts):
             txn = self._log.transaction()
             offered, taken = self._set_aside(txn, offered)
-            conflicts += bool(taken)
+            conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
             self.discard(taken)
             if not offered:
                 return self._landing(None, (), written, conflicts)
@@ -69,7 +70,7 @@ class Committer:
             else:
                 return self._landing(version, offered, written, conflicts)
         self.discard(offered)
-        raise last
+        raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=Verdict.BUSY)
 
     def _landing(
         self, version: int | None, landed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
@@ -104,7 +105,7 @@ class Committer:
         """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
         verdict = classify(error)
         # Even a conflict may be one with ourselves: a first write that landed although its answer was lost.
-        version = self._find(error, since_version)
+        version = self._find(error, offered, since_version)
         _log.info(
             "commit_failed",
             table=self._log.location,
@@ -126,15 +127,25 @@ class Committer:
             raise refused(error, self._log.location) from error
         return None
 
-    def _find(self, error: Exception, since_version: int) -> int | None:
+    def _find(self, error: Exception, offered: Sequence[WrittenGroup], since_version: int) -> int | None:
+        """Return the version of this very commit; another rewrite of the same job and token does not count."""
         try:
-            return self._log.find_origin(self._origin, since_version=since_version)
+            version = self._log.find_origin(self._origin, since_version=since_version)
+            return version if version is not None and self._is_this(version, offered) else None
         except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
             raise RetryableError(
                 f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and its log cannot "
                 f"be read ({first_line(unreadable)}); first look for job {self._origin.job}, "
                 f"token {self._origin.token}",
             ) from error
+
+    def _is_this(self, version: int, offered: Sequence[WrittenGroup]) -> bool:
+        actions = self._log.actions(version)
+        removed = {action["remove"]["path"] for action in actions if "remove" in action}
+        added = {action["add"]["path"] for action in actions if "add" in action}
+        return removed == {logged.file.path for group in offered for logged in group.live.inputs} and added == {
+            logged.file.path for group in offered for logged in group.outputs
+        }
 
     def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
         """Return adds and removes for Delta, having told the transaction which files they were made from."""

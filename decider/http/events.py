@@ -68,7 +68,7 @@ async def post_event(request: Request, parts: Parts) -> EventsTaken:
     status_code=202,
     summary="Tell of a commit, in the shape of one source",
     openapi_extra=_BODY,
-    responses=failures(400, 404, 413),
+    responses=failures(400, 404, 413, 422),
 )
 async def post_event_of(
     source: Annotated[

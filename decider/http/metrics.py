@@ -50,8 +50,11 @@ FUNNEL = (
 LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Around the goal of 100 ms from event to decision."""
 
-OTHER_ROUTE = "other"
-"""Label of calls that met no route: their paths are not ours to bound."""
+OTHER = "other"
+"""Label of paths and methods that are not ours: a caller may invent any number of them."""
+
+METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
+"""Methods that have a label of their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +199,6 @@ class CountedCalls:
         try:
             await self._app(scope, receive, watched)
         finally:
-            route = getattr(scope.get("route"), "path", OTHER_ROUTE)
-            method = scope["method"] if route != OTHER_ROUTE else OTHER_ROUTE
+            route = getattr(scope.get("route"), "path", OTHER)
+            method = scope["method"] if scope["method"] in METHODS else OTHER
             self._metrics.count_call(route, method, status, time.perf_counter() - started)

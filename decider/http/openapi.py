@@ -9,8 +9,10 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
 
 from decider.http.problems import MEDIA_TYPE
+from decider.http.schemas.base import Asked, Wire
 from decider.http.schemas.problems import Problem
 
 FAILURES: Mapping[int, str] = {
@@ -41,12 +43,24 @@ def describe(app: FastAPI) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
+    _restore_examples(schemas)
     document["components"]["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
     for path, methods in document["paths"].items():
         for method in _METHODS:
             if method in methods:
                 _finish(path, methods[method], schemas)
     return document
+
+
+def _restore_examples(schemas: dict[str, Any]) -> None:
+    """Put the models' own examples back: the generator drops every null in them, and a null is part of an answer."""
+    waiting: list[type[BaseModel]] = [Wire, Asked]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        extra = model.model_config.get("json_schema_extra")
+        if model.__name__ in schemas and isinstance(extra, dict) and "examples" in extra:
+            schemas[model.__name__]["examples"] = extra["examples"]
 
 
 def _finish(path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:

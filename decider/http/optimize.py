@@ -2,7 +2,8 @@
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
+from fastapi.responses import JSONResponse
 
 from decider.adhoc import Request
 from decider.http.openapi import failures
@@ -17,13 +18,12 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 @router.post(
     "/{name}/optimize",
     status_code=202,
+    response_model=Optimized,
     summary="Optimize a table now",
     responses=failures(400, 404, 409, 413, 422, 502)
     | {200: {"model": OptimizePlan, "description": "The plan of a dry run; nothing was changed."}},
 )
-async def optimize_table(
-    table: KnownTable, asked: OptimizeRequest, parts: Parts, response: Response
-) -> Optimized | OptimizePlan:
+async def optimize_table(table: KnownTable, asked: OptimizeRequest, parts: Parts) -> Optimized | JSONResponse:
     """Queue a job for every cell that is worth a rewrite, or show with `dry_run` what would be done.
 
     A request that changes nothing says why in `ignored`. The promotion rule always holds, so that asking often does
@@ -31,6 +31,6 @@ async def optimize_table(
     """
     request = Request(tuple(asked.partitions), Band[asked.priority.upper()], asked.force)
     if asked.dry_run:
-        response.status_code = 200
-        return dry_run_view(await parts.adhoc.dry_run(table, request))
+        plan = dry_run_view(await parts.adhoc.dry_run(table, request))
+        return JSONResponse(plan.model_dump(mode="json"))
     return optimized_view(await parts.adhoc.optimize(table, request))

@@ -25,6 +25,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     try:
         settings = actor_settings(environment)
         configure_logs(settings.log_level)
+        settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         engine = _engine(settings, environment)
     except LakewrightError as problem:
         print(f"lakewright actor: {problem}", file=sys.stderr)

@@ -94,7 +94,9 @@ def optimize(
             )
             for plan in answer["plans"]
         ]
-        return out.rows("Plan", ("cell", "groups", "files replaced", "files removed", "bytes"), plans) if plans else None
+        return (
+            out.rows("Plan", ("cell", "groups", "files replaced", "files removed", "bytes"), plans) if plans else None
+        )
     rows = [(job["id"], job["cell_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
     return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
 

@@ -8,7 +8,10 @@ import httpx
 import pytest
 import redis as redis_library
 
+from actor.store.queue import SyncQueue, connect
 from decider.decide import ledger
+from shared.queue import transitions
+from shared.queue.model import Verdict
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
@@ -132,7 +135,7 @@ def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -
     assert decider.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version
 
 
-def test_events_of_strangers_are_counted_and_refused(decider: LiveDecider, lake: Path, tmp_path: Path) -> None:
+def test_events_of_strangers_are_counted_and_refused(decider: LiveDecider, tmp_path: Path) -> None:
     WrittenTable(tmp_path / "outside" / "orders")
     answer = decider.post("/v1/events", [{"table": str(tmp_path / "outside" / "orders")}, {"table": "no.such"}])
     expected = [{"reason": "outside_allowed_roots", "count": 1}, {"reason": "unknown_table", "count": 1}]
@@ -196,10 +199,6 @@ def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, 
 
 
 def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecider, lake: Path, redis_url: str) -> None:
-    from actor.store.queue import SyncQueue, connect
-    from shared.queue import transitions
-    from shared.queue.model import Verdict
-
     table = WrittenTable(lake / "orders", seed=3, days=("2026-01-01",))
     table.append(11)
     name = decider.register(lake / "orders")

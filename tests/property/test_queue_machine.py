@@ -1,5 +1,8 @@
 """Random lives of a queue on a real server, compared step by step with a model and with the laws of the design."""
 
+# The names below are sentences already.
+# ruff: noqa: D102
+
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -45,14 +48,16 @@ STEPS = 40
 
 specs = st.builds(
     JobSpec,
-    key=st.builds(JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")),
+    key=st.builds(
+        JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
+    ),
     tenant=st.sampled_from(["x", "y"]),
     band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
     priority=st.integers(0, 9),
     cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
     version=st.integers(0, 3),
     facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
-    debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 20_000)]),
+    debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
 )
 
 
@@ -97,7 +102,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.arrived(spec)
 
     @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
-    def ingest(self, wishes: list[JobSpec], on_time: bool) -> None:
+    def ingest(self, wishes: list[JobSpec], *, on_time: bool) -> None:
         mine = [spec for spec in wishes if spec.key.table == "t1"]
         expected = self.cursor if on_time else self.cursor + 1
         before = self.dump()
@@ -140,18 +145,22 @@ class QueueMachine(RuleBasedStateMachine):
         self.claims += got
 
     def some_claim(self, data: st.DataObject) -> Claim:
-        """Pick a claim, more often one whose lease still stands than one of the past."""
-        held = [claim for claim in self.claims if self.model.holds(claim)]
-        return data.draw(st.sampled_from(self.claims + 3 * held))
+        """Pick a claim, more often one whose job is running, for its own worker or by now for another."""
+        running = [claim for claim in self.claims if claim.id in self.model.of(JobState.LEASED)]
+        return data.draw(st.sampled_from(self.claims + 3 * running))
 
     def end_of_stopped(self, job_id: JobId) -> None:
         started = max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
         self.served(job_id, lambda step, _: step < started)
 
     @precondition(lambda self: self.claims)
-    @rule(data=st.data(), verdict=st.sampled_from(Verdict), seen=st.integers(-1, 3), actual=st.sampled_from([0, 9 << 20]))
+    @rule(
+        data=st.data(), verdict=st.sampled_from(Verdict), seen=st.integers(-1, 3), actual=st.sampled_from([0, 9 << 20])
+    )
     def finish(self, data: st.DataObject, verdict: Verdict, seen: int, actual: int) -> None:
-        claim = self.some_claim(data)
+        self.finish_with(self.some_claim(data), verdict, seen, actual)
+
+    def finish_with(self, claim: Claim, verdict: Verdict, seen: int, actual: int) -> None:
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
         before = self.dump()
@@ -176,6 +185,17 @@ class QueueMachine(RuleBasedStateMachine):
             self.served(claim.id, lambda step, version: step < started or version <= seen)
         elif verdict is Verdict.CANCELLED or stopping:
             self.served(claim.id, lambda step, _: step < started)
+
+    @precondition(lambda self: self.model.of(JobState.LEASED))
+    @rule(data=st.data(), ahead=st.sampled_from([-1, 0, 1]))
+    def event_while_running(self, data: st.DataObject, ahead: int) -> None:
+        """An event arrives, and the run is done: it has seen the version before the event's, that one, or the next."""
+        running = [claim for claim in self.claims if self.model.holds(claim)]
+        claim = data.draw(st.sampled_from(running))
+        self.enqueue(JobSpec(claim.key, claim.tenant, claim.band, 5, 1, claim.version + 1))
+        pending = self.model.jobs[claim.id].pending
+        assert pending is not None
+        self.finish_with(claim, Verdict.DONE, pending.version + ahead, 1)
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data())
@@ -229,6 +249,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.clock.advance(by_ms)
         self.model.now_ms = self.clock.now_ms
         self.again = None
+
+    @precondition(lambda self: self.claims)
+    @rule()
+    def workers_die(self) -> None:
+        """All leases run out, and others take over: the way to stale tokens that single rules seldom find."""
+        self.time_passes(LEASE_MS + 1)
+        self.claim(3, "w2")
 
     @rule()
     def counter_is_lost(self) -> None:

@@ -61,7 +61,7 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
 @FLUSHED_BY_HAND
 @given(specs=st.lists(wishes, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
 def test_order_and_repetition_of_wishes_change_nothing(
-    queue: SyncQueue, specs: list[JobSpec], data: st.DataObject, while_running: bool
+    queue: SyncQueue, specs: list[JobSpec], data: st.DataObject, *, while_running: bool
 ) -> None:
     """I11: merging is commutative, associative and idempotent, in bytes and not in a server's locale."""
     other = data.draw(st.permutations(specs + data.draw(st.lists(st.sampled_from(specs), max_size=3))))
@@ -81,7 +81,7 @@ def test_order_and_repetition_of_wishes_change_nothing(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), by_tenant=st.booleans())
 def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
-    queue: SyncQueue, data: st.DataObject, by_tenant: bool
+    queue: SyncQueue, data: st.DataObject, *, by_tenant: bool
 ) -> None:
     """Start-time fair queueing: |S_i - S_j| <= L_i + L_j over any time in which both are ready (Goyal et al. 1996).
 

@@ -41,12 +41,20 @@ class DeltaLab:
         return FileGroup(cell, files, Mode.MINOR)
 
     def rewrite(
-        self, location: str, groups: Sequence[FileGroup], control: Steering | None = None, *, job: str = "job", token: int = 1
+        self,
+        location: str,
+        groups: Sequence[FileGroup],
+        control: Steering | None = None,
+        *,
+        job: str = "job",
+        token: int = 1,
     ) -> RewriteOutcome:
         request = RewriteRequest(location, tuple(groups), mark(job, token))
         return self.engine.rewrite(request, control or Steering())
 
-    def digest(self, location: str, version: int | None = None, columns: Sequence[str] | None = None) -> tuple[Any, ...]:
+    def digest(
+        self, location: str, version: int | None = None, columns: Sequence[str] | None = None
+    ) -> tuple[Any, ...]:
         """The number of rows and the sum of their hashes, at a version if one is given."""
         reader = self.spark.read.format("delta")
         if version is not None:

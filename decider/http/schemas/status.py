@@ -34,7 +34,7 @@ class QueueStatus(Wire):
 
 
 class Savings(Wire):
-    """What it was good for."""
+    """What the rewrites gained, and what they cost."""
 
     files_removed: int = Field(description="Files that there are fewer of.")
     bytes_rewritten: int = Field(description="Bytes read to remove them.")

@@ -1,6 +1,7 @@
 """Scripts as texts: what their headers promise is what transitions send and bodies use."""
 
 import re
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
 JOB, TOKEN = SPEC.id, Token(7)
 
 
-def ingest(**more) -> Transition:
+def ingest(**more: Any) -> Transition:
     return transitions.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
 
 

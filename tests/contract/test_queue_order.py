@@ -1,0 +1,166 @@
+"""One behaviour for both executors: who is served first, what ingest moves, and what reads show, on a real server."""
+
+import pytest
+
+from shared.queue import reads
+from shared.queue.model import (
+    Band,
+    EnqueueOutcome,
+    JobState,
+)
+from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
+
+pytestmark = pytest.mark.redis
+
+
+# Order
+
+
+def test_a_better_priority_overtakes_only_what_is_not_much_older(bench: Bench) -> None:
+    """Four steps of priority are worth four ageing intervals."""
+    bench.enqueue(spec(cell="old", priority=5))
+    bench.clock.advance(4 * SETTINGS.aging_ms - 1)
+    bench.enqueue(spec(cell="overtakes", priority=1))
+    bench.clock.advance(2)
+    bench.enqueue(spec(cell="too late", priority=1))
+    assert [claim.key.cell for claim in bench.claim(slots=3)] == ["overtakes", "old", "too late"]
+
+
+def test_a_strict_band_is_served_first_whatever_it_has_cost(bench: Bench) -> None:
+    for number in range(3):
+        bench.enqueue(spec(cell=f"low {number}", band=Band.LOW))
+        bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT, cost_bytes=1 << 40))
+    bands = [claim.band for claim in bench.claim(slots=6)]
+    assert bands == [Band.URGENT] * 3 + [Band.LOW] * 3
+
+
+def test_tenants_and_tables_share_by_cost_not_by_number_of_jobs(bench: Bench) -> None:
+    """Of 3 GiB each, a tenant with jobs of 1 GiB gets one for every four of a tenant with jobs of a quarter."""
+    gib = 1 << 30
+    for number in range(12):
+        bench.enqueue(spec(cell=f"s{number}", table="small", tenant="a", cost_bytes=gib // 4))
+    for number in range(3):
+        bench.enqueue(spec(cell=f"b{number}", table="big", tenant="b", cost_bytes=gib))
+    served = [claim.key.table for claim in bench.claim(slots=10)]
+    assert (served.count("small"), served.count("big")) == (8, 2)
+
+
+def test_weights_divide_what_a_tenant_is_charged(bench: Bench) -> None:
+    bench.client.hset("{lw:default}:cfg", "weight:tenant|heavy", "3")
+    for number in range(12):
+        bench.enqueue(spec(cell=f"{number}", table="h", tenant="heavy"))
+        bench.enqueue(spec(cell=f"{number}", table="l", tenant="light"))
+    served = [claim.tenant for claim in bench.claim(slots=12)]
+    assert (served.count("heavy"), served.count("light")) == (9, 3)
+
+
+def test_a_newcomer_behind_a_long_backlog_is_served_next(bench: Bench) -> None:
+    for number in range(50):
+        bench.enqueue(spec(cell=f"{number}", tenant="crowd", table="crowded"))
+    bench.claim(slots=10)
+    bench.enqueue(spec(cell="x", tenant="newcomer", table="other"))
+    served = [claim.tenant for claim in bench.claim(slots=2)]
+    assert "newcomer" in served
+
+
+def test_a_run_that_cost_more_than_estimated_is_charged_the_difference(bench: Bench) -> None:
+    for number in range(6):
+        bench.enqueue(spec(cell=f"{number}", tenant="modest", table="m"))
+        bench.enqueue(spec(cell=f"{number}", tenant="wrong", table="w"))
+    first, second = bench.claim(slots=2)
+    wrong = first if first.tenant == "wrong" else second
+    bench.finish(wrong, cost_bytes=4 << 20)
+    served = [claim.tenant for claim in bench.claim(slots=3)]
+    assert served == ["modest"] * 3
+
+
+# Ingest
+
+
+def test_ingest_moves_cursor_cells_jobs_ledger_and_counters_together(bench: Bench) -> None:
+    jobs = [spec(7), spec(7, cell="b")]
+    ledger = [("first", 0), ("none", -1), ("second", 1)]
+    done = bench.ingest(-1, 7, cells={"a": "1", "b": "2"}, jobs=jobs, ledger=ledger, counters={"commits": 3})
+    assert (done.applied, done.version) == (True, 7)
+    assert done.outcomes == (EnqueueOutcome.QUEUED, EnqueueOutcome.QUEUED)
+    state = bench.state()
+    assert state.hash("cur:t-1")["version"] == "7"
+    assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
+    assert state.hash("count:t-1") == state.hash("count") == {"commits": "3"}
+    records = bench.client.xrange("{lw:default}:led:t-1")
+    assert [(fields[b"record"], fields[b"out"]) for _, fields in records] == [
+        (b"first", b"queued"),
+        (b"none", b""),
+        (b"second", b"queued"),
+    ]
+    assert len(bench.claim(slots=3)) == 2
+
+
+def test_the_second_of_two_deciders_writes_nothing_and_learns_the_version(bench: Bench) -> None:
+    bench.ingest(-1, 3)
+    before = bench.state()
+    late = bench.ingest(-1, 2, cells={"a": "1"}, jobs=[spec()], counters={"x": 1})
+    assert (late.applied, late.version, late.outcomes) == (False, 3, ())
+    assert bench.state() == before
+
+
+def test_cells_are_set_and_dropped_and_a_reset_drops_all_others(bench: Bench) -> None:
+    bench.ingest(-1, 1, cells={"a": "1", "b": "2", "c": "3"})
+    bench.ingest(1, 2, cells={"a": None, "b": "4"})
+    assert bench.state().hash("cells:t-1") == {"b": "4", "c": "3"}
+    bench.ingest(2, 2, cells={"d": "5"}, reset=True)
+    assert bench.state().hash("cells:t-1") == {"d": "5"}
+
+
+def test_a_reset_carries_a_large_table_in_one_call(bench: Bench) -> None:
+    cells = {f"cell {number}": str(number) for number in range(20_000)}
+    assert bench.ingest(-1, 1, cells=cells, reset=True).applied
+    assert bench.state().hash("cells:t-1") == cells
+
+
+def test_the_ledger_is_capped(bench: Bench) -> None:
+    records = [(str(number), -1) for number in range(1_000)]
+    bench.ingest(-1, 1, ledger=records, ledger_kept=200)
+    assert 200 <= bench.state().streams["led:t-1"] <= 400
+
+
+# Reading
+
+
+def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
+    for number in range(5):
+        bench.enqueue(spec(cell=f"{number}"))
+        bench.clock.advance(1_000)
+    (claim,) = bench.claim()
+    depth = bench.run(reads.depth(QUEUE))
+    assert depth.depth == {
+        JobState.QUEUED: 4,
+        JobState.DELAYED: 0,
+        JobState.LEASED: 1,
+        JobState.QUARANTINED: 0,
+    }
+    assert depth.oldest_wait_ms == 4_000
+    first = bench.run(reads.jobs(QUEUE, JobState.QUEUED, limit=3))
+    rest = bench.run(reads.jobs(QUEUE, JobState.QUEUED, offset=first.next_offset or 0, limit=3))
+    assert [view.key.cell for view in (*first.jobs, *rest.jobs)] == ["1", "2", "3", "4"]
+    assert rest.next_offset is None
+    (leased,) = bench.run(reads.jobs(QUEUE, JobState.LEASED)).jobs
+    assert (leased.id, leased.token, leased.worker) == (claim.id, claim.token, "w-1")
+    assert (leased.started_ms, leased.lease_until_ms) == (bench.clock.now_ms, claim.lease_until_ms)
+
+
+def test_the_history_keeps_every_run_with_its_result_newest_first(bench: Bench) -> None:
+    for number in range(3):
+        bench.enqueue(spec(number))
+        bench.clock.advance(10)
+        (claim,) = bench.claim()
+        bench.clock.advance(100)
+        bench.finish(claim, result=f'{{"run":{number}}}', counters={"runs": 1})
+    page = bench.run(reads.history(QUEUE, limit=2))
+    rest = bench.run(reads.history(QUEUE, before=page.next_before or "", limit=2))
+    runs = (*page.runs, *rest.runs)
+    assert [run.result for run in runs] == ['{"run":2}', '{"run":1}', '{"run":0}']
+    last = runs[0]
+    assert (last.id, last.token, last.verdict, last.outcome) == (claim.id, claim.token, "done", "gone")
+    assert (last.started_ms - last.t0_ms, last.finished_ms - last.started_ms) == (10, 100)
+    assert bench.state().hash("count:t-1") == bench.state().hash("count") == {"runs": "3"}

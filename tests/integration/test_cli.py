@@ -1,0 +1,181 @@
+"""The `lakewright` command against a live decider: what people and scripts see, and the exit codes they rely on."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from services.cli.__main__ import app
+from services.cli.client import CallFailed
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.stack import ROOT, free_port
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> WrittenTable:
+    """A table of one partition that is worth a rewrite."""
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    return table
+
+
+def call(decider: LiveDecider, *arguments: str, given: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["--url", decider.url, *arguments], input=given, env={"COLUMNS": "200"})
+
+
+def said(decider: LiveDecider, *arguments: str, given: str | None = None) -> str:
+    result = call(decider, *arguments, given=given)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+def as_json(decider: LiveDecider, *arguments: str) -> object:
+    return json.loads(said(decider, "--json", *arguments))
+
+
+def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: WrittenTable) -> None:
+    assert "sales.orders is registered" in said(
+        decider, "tables", "add", str(table.path), "--name", "sales.orders", "--tenant", "sales"
+    )
+    decider.drain()
+    assert table.path.as_uri() in said(decider, "tables", "list", "--prefix", "sales.")
+    shown = said(decider, "tables", "show", "sales.orders")
+    assert "1, 1 of them worth a rewrite" in shown
+    assert "lakewright.target-file-size" in shown
+    assert "dt=2026-01-01" in said(decider, "tables", "cells", "sales.orders")
+    table.append(1)
+    said(decider, "events", "post", "--table", "sales.orders", "--version", "12")
+    decider.drain()
+    assert "Version 12, dt=2026-01-01: enqueue." in said(decider, "tables", "decisions", "sales.orders")
+    assert "is forgotten" in said(decider, "tables", "remove", "sales.orders")
+    assert as_json(decider, "tables", "list") == {"tables": [], "cursor": None}
+
+
+def test_jobs_are_listed_shown_and_cancelled(decider: LiveDecider, table: WrittenTable) -> None:
+    name = decider.register(table.path, "orders")
+    listed = as_json(decider, "jobs", "list", "--table", name, "--state", "queued")
+    assert listed == decider.get("/v1/jobs", state="queued", limit=50)
+    (job,) = decider.get("/v1/jobs")["jobs"]
+    assert job["id"] in said(decider, "jobs", "list")
+    assert "files_removed=11" in said(decider, "jobs", "show", job["id"])
+    assert "was deleted" in said(decider, "jobs", "cancel", job["id"])
+    assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_optimize_shows_the_plan_or_the_jobs(decider: LiveDecider, table: WrittenTable) -> None:
+    name = decider.register(table.path, "orders")
+    plan = said(decider, "optimize", name, "--dry-run", "--partition", "dt=2026-01-01")
+    assert "12 files would be replaced and 11 of them removed" in plan
+    jobs = said(decider, "optimize", name, "--priority", "high")
+    assert "1 job." in jobs
+    assert "merged" in jobs
+    answer = as_json(decider, "optimize", name, "--partition", "dt=1999-01-01")
+    assert isinstance(answer, dict)
+    assert answer["ignored"] == "nothing_to_do"
+
+
+def test_events_are_posted_from_a_file_from_standard_input_and_by_name(
+    decider: LiveDecider, table: WrittenTable, tmp_path: Path
+) -> None:
+    name = decider.register(table.path, "orders")
+    file = tmp_path / "event.json"
+    file.write_text(json.dumps([{"table": name}, {"table": "no.such"}]))
+    assert said(decider, "events", "post", str(file)) == "1 accepted; ignored: 1 unknown_table\n"
+    assert said(decider, "events", "post", "-", given=json.dumps({"table": name})) == "1 accepted\n"
+    assert said(decider, "events", "post", "--table", table.path.as_uri()) == "1 accepted\n"
+
+
+def test_status_is_one_page(decider: LiveDecider, table: WrittenTable) -> None:
+    decider.register(table.path, "orders")
+    page = said(decider, "status")
+    assert "queued=1" in page
+    assert "tables_seen" in page
+    status = as_json(decider, "status")
+    assert isinstance(status, dict)
+    assert status["queue"]["depth"]["queued"] == 1
+
+
+def test_the_token_travels_with_every_call(redis_url: str) -> None:
+    token = "t0ken-for-tests-only"  # noqa: S105
+    live = LiveDecider(decider_settings(redis_url, token=token)).start()
+    try:
+        with_token = CliRunner().invoke(app, ["--url", live.url, "status"], env={"LAKEWRIGHT_TOKEN": token})
+        without = CliRunner().invoke(app, ["--url", live.url, "status"], env={"LAKEWRIGHT_TOKEN": ""})
+    finally:
+        live.close()
+    assert with_token.exit_code == 0
+    assert isinstance(without.exception, CallFailed)
+    assert "LAKEWRIGHT_TOKEN" in str(without.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said_why"),
+    [
+        (("tables", "show", "no.such"), "there is no table 'no.such'"),
+        (("jobs", "show", "no.such"), "there is no job 'no.such'"),
+        (("tables", "add", "relative/path"), "it is a relative path"),
+        (("optimize", "orders", "--priority", "asap"), "priority"),
+        (("jobs", "list", "--state", "lost"), "state"),
+        (("events", "post", "/no/such/file"), "cannot be read"),
+    ],
+)
+def test_a_failure_is_one_line_that_says_what_and_where(
+    decider: LiveDecider, table: WrittenTable, arguments: tuple[str, ...], said_why: str
+) -> None:
+    decider.register(table.path, "orders")
+    failed = call(decider, *arguments)
+    assert isinstance(failed.exception, CallFailed), failed.output
+    assert said_why in str(failed.exception)
+    assert "\n" not in str(failed.exception)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("events", "post"), ("events", "post", "x", "--table", "y"), ("events", "post", "-", "--version", "1"), ("fly",)],
+)
+def test_wrong_use_is_exit_code_2(decider: LiveDecider, arguments: tuple[str, ...]) -> None:
+    assert call(decider, *arguments).exit_code == 2
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as a process with an almost empty environment."""
+    return subprocess.run(
+        [sys.executable, "-m", "services.cli", *arguments],
+        cwd=ROOT,
+        env={"PATH": "", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.e2e
+def test_no_decider_is_exit_code_1_and_one_line_on_standard_error() -> None:
+    done = run("status", LAKEWRIGHT_URL=f"http://127.0.0.1:{free_port()}")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("lakewright: no decider answers at http://127.0.0.1:")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.e2e
+def test_a_service_is_started_with_the_words_behind_its_name(tmp_path: Path) -> None:
+    done = run("decider", LAKEWRIGHT_HTTP_ADDRESS="nonsense")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("lakewright decider: LAKEWRIGHT_HTTP_ADDRESS")
+    helped = run("standalone", "--help", LAKEWRIGHT_DATA_DIR=str(tmp_path))
+    assert helped.returncode == 0
+    assert "--redis-port" in helped.stdout

@@ -1,0 +1,159 @@
+"""Probes, metrics and the token: what a supervisor, a scraper and a stranger see."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.redis_server import RedisServer
+from tests.support.stack import ROOT, Stack, free_port
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(own_redis_server: RedisServer) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(own_redis_server.url)).start()
+    yield live
+    live.close()
+
+
+def test_readyz_fails_with_the_reason_while_redis_is_away_and_recovers(
+    decider: LiveDecider, own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    assert decider.client.get("/readyz").status_code == 200
+    own_redis_server.kill()
+    away = decider.client.get("/readyz")
+    assert (away.status_code, away.json()["status"]) == (503, 503)
+    assert "does not answer" in away.json()["detail"]
+    assert decider.client.get("/livez").status_code == 200
+    status = decider.get("/v1/status")
+    assert (status["redis"]["reachable"], status["tables"]) == (False, None)
+    assert "lakewright_redis_up 0.0" in decider.client.get("/metrics").text
+    WrittenTable(tmp_path / "orders")
+    refused = decider.post("/v1/tables", {"location": str(tmp_path / "orders")})
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    own_redis_server.start()
+    until("the decider is ready again", lambda: decider.client.get("/readyz").status_code == 200)
+    decider.register(tmp_path / "orders", "orders")
+    assert decider.get("/v1/tables/orders")["cursor"]["version"] == 0
+
+
+def test_readyz_names_what_makes_redis_unsafe(decider: LiveDecider, own_redis_server: RedisServer) -> None:
+    with own_redis_server.client() as client:
+        client.config_set("maxmemory-policy", "allkeys-lru")
+        client.config_set("appendonly", "no")
+    answer = decider.client.get("/readyz")
+    assert answer.status_code == 503
+    assert "noeviction" in answer.json()["detail"]
+    assert "append-only file is off" in answer.json()["detail"]
+    assert len(decider.get("/v1/status")["redis"]["issues"]) == 2
+    assert "lakewright_redis_safe 0.0" in decider.client.get("/metrics").text
+
+
+def test_livez_fails_when_a_duty_has_died(redis_url: str) -> None:
+    live = LiveDecider(decider_settings(redis_url))
+
+    class Dying:
+        async def run(self) -> None:
+            raise RuntimeError("a bug")
+
+    live.start(sweep=Dying())
+    try:
+        until("the duty has died", lambda: live.client.get("/livez").status_code == 503)
+        assert "sweep" in live.client.get("/livez").json()["detail"]
+        assert "sweep" in live.client.get("/readyz").json()["detail"]
+    finally:
+        live.close()
+
+
+def test_with_a_token_every_call_needs_it_and_probes_do_not(redis_url: str) -> None:
+    token = "t0ken-for-tests-only"  # noqa: S105
+    live = LiveDecider(decider_settings(redis_url, token=token)).start()
+    try:
+        with httpx.Client(base_url=live.url, trust_env=False) as stranger:
+            for method, path in (("GET", "/v1/status"), ("POST", "/v1/events"), ("DELETE", "/v1/tables/x")):
+                for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {token}"}):
+                    answer = stranger.request(method, path, headers=headers)
+                    assert (answer.status_code, answer.json()["field"]) == (401, "Authorization")
+                    assert answer.headers["www-authenticate"] == "Bearer"
+            assert stranger.get("/readyz").status_code == 200
+            assert stranger.get("/livez").status_code == 200
+        assert live.client.get("/v1/status").status_code == 200
+    finally:
+        live.close()
+
+
+def test_metrics_have_bounded_labels(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "secretname")
+    name = decider.register(table.path, "secretname")
+    for number in range(20):
+        decider.client.get(f"/v1/tables/{name}")
+        decider.client.get(f"/nothing/{number}")
+        decider.client.request(f"VERB{number}", "/v1/tables")
+    text = decider.client.get("/metrics").text
+    assert "secretname" not in text
+    series = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert all(line.startswith("lakewright_") for line in series)
+    assert 'lakewright_http_requests_total{method="GET",route="/v1/tables/{name}",status="200"} 20.0' in series
+    assert not any("/nothing/" in line or "VERB" in line for line in series)
+
+
+@pytest.mark.e2e
+def test_the_decider_process_starts_without_redis_serves_when_it_comes_and_ends_with_0(
+    own_redis_server: RedisServer, tmp_path: Path
+) -> None:
+    own_redis_server.kill()
+    stack = Stack(tmp_path, own_redis_server)
+    process = stack.start("decider", ["-m", "services.decider"])
+
+    def status() -> int:
+        assert process.alive, process.log.read_text()[-2000:]
+        try:
+            return httpx.get(f"{stack.url}/readyz", timeout=5, trust_env=False).status_code
+        except httpx.TransportError:
+            return 0
+
+    try:
+        until("it answers without Redis", lambda: status() == 503, seconds=60)
+        own_redis_server.start()
+        until("it is ready", lambda: status() == 200, seconds=60)
+        assert process.terminate(20) == 0
+    finally:
+        stack.close()
+    lines = process.log.read_text().splitlines()
+    assert all(line.startswith("{") for line in lines), lines
+    assert '"event": "decider_stopped"' in lines[-1]
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("LAKEWRIGHT_HTTP_ADDRESS", f"0.0.0.0:{free_port()}", "LAKEWRIGHT_TOKEN"),
+        ("LAKEWRIGHT_HTTP_ADDRESS", "nonsense", "LAKEWRIGHT_HTTP_ADDRESS"),
+        ("LAKEWRIGHT_SWEEP_S", "-1", "LAKEWRIGHT_SWEEP_S"),
+        ("LAKEWRIGHT_POLICY", "target-file-size=tiny", "LAKEWRIGHT_POLICY"),
+    ],
+    ids=["beyond loopback without a token", "no address", "no interval", "no policy"],
+)
+def test_the_decider_refuses_to_start_with_one_line_that_names_the_variable(
+    variable: str, value: str, named: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "services.decider"],
+        cwd=ROOT,
+        env={"PATH": "", variable: value},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert named in done.stderr
+    assert done.stderr.count("\n") == 1

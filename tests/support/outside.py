@@ -1,0 +1,73 @@
+"""What end-to-end tests look at from outside: the table's own log, the REST API, and the cells in Redis."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from shared.cells import CellState, recount
+from shared.policy import KIB, Policy
+from tests.support.stack import Stack, commits_of, until
+
+POLICY = Policy(target_bytes=256 * KIB, min_input_files=4)
+"""The policy that `Stack` gives to its decider."""
+
+
+def own_commits(table: Path) -> list[dict[str, Any]]:
+    """Return the commitInfo of our commits, after checking that they change no data."""
+    ours = []
+    for actions in commits_of(table):
+        info = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        if "lakewright" not in str(info.get("userMetadata", "")):
+            continue
+        files = [action[kind] for action in actions for kind in ("add", "remove") if kind in action]
+        assert files
+        assert all(file["dataChange"] is False for file in files)
+        assert not any(kind in action for action in actions for kind in ("metaData", "protocol", "txn"))
+        cells = {json.dumps(file["partitionValues"], sort_keys=True) for file in files}
+        assert len(cells) == 1, "one commit of ours touches one partition"
+        ours.append(json.loads(info["userMetadata"])["lakewright"])
+    return ours
+
+
+def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
+    """Whether the decider has read the whole log and nothing waits or runs."""
+    status, known = stack.get("/v1/status"), stack.get(f"/v1/tables/{name}")
+    depth = status["queue"]["depth"]
+    newest = DeltaTable(str(table)).version()
+    return (
+        known["cursor"]["version"] == newest
+        and not status["backlog"]["tables_waiting"]
+        and not any(depth[state] for state in ("queued", "delayed", "leased"))
+    )
+
+
+def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> None:
+    """Compare the stored cells with a recount of the live files by another reader, integer for integer."""
+    raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
+    stored = {json.loads(cell)["day"]: CellState.decode(text.decode()) for cell, text in raw.items()}
+    live: dict[str, list[int]] = {}
+    actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pydict()
+    for day, size in zip(actions["partition.day"], actions["size_bytes"], strict=True):
+        live.setdefault(day, []).append(size)
+    assert stored == {day: recount(POLICY.ladder, sizes) for day, sizes in live.items()}
+
+
+def assert_stays_at_rest(stack: Stack, name: str, table: Path) -> None:
+    """Three sweeps pass without a job and without a commit."""
+    before = (DeltaTable(str(table)).version(), runs(stack))
+    sweeps = swept(stack)
+    until("three sweeps passed", lambda: swept(stack) >= sweeps + 3)
+    until("at rest again", lambda: is_at_rest(stack, name, table))
+    assert (DeltaTable(str(table)).version(), runs(stack)) == before
+
+
+def runs(stack: Stack) -> int:
+    return stack.get("/v1/status")["funnel"].get("jobs_run", 0)
+
+
+def swept(stack: Stack) -> int:
+    """Count finished sweeps by the reads they cost: with one table, each sweep asks for one version that is absent."""
+    return sum(stack.get("/v1/status")["object_reads"].values())

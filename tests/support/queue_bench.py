@@ -1,0 +1,77 @@
+"""A queue on a real server with a clock turned by hand, and calls with all filled in that does not matter."""
+
+# The names below are sentences already.
+# ruff: noqa: D102
+
+import itertools
+from typing import Any
+
+import redis
+
+from shared.queue import reads, transitions
+from shared.queue.model import (
+    Band,
+    Beat,
+    BeatReply,
+    Claim,
+    Enqueued,
+    FinishOutcome,
+    Ingested,
+    JobKey,
+    JobSpec,
+    JobView,
+    QueueSettings,
+    Verdict,
+)
+from tests.support.queue_executors import Executor
+from tests.support.queue_state import State, TestClock, read_state
+
+QUEUE = "default"
+LEASE_MS = 60_000
+SETTINGS = QueueSettings(max_attempts=3)
+
+
+def spec(version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any) -> JobSpec:
+    values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "facts": f'{{"v":{version}}}', **more}
+    return JobSpec(JobKey(table, cell, "compact"), band=band, version=version, **values)
+
+
+class Bench:
+    """An executor, its clock, and calls with what does not matter filled in."""
+
+    def __init__(self, executor: Executor, client: redis.Redis) -> None:
+        self.executor = executor
+        self.client = client
+        self.clock = TestClock(client, QUEUE)
+        self._nonces = (f"n{number}" for number in itertools.count())
+        self.run = executor.run
+        self.run(transitions.configure(QUEUE, SETTINGS))
+
+    def enqueue(self, wish: JobSpec) -> Enqueued:
+        return self.run(transitions.enqueue(QUEUE, wish))
+
+    def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
+        nonce = nonce or next(self._nonces)
+        return self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+
+    def beat(self, claim: Claim, progress: str = "") -> BeatReply:
+        beats = [Beat(claim.id, claim.token, progress)]
+        return self.run(transitions.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
+
+    def finish(
+        self, claim: Claim, verdict: Verdict = Verdict.DONE, *, seen: int | None = None, **more
+    ) -> FinishOutcome:
+        values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
+        seen = claim.version if seen is None else seen
+        end = transitions.finish(QUEUE, id=claim.id, token=claim.token, verdict=verdict, seen_version=seen, **values)
+        return self.run(end).outcome
+
+    def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
+        values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
+        return self.run(transitions.ingest(QUEUE, expected=expected, **values))
+
+    def job(self, wish: JobSpec | None = None) -> JobView | None:
+        return self.run(reads.job(QUEUE, (wish or spec()).id))
+
+    def state(self) -> State:
+        return read_state(self.client, QUEUE)

@@ -1,0 +1,156 @@
+"""Foreign writers as processes of their own: they append, delete and merge, and note what the table accepted.
+
+Rows are (id, day, value). Deletes and merges name ids that an appender has noted as committed, so the operations of
+the one DML process commute with every append, and the expected table is a replay of the notes in any order of writers.
+"""
+
+import argparse
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from services.demo.writer import notification
+
+SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
+DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+Rows = dict[int, tuple[str, str]]
+
+
+def create(location: Path, **configuration: str) -> None:
+    """Create the table, partitioned by day."""
+    DeltaTable.create(
+        str(location), SCHEMA, partition_by=["day"], configuration=configuration, raise_if_key_not_exists=False
+    )
+
+
+def batch(rng: random.Random, first_id: int, rows: int) -> pa.Table:
+    return pa.table(
+        {
+            "id": list(range(first_id, first_id + rows)),
+            "day": [rng.choice(DAYS) for _ in range(rows)],
+            "value": [rng.randbytes(12).hex() for _ in range(rows)],
+        },
+        schema=SCHEMA,
+    )
+
+
+def replay(appended: list[Path], changed: Path | None = None) -> Rows:
+    """Return what the table must hold: all appended rows, with the DML's accepted operations applied in its order."""
+    rows: Rows = {}
+    for note in (note for file in appended for note in _notes(file)):
+        for key, day, value in note["rows"]:
+            assert key not in rows
+            rows[key] = (day, value)
+    for note in _notes(changed) if changed else ():
+        for key in note.get("deleted", ()):
+            del rows[key]
+        for key, day, value in note.get("merged", ()):
+            assert rows[key][0] == day
+            rows[key] = (day, value)
+    return rows
+
+
+def found(location: Path) -> tuple[int, Rows]:
+    """Return the number of rows in the table, and them by id."""
+    table = DeltaTable(str(location)).to_pyarrow_table()
+    columns = (table.column(name).to_pylist() for name in SCHEMA.names)
+    return table.num_rows, {key: (day, value) for key, day, value in zip(*columns, strict=True)}
+
+
+def _notes(file: Path) -> Iterator[dict[str, Any]]:
+    if file.exists():
+        # The last line may still be on its way to the file.
+        yield from (json.loads(line) for line in file.read_text().splitlines(keepends=True) if line.endswith("\n"))
+
+
+class Writer:
+    """What both kinds of writers share: a table, a seed, a file of notes, a place to post events to, a sign to stop."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.location: Path = options.location
+        self.rng = random.Random(options.seed)
+        self.stop: Path = options.stop
+        self.first_id: int = options.first_id
+        self._url: str = options.events_url
+        self._notes = options.notes.open("a")
+
+    def note(self, table: DeltaTable, **what: Any) -> None:
+        self._notes.write(json.dumps(what) + "\n")
+        self._notes.flush()
+        try:
+            httpx.post(self._url, json=notification(self.location.name, table.version()), timeout=5)
+        except httpx.HTTPError as lost:
+            print(f"event lost: {lost}")
+
+    def append(self) -> None:
+        """Append small commits until told to stop."""
+        table, next_id = DeltaTable(str(self.location)), self.first_id
+        while not self.stop.exists():
+            rows = batch(self.rng, next_id, self.rng.randrange(5, 400))
+            write_deltalake(table, rows, mode="append")
+            next_id += rows.num_rows
+            self.note(table, rows=list(zip(*(rows.column(name).to_pylist() for name in SCHEMA.names), strict=True)))
+
+    def change(self, appended: list[Path]) -> None:
+        """Delete and merge rows that others have committed, until told to stop; refused operations are dropped."""
+        alive: Rows = {}
+        seen = 0
+        while not self.stop.exists():
+            notes = [note for file in appended for note in _notes(file)]
+            for note in notes[seen:]:
+                alive |= {key: (day, value) for key, day, value in note["rows"]}
+            seen = len(notes)
+            if len(alive) < 50:
+                continue
+            chosen = self.rng.sample(sorted(alive), 20)
+            table = DeltaTable(str(self.location))
+            try:
+                if self.rng.random() < 0.5:
+                    self._delete(table, chosen, alive)
+                else:
+                    self._merge(table, chosen, alive)
+            except (CommitFailedError, DeltaError) as refused:
+                print(f"refused: {refused}")
+
+    def _delete(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
+        table.delete(f"id in ({', '.join(map(str, chosen))})")
+        for key in chosen:
+            del alive[key]
+        self.note(table, deleted=chosen)
+
+    def _merge(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
+        new = [(key, alive[key][0], self.rng.randbytes(12).hex()) for key in chosen]
+        columns = dict(zip(SCHEMA.names, map(list, zip(*new, strict=True)), strict=True))
+        merger = table.merge(pa.table(columns, schema=SCHEMA), "t.id = s.id", source_alias="s", target_alias="t")
+        merger.when_matched_update_all().execute()
+        alive |= {key: (day, value) for key, day, value in new}
+        self.note(table, merged=new)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=["append", "change"])
+    parser.add_argument("--location", type=Path, required=True)
+    parser.add_argument("--notes", type=Path, required=True)
+    parser.add_argument("--stop", type=Path, required=True)
+    parser.add_argument("--events-url", required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--first-id", type=int, default=0)
+    parser.add_argument("--appended", type=Path, nargs="*", default=[])
+    options = parser.parse_args()
+    writer = Writer(options)
+    if options.kind == "append":
+        writer.append()
+    else:
+        writer.change(options.appended)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The API's description is complete: what a reader of it cannot learn, a client cannot use."""
+
+from typing import Any
+
+import pytest
+
+from decider.http.app import create_app
+from services.decider.build import build_services
+from services.settings import DeciderSettings
+
+DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
+OPERATIONS = [
+    pytest.param(method, path, operation, id=f"{method.upper()} {path}")
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+]
+EXPECTED = {
+    "POST /v1/events",
+    "POST /v1/events/{source}",
+    "POST /v1/tables",
+    "GET /v1/tables",
+    "GET /v1/tables/{name}",
+    "DELETE /v1/tables/{name}",
+    "GET /v1/tables/{name}/cells",
+    "GET /v1/tables/{name}/decisions",
+    "POST /v1/tables/{name}/optimize",
+    "GET /v1/jobs",
+    "GET /v1/jobs/{job}",
+    "DELETE /v1/jobs/{job}",
+    "GET /v1/status",
+    "GET /livez",
+    "GET /readyz",
+    "GET /metrics",
+}
+
+
+def examples(media: dict[str, Any]) -> list[Any]:
+    found = [media["example"]] if "example" in media else []
+    found += [one["value"] for one in media.get("examples", {}).values()]
+    name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    return found or DOCUMENT["components"]["schemas"].get(name, {}).get("examples", [])
+
+
+def test_every_call_that_is_offered_is_described() -> None:
+    assert {param.id for param in OPERATIONS} == EXPECTED
+
+
+@pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
+def test_every_operation_has_words_examples_and_problems(method: str, path: str, operation: dict[str, Any]) -> None:
+    assert operation["summary"]
+    assert len(operation["description"]) > 30
+    if "requestBody" in operation:
+        for media in operation["requestBody"]["content"].values():
+            assert examples(media)
+    for parameter in operation.get("parameters", []):
+        assert parameter["description"], parameter["name"]
+    good = [response for status, response in operation["responses"].items() if status.startswith("2")]
+    assert good
+    for response in good:
+        for media in response.get("content", {}).values():
+            assert examples(media), (method, path)
+    bad = {status: one for status, one in operation["responses"].items() if status.startswith(("4", "5"))}
+    if path != "/metrics":
+        assert "503" in bad
+    for status, response in bad.items():
+        problem = response["content"]["application/problem+json"]
+        assert list(response["content"]) == ["application/problem+json"]
+        assert problem["example"]["status"] == int(status)
+    if path.startswith("/v1/"):
+        assert "401" in bad
+        assert operation["security"] == [{"token": []}, {}]
+    if operation.get("parameters"):
+        assert {"422", "404"} & set(bad)
+
+
+SCHEMAS = [pytest.param(name, schema, id=name) for name, schema in DOCUMENT["components"]["schemas"].items()]
+
+
+@pytest.mark.parametrize(("name", "schema"), SCHEMAS)
+def test_every_schema_and_field_has_words(name: str, schema: dict[str, Any]) -> None:
+    assert schema["description"]
+    for field, described in schema.get("properties", {}).items():
+        assert described.get("description"), f"{name}.{field}"
+
+
+@pytest.mark.parametrize(("name", "schema"), SCHEMAS)
+def test_examples_of_answers_have_every_required_field(name: str, schema: dict[str, Any]) -> None:
+    for example in schema.get("examples", []):
+        missing = set(schema.get("required", [])) - set(example)
+        unknown = set(example) - set(schema["properties"])
+        assert (missing, unknown) == (set(), set()), name

@@ -1,0 +1,138 @@
+"""The inbox and the sweep outlast everything that a table or the store can do to them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, cast
+
+import pytest
+
+from decider.duties import sweep as sweep_module
+from decider.duties.sweep import Sweep
+from decider.inbox import Inbox
+from decider.store.tables import TableRegistry
+from shared.errors import RetryableError
+from shared.table import TableId, TableRef
+
+DEADLINE_S = 10
+
+
+def table(name: str) -> TableRef:
+    return TableRef(TableId(name), name, f"file:///{name}")
+
+
+def within_deadline(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, DEADLINE_S))
+
+
+@pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that nobody foresaw")])
+def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
+    seen: list[str] = []
+
+    async def handle(found: TableRef, _version: int | None) -> None:
+        seen.append(found.name)
+        if found.name == "bad":
+            raise raised
+
+    async def work() -> None:
+        inbox = Inbox(handle, workers=1)
+        running = asyncio.create_task(inbox.run())
+        await inbox.put(table("bad"), None)
+        await inbox.put(table("good"), None)
+        await inbox.drained()
+        assert not running.done()
+        running.cancel()
+
+    within_deadline(work())
+    assert seen == ["bad", "good"]
+
+
+def test_who_waits_for_silence_swallows_no_wake_up() -> None:
+    async def work() -> None:
+        release, seen = asyncio.Event(), asyncio.Queue[str]()
+
+        async def handle(found: TableRef, _version: int | None) -> None:
+            seen.put_nowait(found.name)
+            if found.name == "slow":
+                await release.wait()
+
+        inbox = Inbox(handle, workers=2)
+        running = asyncio.create_task(inbox.run())
+        await inbox.put(table("slow"), None)
+        await inbox.put(table("first"), None)
+        assert {await seen.get(), await seen.get()} == {"slow", "first"}
+        silence = asyncio.create_task(inbox.drained())
+        await inbox.put(table("second"), None)
+        assert await seen.get() == "second"
+        await inbox.put(table("third"), None)
+        assert await seen.get() == "third"
+        assert not silence.done()
+        release.set()
+        await silence
+        running.cancel()
+
+    within_deadline(work())
+
+
+def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_version() -> None:
+    async def work() -> None:
+        release = asyncio.Event()
+        started, looks = asyncio.Event(), list[int | None]()
+
+        async def handle(_found: TableRef, version: int | None) -> None:
+            looks.append(version)
+            started.set()
+            await release.wait()
+
+        inbox = Inbox(handle, workers=4)
+        running = asyncio.create_task(inbox.run())
+        await inbox.put(table("t"), 1)
+        await started.wait()
+        for version in (5, 3, 4):
+            await inbox.put(table("t"), version)
+        assert inbox.oldest_wait_s >= 0
+        release.set()
+        await inbox.drained()
+        assert looks == [1, 5]
+        assert (inbox.backlog, inbox.oldest_wait_s) == (0, 0.0)
+        running.cancel()
+
+    within_deadline(work())
+
+
+class _AwayAtFirst:
+    """A registry whose Redis comes back at the third call."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    async def count(self) -> int:
+        self.calls += 1
+        if self.calls < 3:
+            raise RetryableError("Redis does not answer")
+        return 1
+
+    async def all(self) -> AsyncIterator[TableRef]:
+        yield table("t")
+
+
+def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep_module, "RETRY_S", 0.001)
+    registry = _AwayAtFirst()
+
+    async def work() -> None:
+        looked = asyncio.Event()
+
+        async def handle(_found: TableRef, _version: int | None) -> None:
+            looked.set()
+
+        inbox = Inbox(handle)
+        tasks = [
+            asyncio.create_task(inbox.run()),
+            asyncio.create_task(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600).run()),
+        ]
+        await looked.wait()
+        for task in tasks:
+            task.cancel()
+
+    within_deadline(work())
+    assert registry.calls == 3

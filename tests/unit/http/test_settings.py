@@ -1,0 +1,68 @@
+"""Every variable is read once, defaults stand where it is unset, and a bad value stops the start by name."""
+
+import pytest
+
+from services.settings import Address, DeciderSettings, decider_settings, parse_address
+from shared.errors import InvalidInput
+from shared.policy import MIB
+
+
+def test_an_empty_environment_gives_the_defaults() -> None:
+    assert decider_settings({}) == DeciderSettings() == decider_settings({"LAKEWRIGHT_ROOTS": " "})
+
+
+def test_every_variable_is_read() -> None:
+    found = decider_settings(
+        {
+            "LAKEWRIGHT_REDIS_URL": "redis://r:1/0",
+            "LAKEWRIGHT_QUEUE": "q",
+            "LAKEWRIGHT_HTTP_ADDRESS": "[::1]:80",
+            "LAKEWRIGHT_TOKEN": "t0ken-for-tests-only",
+            "LAKEWRIGHT_ROOTS": "s3://a/b, /c",
+            "LAKEWRIGHT_BUCKETS": "demo=file:///tables,x=s3://y",
+            "LAKEWRIGHT_SWEEP_S": "2.5",
+            "LAKEWRIGHT_STORE_OPTIONS": '{"aws_region": "eu-west-1", "allow_http": true}',
+            "LAKEWRIGHT_POLICY": "target-file-size=1mb,lakewright.min-input-files=4",
+            "LAKEWRIGHT_MAX_BODY_BYTES": "2048",
+            "LAKEWRIGHT_LOG_LEVEL": "DEBUG",
+        }
+    )
+    assert found.address == Address("::1", 80)
+    assert found.roots == ("s3://a/b", "/c")
+    assert found.buckets == {"demo": "file:///tables", "x": "s3://y"}
+    assert (found.sweep_s, found.max_body_bytes, found.log_level) == (2.5, 2048, "debug")
+    assert found.store_options == {"aws_region": "eu-west-1", "allow_http": "true"}
+    assert (found.policy.target_bytes, found.policy.min_input_files) == (MIB, 4)
+    assert (found.redis_url, found.queue, found.token) == ("redis://r:1/0", "q", "t0ken-for-tests-only")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LAKEWRIGHT_HTTP_ADDRESS", "7420"),
+        ("LAKEWRIGHT_HTTP_ADDRESS", "::1:7420"),
+        ("LAKEWRIGHT_HTTP_ADDRESS", "host:70000"),
+        ("LAKEWRIGHT_TOKEN", "short"),
+        ("LAKEWRIGHT_BUCKETS", "demo"),
+        ("LAKEWRIGHT_SWEEP_S", "0"),
+        ("LAKEWRIGHT_SWEEP_S", "nan"),
+        ("LAKEWRIGHT_SWEEP_S", "often"),
+        ("LAKEWRIGHT_STORE_OPTIONS", "[]"),
+        ("LAKEWRIGHT_STORE_OPTIONS", '{"a": {}}'),
+        ("LAKEWRIGHT_POLICY", "target-file-size"),
+        ("LAKEWRIGHT_POLICY", "target=1mb"),
+        ("LAKEWRIGHT_POLICY", "fan-in=2,full-file-ratio=0.25"),
+        ("LAKEWRIGHT_MAX_BODY_BYTES", "1"),
+        ("LAKEWRIGHT_LOG_LEVEL", "loud"),
+    ],
+)
+def test_a_bad_value_is_refused_by_the_name_of_its_variable(name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=name) as raised:
+        decider_settings({name: value})
+    assert raised.value.field == name
+    if name == "LAKEWRIGHT_TOKEN":
+        assert value not in str(raised.value)
+
+
+def test_an_address_has_a_host_and_a_port() -> None:
+    assert parse_address("localhost:0") == Address("localhost", 0)

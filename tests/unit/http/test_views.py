@@ -1,0 +1,116 @@
+"""What pages show equals what the states say, and a row that cannot be read hides no other."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.http.job_views import job_view, timeline
+from decider.http.status import savings
+from decider.http.table_views import cell_view, layout_view, policy_view
+from decider.orient.policies import effective
+from shared.cells import recount
+from shared.policy import MIB, PROPERTIES, Policy
+from shared.queue.model import Band, JobId, JobKey, JobState, JobView, RunRecord, StopReason, Token
+from shared.table import CellKey, PartitionColumn
+
+SMALL = Policy(target_bytes=MIB)
+
+
+@given(st.lists(st.integers(0, 3 * MIB), max_size=60))
+def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int]) -> None:
+    layout = layout_view(recount(SMALL.ladder, sizes), SMALL.ladder)
+    for level in layout.levels:
+        inside = [
+            size
+            for size in sizes
+            if level.from_bytes <= size and (level.below_bytes is None or size < level.below_bytes)
+        ]
+        assert (level.files, level.bytes) == (len(inside), sum(inside))
+    assert sum(level.files for level in layout.levels) == layout.files == len(sizes)
+    mean = sum((MIB - min(size, MIB)) ** 2 for size in sizes) / len(sizes) if sizes else 0
+    assert layout.mse_bytes2 == pytest.approx(mean)
+    assert layout.rms_shortfall == pytest.approx(math.sqrt(mean) / MIB, abs=1e-6)
+
+
+def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
+    shown = policy_view(effective(Policy(), {"lakewright.tolerance": "0.2", "lakewright.settle-after": "off"}, {}))
+    values = {one.property: one for one in shown.values}
+    assert len(values) == len(PROPERTIES)
+    assert (values["lakewright.tolerance"].value, values["lakewright.tolerance"].origin) == (
+        0.2,
+        "lakewright.tolerance",
+    )
+    assert values["lakewright.settle-after"].value is None
+    assert values["lakewright.fan-in"].origin == "default"
+
+
+def test_a_cell_is_labelled_by_the_names_that_users_know() -> None:
+    columns = (PartitionColumn("day", "col-7f3", "date"),)
+    cell = cell_view(CellKey('{"col-7f3":"2026-01-01"}'), recount(SMALL.ladder, [1000] * 3), SMALL, columns)
+    assert (cell.cell_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
+    assert (cell.verdict, cell.reason) == ("skip", "no_promotion")
+
+
+def live(**changes: object) -> JobView:
+    values: dict[str, object] = {
+        "id": JobId("t.1.compact"),
+        "key": JobKey("t", "{}", "compact"),
+        "tenant": "default",
+        "state": JobState.QUEUED,
+        "band": Band.NORMAL,
+        "priority": 4,
+        "cost_bytes": 1,
+        "version": 3,
+        "facts": "{}",
+        "t0_ms": 1_000,
+        "attempts": 0,
+        "generation": 1,
+    }
+    return JobView(**(values | changes))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("facts", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
+def test_a_job_with_foreign_facts_is_shown_nevertheless(facts: str) -> None:
+    job = job_view(live(facts=facts, progress=facts))
+    assert (job.table_name, job.predicted, job.state) == ("t", {}, "queued")
+    assert job_view(live(key=JobKey("t", "any text", "compact"))).cell_label == "any text"
+
+
+def test_a_timeline_is_in_order_and_says_what_comes_next() -> None:
+    run = RunRecord(
+        entry="1-1",
+        id=JobId("t.1.compact"),
+        key=JobKey("t", "{}", "compact"),
+        tenant="default",
+        band=Band.NORMAL,
+        token=Token(1),
+        verdict="fail",
+        outcome="delayed",
+        worker="w",
+        attempts=1,
+        version=3,
+        cost_bytes=0,
+        t0_ms=1_000,
+        started_ms=2_000,
+        finished_ms=3_000,
+        result="",
+        error="Spark said no",
+    )
+    delayed = live(state=JobState.DELAYED, ready_at_ms=9_000, attempts=1)
+    story = timeline(delayed, [run])
+    assert [one.event for one in story] == ["asked", "started", "fail", "ready_again"]
+    assert [one.at for one in story] == sorted(one.at for one in story)
+    assert story[2].detail == "Spark said no"
+    leased = live(state=JobState.LEASED, lease_until_ms=9_000, started_ms=8_000, worker="w", stop=StopReason.CANCEL)
+    assert [one.event for one in timeline(leased, [])] == ["asked", "started", "lease_until"]
+    assert job_view(leased).stopping == "cancel"
+
+
+def test_savings_are_null_before_anything_was_counted() -> None:
+    nothing = savings({})
+    assert (nothing.files_removed, nothing.write_amplification, nothing.cells_pruned_ratio) == (0, None, None)
+    some = savings({"bytes_added": 4, "bytes_replaced": 6, "cells_touched": 10, "asked": 1, "files_replaced": 9})
+    assert (some.write_amplification, some.cells_pruned_ratio, some.files_removed) == (1.5, 0.9, 9)
+    assert some.bytes_rewritten == 6
