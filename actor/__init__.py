@@ -1,1 +1,1 @@
-"""The actor: claims jobs, plans on the live snapshot, rewrites exact sets of files, and commits without changing data."""
+"""The actor: claims jobs, plans on the live snapshot, rewrites exact sets of files, commits without changing data."""

@@ -49,6 +49,15 @@ class WorkerSettings:
     idle_s: float = 0.5
 
 
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """What the slots of one actor share: its name among the workers, its heartbeat, and the wish to stop."""
+
+    name: str
+    heartbeat: Heartbeat
+    stopping: threading.Event
+
+
 class _End(StrEnum):
     """How the work on a job ended without an error."""
 
@@ -64,18 +73,15 @@ class Worker:
         self,
         engine: TableEngine,
         queue: SyncQueue,
-        heartbeat: Heartbeat,
-        stopping: threading.Event,
-        *,
-        name: str,
+        actor: Actor,
         settings: WorkerSettings,
         reached: Reached = lambda _claim, _point: None,
     ) -> None:
         self._engine = engine
         self._queue = queue
-        self._heartbeat = heartbeat
-        self._stopping = stopping
-        self._name = name
+        self._heartbeat = actor.heartbeat
+        self._stopping = actor.stopping
+        self._name = actor.name
         self._settings = settings
         self._reached = reached
 

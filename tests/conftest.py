@@ -1,5 +1,6 @@
 """Fixtures for all tests: a real server, flushed for each test; a missing one is a skip that says so."""
 
+import secrets
 from collections.abc import Iterator
 
 import hypothesis
@@ -14,11 +15,14 @@ from tests.support.redis_server import RedisServer, find_binary
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
-    seed = config.getoption("--hypothesis-seed", None)
-    return [f"hypothesis seed: {seed if seed is not None else 'random; a failing example prints how to reproduce it'}"]
+    return [f"hypothesis seed: {config.option.hypothesis_seed}"]
 
 
-def pytest_configure() -> None:
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose a new seed for each session, early enough for Hypothesis to take it as if it had been given."""
+    if config.option.hypothesis_seed is None:
+        config.option.hypothesis_seed = secrets.randbits(32)
     hypothesis.settings.register_profile("lakewright", deadline=None, print_blob=True)
     hypothesis.settings.load_profile("lakewright")
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from actor.delta.conflicts import first_line
+from actor.delta.scala import Scala, jvm_session
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
 
 _ROWS = 40
 _FILES = 2
+_RECURSIVELY = True  # Scala's positional flag by name.
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
         reason = ""
     except Exception as error:  # noqa: BLE001 - whatever goes wrong is the verdict
         reason = first_line(error)
+    finally:
+        _remove(spark, location)
     return SelfTest(reason, round((time.monotonic() - started) * 1000))
 
 
@@ -86,6 +90,12 @@ def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     _expect(late.groups[0].status is GroupStatus.STALE, f"its group is {late.groups[0].status}, not stale")
     _expect(late.conflicts > 0, "the conflict was not noticed")
     _expect(_digest(spark, location) == before, "rows differ after the conflict")
+
+
+def _remove(spark: SparkSession, location: str) -> None:
+    scala = Scala(spark)
+    path = scala.path(location)
+    path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).delete(path, _RECURSIVELY)
 
 
 def _group(engine: TableEngine, location: str, expected: int) -> FileGroup:

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import structlog
 
@@ -10,6 +11,7 @@ from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.java import find_java
 from actor.delta.spark import SparkSettings, build_session
 from actor.worker import Reached
+from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
 from services.environment import java_search
@@ -26,30 +28,31 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
         settings = actor_settings(environment)
         configure_logs(settings.log_level)
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
-        engine = _engine(settings, environment)
+        with scratch_dir(settings.scratch_parent) as scratch:
+            serve(settings, _engine(settings, scratch, environment), reached)
     except LakewrightError as problem:
         print(f"lakewright actor: {problem}", file=sys.stderr)
         return 1
-    serve(settings, engine, reached)
     return 0
 
 
-def _engine(settings: ActorSettings, environment: Mapping[str, str]) -> DeltaEngine:
+def _engine(settings: ActorSettings, scratch: Path, environment: Mapping[str, str]) -> DeltaEngine:
     """Start Spark and find out whether the exact rewrite works with what is installed."""
     prepare(environment)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = build_session(
         SparkSettings(
-            work_dir=settings.work_dir,
+            work_dir=scratch,
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
         ),
         java_home=java.path,
     )
-    scratch = settings.work_dir.resolve().as_uri()
-    engine, verdict = start_engine(spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch)
+    engine, verdict = start_engine(
+        spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
+    )
     log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     return engine
 

@@ -11,7 +11,7 @@ import structlog
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
 from actor.store.queue import SyncQueue, connect
-from actor.worker import Reached, Worker, WorkerSettings
+from actor.worker import Actor, Reached, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
 
 log = structlog.get_logger()
@@ -22,13 +22,11 @@ BEATS_PER_LEASE = 12
 
 def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold."""
-    stopping = _stop_on_signals()
     heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s))
+    actor = Actor(settings.name, heartbeat, _stop_on_signals())
     heartbeat.start()
-    slots = [
-        threading.Thread(target=_worker(settings, engine, heartbeat, stopping, reached).run, name=f"slot-{number}")
-        for number in range(settings.slots)
-    ]
+    workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
+    slots = [threading.Thread(target=worker.run, name=f"slot-{number}") for number, worker in enumerate(workers)]
     for slot in slots:
         slot.start()
     with _ready(settings.ready_file):
@@ -37,14 +35,6 @@ def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> Non
             slot.join()
     heartbeat.close()
     log.info("actor_stopped", actor=settings.name)
-
-
-def _worker(
-    settings: ActorSettings, engine: TableEngine, heartbeat: Heartbeat, stopping: threading.Event, reached: Reached
-) -> Worker:
-    return Worker(
-        engine, _queue(settings), heartbeat, stopping, name=settings.name, settings=WorkerSettings(), reached=reached
-    )
 
 
 def _queue(settings: ActorSettings) -> SyncQueue:

@@ -41,7 +41,7 @@ class ActorSettings:
     master: str
     driver_memory: str
     allow_s3: bool
-    work_dir: Path
+    scratch_parent: Path
     ivy_dir: Path
     ready_file: Path
     log_level: str
@@ -50,17 +50,16 @@ class ActorSettings:
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = Reader(environment)
-    name = read(NAME, str, f"{host_name()}-{os.getpid()}")
     return ActorSettings(
         redis_url=read(REDIS_URL, str, env.DEFAULT_REDIS_URL),
         queue=read(QUEUE, str, "default"),
-        name=name,
+        name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),
         lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),
         allow_s3=read(ALLOW_S3, _boolean, default=False),
-        work_dir=env.data_dir(environment) / "spark" / name,
+        scratch_parent=env.data_dir(environment) / "spark",
         ivy_dir=env.ivy_dir(environment),
         ready_file=env.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),

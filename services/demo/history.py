@@ -5,9 +5,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from decider.decide.peers import optimize_after_each_commit
 from shared.policy import Policy
+
+_Action = tuple[str, dict[str, Any]]
 
 
 @dataclass(slots=True)
@@ -44,12 +47,12 @@ def read_history(location: Path) -> TableHistory:
     return history
 
 
-def _actions(commit_file: Path) -> Iterator[tuple[str, dict]]:
+def _actions(commit_file: Path) -> Iterator[_Action]:
     for line in commit_file.read_text().splitlines():
         yield from json.loads(line).items()
 
 
-def _apply(history: TableHistory, actions: list[tuple[str, dict]]) -> None:
+def _apply(history: TableHistory, actions: list[_Action]) -> None:
     added = [action for name, action in actions if name == "add"]
     removed = [action for name, action in actions if name == "remove"]
     for action in removed:

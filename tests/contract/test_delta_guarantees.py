@@ -1,13 +1,15 @@
 """What the exact rewrite promises when something goes wrong: no row lost, no commit twice, no doubt taken for an answer."""
 
 import json
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from actor.delta.log import TableLog
-from actor.ports import GroupStatus
+from actor.ports import GroupStatus, RewriteRequest
 from shared.errors import Corrupt, InvalidInput, LeaseLost, RetryableError
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
@@ -16,6 +18,12 @@ from tests.support.delta_lab import DeltaLab, mark
 from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
+
+
+def until(what: str, condition: Callable[[], object], seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
 
 
 def raise_(error: Exception) -> Callable[[], object]:
@@ -165,19 +173,23 @@ def test_a_cancelled_job_fails_retryably_and_leaves_the_table_alone(
 ) -> None:
     table = tables.table(lab.directory / "t", files=4)
     group, frame = lab.group(table.location), TableLog.frame
+    slow = "java_method('java.lang.Thread', 'sleep', 200L) <> 'never'"
+    monkeypatch.setattr(TableLog, "frame", lambda *arguments: frame(*arguments).filter(slow))
+    tracker = lab.spark.sparkContext.statusTracker()
 
-    def cancelled_under_way(log: TableLog, snapshot: Any, adds: Any) -> Any:
-        """Cancel from a task-side wait: the read cannot end before the cancellation has been sent."""
-        read = frame(log, snapshot, adds)
-        lab.spark.sparkContext.addJobTag("job-x")  # Proof that the tag below is the one that its jobs carry.
-        assert "job-x" in list(lab.spark.sparkContext.getJobTags())
+    def cancel_when_running() -> None:
+        until("the job runs", lambda: list(tracker.getActiveJobsIds()))
+        lab.engine.cancel("another job")
+        assert list(tracker.getActiveJobsIds())
         lab.engine.cancel("job-x")
-        return read.selectExpr("*", "java_method('java.lang.Thread', 'getName') t").drop("t")
 
-    monkeypatch.setattr(TableLog, "frame", cancelled_under_way)
-    outcome = lab.rewrite(table.location, [group], job="job-x")
+    thread = threading.Thread(target=cancel_when_running)
+    thread.start()
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        lab.rewrite(table.location, [group], job="job-x")
+    thread.join(60)
 
-    assert outcome.groups[0].status is GroupStatus.LANDED
+    assert tables.newest(table.path) == table.version
 
 
 def test_an_input_missing_on_disk_fails_retryably_and_names_the_file(lab: DeltaLab) -> None:
@@ -238,7 +250,14 @@ def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> No
 
 def test_foreign_and_broken_user_metadata_is_nobodys(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=1)
-    for user_metadata in ("", "text", "[]", '{"lakewright": 1}', '{"lakewright": {"job": "j"}}', '{"lakewright": null}'):
+    for user_metadata in (
+        "",
+        "text",
+        "[]",
+        '{"lakewright": 1}',
+        '{"lakewright": {"job": "j"}}',
+        '{"lakewright": null}',
+    ):
         table.version += 1
         line = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": user_metadata}}
         (table.path / "_delta_log" / f"{table.version:020d}.json").write_text(json.dumps(line))
@@ -258,8 +277,6 @@ def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -
 
 @pytest.mark.parametrize("user_metadata", ["", "{}", '{"lakewright": {"job": "j"}}'])
 def test_a_request_without_job_and_token_is_refused(lab: DeltaLab, user_metadata: str) -> None:
-    from actor.ports import RewriteRequest
-
     table = tables.table(lab.directory / "t", files=2)
     request = RewriteRequest(table.location, (lab.group(table.location, count=2),), user_metadata)
 

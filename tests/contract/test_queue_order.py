@@ -1,5 +1,7 @@
 """One behaviour for both executors: who is served first, what ingest moves, and what reads show, on a real server."""
 
+from typing import Any
+
 import pytest
 
 from shared.queue import reads
@@ -87,7 +89,7 @@ def test_ingest_moves_cursor_cells_jobs_ledger_and_counters_together(bench: Benc
     assert state.hash("cur:t-1")["version"] == "7"
     assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
     assert state.hash("count:t-1") == state.hash("count") == {"commits": "3"}
-    records = bench.client.xrange("{lw:default}:led:t-1")
+    records: Any = bench.client.xrange("{lw:default}:led:t-1")
     assert [(fields[b"record"], fields[b"out"]) for _, fields in records] == [
         (b"first", b"queued"),
         (b"none", b""),

@@ -10,7 +10,7 @@ import redis
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.store.queue import SyncQueue, connect
-from actor.worker import Worker, WorkerSettings
+from actor.worker import Actor, Worker, WorkerSettings
 from shared.facts import JobFacts, Predicted
 from shared.policy import MIB, Policy
 from shared.queue import reads, transitions
@@ -46,7 +46,7 @@ class Bench:
         self._hearts.append(heart)
         settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
         queue = SyncQueue(connect(self.url), "default")
-        return Worker(self.engine, queue, heart, self.stopping, name=name, settings=settings)
+        return Worker(self.engine, queue, Actor(name, heart, self.stopping), settings)
 
     def enqueue(self, version: int) -> None:
         self.queue.run(transitions.enqueue("default", spec(version)))

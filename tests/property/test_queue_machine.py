@@ -1,8 +1,5 @@
 """Random lives of a queue on a real server, compared step by step with a model and with the laws of the design."""
 
-# The names below are sentences already.
-# ruff: noqa: D102
-
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -228,6 +225,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def lost_reply(self) -> None:
         """Whatever is sent twice has the effect of once."""
+        assert self.again is not None
         transition, reply = self.again
         before = self.dump()
         repeated = self.queue.run(transition)
@@ -288,6 +286,6 @@ def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
 
 def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
     run_state_machine_as_test(
-        lambda: QueueMachine(client),
+        lambda: QueueMachine(client),  # type: ignore[arg-type] # any factory will do
         settings=hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=STEPS),
     )

@@ -3,6 +3,7 @@
 import itertools
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -41,7 +42,7 @@ def queue(redis_server: RedisServer) -> Iterator[SyncQueue]:
         client.flushdb()
 
 
-def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tuple:
+def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tuple[bytes, ...]:
     """Return what becomes of these wishes, waiting or beside a run."""
     redis_client: redis.Redis = queue.redis
     redis_client.flushdb()
@@ -53,7 +54,7 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
         queue.run(transitions.enqueue(QUEUE, spec))
     job = queue.run(reads.job(QUEUE, specs[0].id))
     assert job is not None
-    raw = redis_client.hgetall("{lw:laws}:j:" + job.id)
+    raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
     return tuple(raw[mark + name] for name in (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"t0"))
 

@@ -30,6 +30,10 @@ class DeltaLab:
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()
 
+    def cell(self, **values: str | None) -> CellKey:
+        """The key of a cell whose values are spelled canonically."""
+        return CellKey(json.dumps(values, sort_keys=True, separators=(",", ":")))
+
     def files(self, location: str, cell: CellKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
         """The live files of a cell, in a fixed order."""
         return tuple(sorted(self.engine.read_cell(location, cell).files, key=lambda file: (file.rows or 0, file.path)))

@@ -1,8 +1,5 @@
 """A queue on a real server with a clock turned by hand, and calls with all filled in that does not matter."""
 
-# The names below are sentences already.
-# ruff: noqa: D102
-
 import itertools
 from typing import Any
 
@@ -59,7 +56,7 @@ class Bench:
         return self.run(transitions.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
 
     def finish(
-        self, claim: Claim, verdict: Verdict = Verdict.DONE, *, seen: int | None = None, **more
+        self, claim: Claim, verdict: Verdict = Verdict.DONE, *, seen: int | None = None, **more: Any
     ) -> FinishOutcome:
         values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
         seen = claim.version if seen is None else seen
@@ -70,8 +67,19 @@ class Bench:
         values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
         return self.run(transitions.ingest(QUEUE, expected=expected, **values))
 
-    def job(self, wish: JobSpec | None = None) -> JobView | None:
+    def find(self, wish: JobSpec | None = None) -> JobView | None:
         return self.run(reads.job(QUEUE, (wish or spec()).id))
+
+    def job(self, wish: JobSpec | None = None) -> JobView:
+        found = self.find(wish)
+        assert found is not None, "the job is gone"
+        return found
+
+    def wait_ms(self) -> int:
+        """How long the job has to wait until it is ready."""
+        ready_at_ms = self.job().ready_at_ms
+        assert ready_at_ms is not None
+        return ready_at_ms - self.clock.now_ms
 
     def state(self) -> State:
         return read_state(self.client, QUEUE)

@@ -1,8 +1,5 @@
 """What the queue is meant to do, in plain Python: a dictionary of jobs instead of scripts and indexes."""
 
-# The names below are sentences already.
-# ruff: noqa: D101, D102
-
 import hashlib
 from dataclasses import dataclass, field, replace
 
@@ -99,8 +96,8 @@ class QueueModel:
         return expired
 
     def _due(self, state: JobState) -> list[JobId]:
-        due = sorted((job.at_ms or 0, job_id) for job_id, job in self.of(state).items() if job.at_ms <= self.now_ms)
-        return [job_id for _, job_id in due[:DUE_PER_CLAIM]]
+        timed = sorted((job.at_ms or 0, job_id) for job_id, job in self.of(state).items())
+        return [job_id for at_ms, job_id in timed if at_ms <= self.now_ms][:DUE_PER_CLAIM]
 
     def _queue(self, job: Job) -> None:
         job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False

@@ -1,8 +1,5 @@
 """A queue's whole state in one read, and a clock that tests turn by hand."""
 
-# The names below are sentences already.
-# ruff: noqa: D102
-
 import json
 from dataclasses import dataclass
 from typing import Any

@@ -1,8 +1,5 @@
 """A TCP proxy in this process that lets a call through and keeps its reply: the worst moment to lose a connection."""
 
-# The names below are sentences already.
-# ruff: noqa: D102
-
 import contextlib
 import socket
 import threading

@@ -7,6 +7,7 @@ the one DML process commute with every append, and the expected table is a repla
 import argparse
 import json
 import random
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from services.demo.writer import notification
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 Rows = dict[int, tuple[str, str]]
+PAUSE_S = 0.5
+"""Between DML operations: each rewrites files, and the compaction shall have some left to do."""
 
 
 def create(location: Path, **configuration: str) -> None:
@@ -94,7 +97,13 @@ class Writer:
         table, next_id = DeltaTable(str(self.location)), self.first_id
         while not self.stop.exists():
             rows = batch(self.rng, next_id, self.rng.randrange(5, 400))
-            write_deltalake(table, rows, mode="append")
+            try:
+                write_deltalake(table, rows, mode="append")
+            except CommitFailedError as refused:
+                # delta-rs refuses an append that a DELETE or MERGE overtook; the rows are written again.
+                print(f"refused: {refused}")
+                table = DeltaTable(str(self.location))
+                continue
             next_id += rows.num_rows
             self.note(table, rows=list(zip(*(rows.column(name).to_pylist() for name in SCHEMA.names), strict=True)))
 
@@ -107,28 +116,31 @@ class Writer:
             for note in notes[seen:]:
                 alive |= {key: (day, value) for key, day, value in note["rows"]}
             seen = len(notes)
-            if len(alive) < 50:
+            if len(alive) < 200:
+                time.sleep(PAUSE_S)
                 continue
-            chosen = self.rng.sample(sorted(alive), 20)
+            day = self.rng.choice(DAYS)
+            chosen = self.rng.sample(sorted(key for key, (its_day, _) in alive.items() if its_day == day), 5)
+            time.sleep(PAUSE_S)
             table = DeltaTable(str(self.location))
             try:
                 if self.rng.random() < 0.5:
-                    self._delete(table, chosen, alive)
+                    self._delete(table, day, chosen, alive)
                 else:
-                    self._merge(table, chosen, alive)
+                    self._merge(table, day, chosen, alive)
             except (CommitFailedError, DeltaError) as refused:
                 print(f"refused: {refused}")
 
-    def _delete(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
-        table.delete(f"id in ({', '.join(map(str, chosen))})")
+    def _delete(self, table: DeltaTable, day: str, chosen: list[int], alive: Rows) -> None:
+        table.delete(f"day = '{day}' and id in ({', '.join(map(str, chosen))})")
         for key in chosen:
             del alive[key]
         self.note(table, deleted=chosen)
 
-    def _merge(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
+    def _merge(self, table: DeltaTable, day: str, chosen: list[int], alive: Rows) -> None:
         new = [(key, alive[key][0], self.rng.randbytes(12).hex()) for key in chosen]
         columns = dict(zip(SCHEMA.names, map(list, zip(*new, strict=True)), strict=True))
-        merger = table.merge(pa.table(columns, schema=SCHEMA), "t.id = s.id", source_alias="s", target_alias="t")
+        merger = table.merge(pa.table(columns, schema=SCHEMA), f"t.day = '{day}' and t.day = s.day and t.id = s.id", source_alias="s", target_alias="t")
         merger.when_matched_update_all().execute()
         alive |= {key: (day, value) for key, day, value in new}
         self.note(table, merged=new)

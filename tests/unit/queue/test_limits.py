@@ -15,12 +15,12 @@ KEY = JobKey("t", "{}", "compact")
 SPEC = JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1)
 
 
-def finish(**changed: Any) -> Transition:
+def finish(**changed: Any) -> Transition[Any]:
     values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": Verdict.DONE, "cost_bytes": 1}
     return transitions.finish("q", **{**values, "seen_version": 1, **changed})
 
 
-def ingest(**changed: Any) -> Transition:
+def ingest(**changed: Any) -> Transition[Any]:
     values = {"table": "t", "expected": 4, "cursor": {"version": "5"}, "cells": {}}
     return transitions.ingest("q", **{**values, **changed})
 

@@ -14,11 +14,11 @@ SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
 JOB, TOKEN = SPEC.id, Token(7)
 
 
-def ingest(**more: Any) -> Transition:
+def ingest(**more: Any) -> Transition[Any]:
     return transitions.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
 
 
-SAMPLES = [
+SAMPLES: list[Transition[Any]] = [
     transitions.configure("q", QueueSettings()),
     transitions.enqueue("q", SPEC),
     transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
@@ -58,7 +58,7 @@ def test_every_script_has_a_transition() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.script)
-def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Transition) -> None:
+def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Transition[Any]) -> None:
     said = header(sample.script)
     assert said.lstrip().startswith(f"{sample.script}: ")
     assert "Output: " in said

@@ -1,0 +1,117 @@
+"""Tables that a rewrite could damage are refused with a reason that names the culprit, before anything is read or written."""
+
+import pytest
+
+from actor.delta.preflight import SAFE_FEATURES, check_files, check_location, check_table
+from actor.ports import RewriteRequest
+from shared.errors import Unsupported
+from shared.partitions import WHOLE_TABLE
+from shared.planner import FileGroup, Mode
+from shared.table import DataFile, TableMetadata, TableProtocol
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import DeltaLab, mark
+from tests.support.steering import Steering
+
+PLAIN = TableMetadata("u")
+
+
+def with_features(*features: str) -> TableProtocol:
+    return TableProtocol(3, 7, frozenset(features), frozenset(features))
+
+
+@pytest.mark.parametrize(
+    ("feature", "reason"),
+    [
+        ("catalogManaged", "catalog"),
+        ("clustering", "clustering"),
+        ("coordinatedCommits-preview", "coordinator"),
+        ("icebergCompatV2", "Iceberg"),
+        ("variantType", "has not been shown to be safe"),
+        ("somethingNewer", "has not been shown to be safe"),
+    ],
+)
+def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name(feature: str, reason: str) -> None:
+    with pytest.raises(Unsupported, match=reason) as caught:
+        check_table("file:///t", PLAIN, with_features("deletionVectors", feature))
+
+    assert caught.value.field == feature
+
+
+def test_all_features_known_to_be_safe_may_come_together() -> None:
+    check_table("file:///t", PLAIN, with_features(*SAFE_FEATURES))
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(1, 2), (2, 5), (2, 6), (1, 7), (3, 7)])
+def test_known_protocol_versions_pass(reader: int, writer: int) -> None:
+    check_table("file:///t", PLAIN, TableProtocol(reader, writer))
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(4, 7), (3, 8), (3, 6), (0, 2)])
+def test_unknown_protocol_versions_are_refused(reader: int, writer: int) -> None:
+    with pytest.raises(Unsupported, match=f"reader {reader}, writer {writer}"):
+        check_table("file:///t", PLAIN, TableProtocol(reader, writer))
+
+
+def test_a_qbeast_table_is_refused() -> None:
+    metadata = TableMetadata("u", configuration={"qbeast.lastRevisionID": "1"})
+
+    with pytest.raises(Unsupported, match="Qbeast"):
+        check_table("file:///t", metadata, TableProtocol(1, 2))
+
+
+def test_files_of_a_z_cube_are_refused() -> None:
+    plain, cube = DataFile("a", 1, WHOLE_TABLE), DataFile("b", 1, WHOLE_TABLE, tags={"ZCUBE_ID": "1"})
+    check_files("file:///t", [plain])
+
+    with pytest.raises(Unsupported, match=r"Z-cube \(b\)"):
+        check_files("file:///t", [plain, cube])
+
+
+@pytest.mark.parametrize("location", ["s3://bucket/t", "s3a://bucket/t", "s3n://bucket/t"])
+def test_s3_needs_an_explicit_opt_in(location: str) -> None:
+    check_location(location, allow_s3=True)
+    with pytest.raises(Unsupported, match="single driver"):
+        check_location(location, allow_s3=False)
+
+
+@pytest.mark.parametrize("location", ["file:///t", "/t", "abfss://c@a.dfs.core.windows.net/t", "gs://b/t", "hdfs:///t"])
+def test_other_stores_are_let_through(location: str) -> None:
+    check_location(location, allow_s3=False)
+
+
+@pytest.mark.spark
+def test_the_engine_refuses_clustered_tables_when_reading_and_when_rewriting(lab: DeltaLab) -> None:
+    location = f"file://{lab.directory}/t"
+    lab.sql(f"CREATE TABLE delta.`{location}` (id BIGINT) USING DELTA CLUSTER BY (id)")
+    group = FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), Mode.MINOR)
+
+    with pytest.raises(Unsupported, match="clustering"):
+        lab.engine.read_cell(location, WHOLE_TABLE)
+    with pytest.raises(Unsupported, match="clustering"):
+        lab.engine.rewrite(RewriteRequest(location, (group,), mark("j", 1)), Steering())
+
+
+@pytest.mark.spark
+def test_the_engine_refuses_files_of_a_z_cube_but_not_the_cells_beside_them(lab: DeltaLab) -> None:
+    table = tables.HandTable(lab.directory / "t", partitions={"dt": "date"})
+    table.append(1, values={"dt": tables.DAY_1}, tags={"ZCUBE_ID": "1"})
+    table.append(2, values={"dt": tables.DAY_2})
+
+    assert len(lab.files(table.location, lab.cell(dt=tables.DAY_2))) == 2
+    with pytest.raises(Unsupported, match="Z-cube"):
+        lab.files(table.location, lab.cell(dt=tables.DAY_1))
+
+
+@pytest.mark.spark
+def test_a_protocol_that_delta_itself_does_not_know_is_refused_not_retried(lab: DeltaLab) -> None:
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["fromTheFuture"]}
+    table = tables.HandTable(lab.directory / "t", protocol=protocol | {"writerFeatures": ["fromTheFuture"]})
+
+    with pytest.raises(Unsupported, match="fromTheFuture"):
+        lab.engine.read_cell(table.location, WHOLE_TABLE)
+
+
+@pytest.mark.spark
+def test_the_engine_refuses_s3_without_touching_the_network(lab: DeltaLab) -> None:
+    with pytest.raises(Unsupported, match="S3"):
+        lab.engine.read_cell("s3a://bucket/t", WHOLE_TABLE)
