@@ -21,6 +21,8 @@ DUE_PER_CLAIM = 8
 
 @dataclass(frozen=True, slots=True)
 class Wish:
+    """What is wanted of a job; merging is a maximum, field by field or as a whole."""
+
     tenant: str
     band: int
     priority: int
@@ -43,6 +45,8 @@ class Wish:
 
 @dataclass(slots=True)
 class Job:
+    """A job as the model sees it; `at_ms` is its deadline or when it is ready."""
+
     key: JobKey
     wish: Wish
     state: JobState = JobState.QUEUED
@@ -56,6 +60,8 @@ class Job:
 
 @dataclass(slots=True)
 class QueueModel:
+    """The queue; each method is a transition."""
+
     settings: QueueSettings
     now_ms: int
     jobs: dict[JobId, Job] = field(default_factory=dict)

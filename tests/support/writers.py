@@ -140,7 +140,12 @@ class Writer:
     def _merge(self, table: DeltaTable, day: str, chosen: list[int], alive: Rows) -> None:
         new = [(key, alive[key][0], self.rng.randbytes(12).hex()) for key in chosen]
         columns = dict(zip(SCHEMA.names, map(list, zip(*new, strict=True)), strict=True))
-        merger = table.merge(pa.table(columns, schema=SCHEMA), f"t.day = '{day}' and t.day = s.day and t.id = s.id", source_alias="s", target_alias="t")
+        merger = table.merge(
+            pa.table(columns, schema=SCHEMA),
+            f"t.day = '{day}' and t.day = s.day and t.id = s.id",
+            source_alias="s",
+            target_alias="t",
+        )
         merger.when_matched_update_all().execute()
         alive |= {key: (day, value) for key, day, value in new}
         self.note(table, merged=new)

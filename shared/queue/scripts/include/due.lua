@@ -19,7 +19,6 @@ end
 
 local function promote(id, job)
   withdraw(id, job)
-  call('HDEL', job_key(id), 'why')
   place(id, job, 'queued')
 end
 

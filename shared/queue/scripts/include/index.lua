@@ -9,10 +9,10 @@ local function wake()
   woken = true
 end
 
--- `at`: when a delayed or quarantined job becomes ready.
-local function place(id, job, state, at)
+-- `at`: when a delayed or quarantined job becomes ready. The rest are fields and values to write with the state.
+local function place(id, job, state, at, ...)
   job.state = state
-  call('HSET', job_key(id), 'state', state)
+  call('HSET', job_key(id), 'state', state, ...)
   if state == 'queued' then
     local aged = tonumber(job.t0) + tonumber(job.prio) * cfg.aging_ms
     call('ZADD', flow_key(job.band, job.tenant, job.table), int(aged), id)

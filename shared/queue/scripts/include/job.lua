@@ -19,8 +19,10 @@ local function pending_wish(job)
   return wish
 end
 
-local function write_wish(id, wish, mark)
-  call('HSET', job_key(id),
-    mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
-    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0)
+-- The fields and values of a wish, as HSET takes them; `mark` is '' or 'd_'.
+local function wish_fields(wish, mark)
+  return mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
+    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0
 end
+
+local function write_wish(id, wish, mark) call('HSET', job_key(id), wish_fields(wish, mark)) end

@@ -20,15 +20,10 @@ local function debounced(t0, spec)
 end
 
 local function put_new(spec)
-  write_wish(spec.id, spec, '')
-  call('HSET', job_key(spec.id), 'table', spec.table, 'cell', spec.cell, 'kind', spec.kind, 'attempts', '0', 'generation', '1')
   local at = debounced(spec.t0, spec)
-  if at > now_ms then
-    call('HSET', job_key(spec.id), 'why', 'debounce')
-    place(spec.id, spec, 'delayed', at)
-  else
-    place(spec.id, spec, 'queued')
-  end
+  local waits = at > now_ms
+  place(spec.id, spec, waits and 'delayed' or 'queued', at, 'why', waits and 'debounce' or '',
+    'table', spec.table, 'cell', spec.cell, 'kind', spec.kind, 'attempts', '0', 'generation', '1', wish_fields(spec, ''))
   return 'queued', spec.state
 end
 

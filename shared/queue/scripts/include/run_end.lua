@@ -14,6 +14,10 @@ local function release(id, job)
   call('ZREM', running_key(job.band), id)
   in_flight('table|' .. job.table, -1)
   in_flight('tenant|' .. job.tenant, -1)
+end
+
+-- A job that goes on keeps nothing of the run.
+local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
     'd_version', 'd_facts', 'd_t0')
 end
@@ -32,28 +36,25 @@ local function start_anew(id, job, pending)
     call('DEL', job_key(id))
     return 'gone'
   end
-  write_wish(id, pending, '')
-  call('HSET', job_key(id), 'attempts', '0')
+  forget_run(id)
   call('HDEL', job_key(id), 'token', 'error')
   pending.table = job.table
-  place(id, pending, 'queued')
+  place(id, pending, 'queued', nil, 'attempts', '0', wish_fields(pending, ''))
   return 'requeued'
 end
 
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
-  call('HSET', job_key(id), 'attempts', int(attempts))
   if attempts >= cfg.max_attempts then
     event('quarantined', id, int(attempts))
-    place(id, job, 'quarantined', now_ms + cfg.half_open_ms)
+    place(id, job, 'quarantined', now_ms + cfg.half_open_ms, 'attempts', int(attempts))
     return 'quarantined'
   end
   if verdict == 'expired' then
-    place(id, job, 'queued')
+    place(id, job, 'queued', nil, 'attempts', int(attempts))
     return 'requeued'
   end
-  call('HSET', job_key(id), 'why', 'backoff')
-  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts))
+  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts), 'why', 'backoff', 'attempts', int(attempts))
   return 'delayed'
 end
 
@@ -65,6 +66,7 @@ local function end_run(id, job, verdict, seen_version)
   release(id, job)
   if verdict == 'done' and pending and tonumber(pending.version) <= seen_version then pending = nil end
   if verdict == 'done' or verdict == 'cancelled' then return start_anew(id, job, pending) end
+  forget_run(id)
   if pending then
     local tbl, attempts = job.table, job.attempts
     job = merge(job, pending)

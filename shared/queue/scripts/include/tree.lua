@@ -44,6 +44,12 @@ local function leave(node, child)
   return true
 end
 
+-- Tags that the virtual time has passed say nothing any more. Some go whenever one comes, so that they cannot pile up.
+local function prune(node, virtual)
+  local passed = call('ZRANGE', idle_key(node), '-inf', int(virtual), 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
+  if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
+end
+
 -- Charges the child that is served; `ready`: it has more. True if the node stays busy.
 local function charge(node, child, amount, ready)
   local start = number(call('ZSCORE', ready_key(node), child))
@@ -52,24 +58,23 @@ local function charge(node, child, amount, ready)
   else
     call('ZREM', ready_key(node), child)
     if not still_busy(node) then return false end
+    prune(node, start)
     call('ZADD', idle_key(node), int(start + amount), child)
   end
   call('HSET', VIRTUAL, node, int(start))
-  -- Tags that the virtual time has passed say nothing any more.
-  local passed = call('ZRANGE', idle_key(node), '-inf', int(start), 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
-  if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
   return true
 end
 
 -- Corrects a charge made by estimate once the cost is known; no tag falls behind the virtual time.
 local function correct(node, child, difference)
-  if difference == 0 or call('EXISTS', ready_key(node)) == 0 then return end
+  if difference == 0 then return end
   local virtual = number(call('HGET', VIRTUAL, node))
   local start = call('ZSCORE', ready_key(node), child)
   if start then
     call('ZADD', ready_key(node), int(math.max(virtual, tonumber(start) + difference)), child)
     return
   end
+  if call('EXISTS', ready_key(node)) == 0 then return end
   local finish = math.max(virtual, number(call('ZSCORE', idle_key(node), child))) + difference
   if finish > virtual then
     call('ZADD', idle_key(node), int(finish), child)

@@ -1,0 +1,102 @@
+"""Commits to local tables by several processes: each version is won by exactly one of them."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from actor.delta.logstore import CLASS_NAME
+from actor.delta.scala import Scala
+
+pytestmark = pytest.mark.spark
+
+VERSIONS = 400
+DELTAS_OWN = "io.delta.storage.HDFSLogStore"
+
+RIVAL = """
+import os, random, sys, time
+folder, versions, seed = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+rng = random.Random(seed)
+for version in range(versions):
+    with open(f"{folder}/rival-{version}", "w") as mine:
+        mine.write("theirs")
+print("ready", flush=True)
+won = []
+for version in range(versions):
+    while version and not os.path.exists(f"{folder}/{version - 1:020d}.json"):
+        pass
+    until = time.perf_counter() + rng.random() * float(sys.argv[4])
+    while time.perf_counter() < until:
+        pass
+    try:
+        os.link(f"{folder}/rival-{version}", f"{folder}/{version:020d}.json")
+        won.append(version)
+    except FileExistsError:
+        pass
+print(*won)
+"""
+
+
+def race(spark: Any, store_class: str, folder: Path, seed: int) -> tuple[set[int], set[int]]:
+    """Commit the same versions from the JVM and from another process; return the versions that each believes it won."""
+    scala = Scala(spark)
+    conf = spark._jsc.hadoopConfiguration()
+    loader = scala.resolve("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
+    constructor = scala.resolve("java.lang.Class").forName(store_class, True, loader).getConstructors()[0]
+    arguments = spark.sparkContext._gateway.new_array(scala.resolve("java.lang.Object"), 1)
+    arguments[0] = conf
+    store, path = constructor.newInstance(arguments), scala.resolve("org.apache.hadoop.fs.Path")
+
+    def write(version: int) -> bool:
+        lines = scala.java_list(["ours"])
+        try:
+            store.write(path(f"file:{folder}/{version:020d}.json"), lines.iterator(), False, conf)
+        except Py4JJavaError as error:
+            if "FileAlreadyExists" not in str(error.java_exception):
+                raise
+            return False
+        return True
+
+    write(10**9)  # The first call loads classes; the race is about the second and later ones.
+    started = time.perf_counter()
+    write(10**9 + 1)
+    took_s = time.perf_counter() - started
+    command = [sys.executable, "-c", RIVAL, str(folder), str(VERSIONS), str(seed), str(2 * took_s)]
+    ours = set()
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as rival:
+        assert rival.stdout is not None
+        rival.stdout.readline()
+        for version in range(VERSIONS):
+            while version and not (folder / f"{version - 1:020d}.json").exists():
+                pass
+            if write(version):
+                ours.add(version)
+        theirs = {int(version) for version in rival.stdout.read().split()}
+    return ours, theirs
+
+
+def test_each_version_is_won_by_exactly_one_process(spark: Any, tmp_path: Path) -> None:
+    seed = random.randrange(10**6)
+    print(f"seed {seed}")
+    ours, theirs = race(spark, CLASS_NAME, tmp_path, seed)
+    assert ours, "the JVM never won: there was no race"
+    assert theirs, "the other process never won: there was no race"
+    assert not ours & theirs
+    assert ours | theirs == set(range(VERSIONS))
+    for version in range(VERSIONS):
+        content = (tmp_path / f"{version:020d}.json").read_text()
+        assert content == ("ours\n" if version in ours else "theirs")
+    assert not list(tmp_path.glob(".*")), "temporary files are left"
+
+
+def test_the_actor_uses_it_for_local_tables(spark: Any, tmp_path: Path) -> None:
+    """Delta's own store leaves a checksum file of Hadoop's beside each commit; ours does not."""
+    spark.range(3).write.format("delta").save(str(tmp_path / "t"))
+    log = tmp_path / "t" / "_delta_log"
+    assert (log / f"{0:020d}.json").exists()
+    assert not (log / f".{0:020d}.json.crc").exists()
