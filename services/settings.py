@@ -51,13 +51,25 @@ properties themselves."""
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
 
+DATA_DIR = "LAKEWRIGHT_DATA_DIR"
+"""Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
+
+JAVA = "LAKEWRIGHT_JAVA"
+"""`auto`, `system`, `bundled`, or the home of a Java 17 or 21. Default `auto`: the machine's, else the bundled one."""
+
+IVY_DIR = "LAKEWRIGHT_IVY_DIR"
+"""Where the jars that Delta adds to Spark lie. Default: `ivy` in the folder of downloads."""
+
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
 
 URL = "LAKEWRIGHT_URL"
 """Where the command line finds the decider. Default: http://127.0.0.1:7420, as the decider's own default."""
 
-DEFAULT_URL = "http://127.0.0.1:7420"
+DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
+DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
+DEFAULT_REDIS_PORT = 7421
+DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _SWEEP_RANGE_S = (1.0, 86_400.0)
@@ -76,7 +88,7 @@ class Address:
 class DeciderSettings:
     """What the decider is told by its environment; see the variables above for units and reasons."""
 
-    redis_url: str = "redis://127.0.0.1:7421/0"
+    redis_url: str = DEFAULT_REDIS_URL
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = None
@@ -106,6 +118,16 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
+
+
+def redis_url(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the Redis that holds queue, cells and cursors."""
+    return environment.get(REDIS_URL) or DEFAULT_REDIS_URL
+
+
+def http_address(environment: Mapping[str, str] = os.environ) -> str:
+    """Return `host:port` of the decider's REST API."""
+    return environment.get(HTTP_ADDRESS) or DEFAULT_HTTP_ADDRESS
 
 
 def default_url(environment: Mapping[str, str] = os.environ) -> str:

@@ -21,6 +21,7 @@ _CONFLICTS = _TAKEN | {
     "MetadataChangedException",
     "ProtocolChangedException",
 }
+_LINE_CHARACTERS = 500
 _BUSY = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
@@ -83,6 +84,13 @@ def translate(error: BaseException, doing: str) -> LakewrightError:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the class and first line of an error's text, at most 500 characters of it."""
-    text = str(error).strip().split("\n", 1)[0]
-    return f"{type(error).__name__}: {text[:500]}"
+    """Return class and first line of an error, and of its innermost cause in the JVM; at most 500 characters each."""
+    causes = list(_causes(error))
+    if not causes:
+        return _line(type(error).__name__, str(error))
+    outer, inner = (_line(str(c.getClass().getSimpleName()), str(c.getMessage())) for c in (causes[0], causes[-1]))
+    return outer if outer == inner else f"{outer} <- {inner}"
+
+
+def _line(name: str, text: str) -> str:
+    return f"{name}: {text.strip().split(chr(10), 1)[0][:_LINE_CHARACTERS]}"

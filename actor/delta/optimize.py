@@ -2,7 +2,8 @@
 
 OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
 the lease is asked before the statement instead of before its commit, a group has landed if the commit removed all its
-inputs, and outputs are told per cell, not per group. Single files are left alone: no deletion vector is purged.
+inputs, and outputs are told per cell, not per group. A group that the commit touched only in part is stale: what is
+left has to be planned again. Single files are left alone: no deletion vector is purged.
 """
 
 import time
@@ -135,11 +136,11 @@ def _ends(
     outputs = tuple(decode_add(action["add"], columns) for action in actions if "add" in action)
     ends = []
     for group in groups:
-        if group not in inputs:
-            ends.append(GroupOutcome(group, GroupStatus.STALE))
-        elif all(file.path in removed for file in group.files):
+        if version is None and group in inputs:
+            ends.append(GroupOutcome(group, GroupStatus.SKIPPED))
+        elif group in inputs and all(file.path in removed for file in group.files):
             ends.append(GroupOutcome(group, GroupStatus.LANDED, outputs, logical_rows(inputs[group])))
             outputs = ()
         else:
-            ends.append(GroupOutcome(group, GroupStatus.SKIPPED))
+            ends.append(GroupOutcome(group, GroupStatus.STALE))
     return ends

@@ -42,7 +42,8 @@ _REASONS = {
 }
 _LAST_LEGACY_READER = 2
 _LAST_LEGACY_WRITER = 6
-_WITH_FEATURES = (3, 7)
+_FEATURES_READER = 3
+_FEATURES_WRITER = 7
 _QBEAST = "qbeast.lastRevisionID"
 _ZCUBE = "ZCUBE_ID"
 _S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
@@ -75,8 +76,8 @@ def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol)
 
 def _check_versions(location: str, protocol: TableProtocol) -> None:
     reader, writer = protocol.min_reader, protocol.min_writer
-    legacy = reader <= _LAST_LEGACY_READER and writer <= _LAST_LEGACY_WRITER
-    featured = reader in range(1, _WITH_FEATURES[0] + 1) and writer == _WITH_FEATURES[1]
+    legacy = 1 <= reader <= _LAST_LEGACY_READER and 1 <= writer <= _LAST_LEGACY_WRITER
+    featured = 1 <= reader <= _FEATURES_READER and writer == _FEATURES_WRITER
     if not (legacy or featured):
         raise Unsupported(
             f"{location} has protocol reader {reader}, writer {writer}, which is not a version known here",

@@ -68,7 +68,7 @@ class GroupWriter:
             seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
             if len(seen) > 1:
                 raise Unsupported(
-                    f"the files of {live.group.cell} at {self._log.location} spell {column.name!r} in ways that readers "
+                    f"the files of {live.group.cell} at {self._log.location} spell {column.name!r} in ways readers "
                     f"take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
                     field=column.name,
                 )

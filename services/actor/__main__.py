@@ -14,8 +14,8 @@ from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
-from services.environment import java_search
 from services.logs import configure_logs
+from services.places import java_search
 from services.standalone.prepare import prepare
 from shared.errors import LakewrightError
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from services import environment as env
-from services.settings import LOG_LEVEL, QUEUE, REDIS_URL, Reader, host_name, log_level_name, number
+from services import places
+from services.settings import DEFAULT_REDIS_URL, LOG_LEVEL, QUEUE, REDIS_URL, Reader, host_name, log_level_name, number
 from shared.errors import InvalidInput
 
 SLOTS = "LAKEWRIGHT_SLOTS"
@@ -51,7 +51,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = Reader(environment)
     return ActorSettings(
-        redis_url=read(REDIS_URL, str, env.DEFAULT_REDIS_URL),
+        redis_url=read(REDIS_URL, str, DEFAULT_REDIS_URL),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),
@@ -59,9 +59,9 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),
         allow_s3=read(ALLOW_S3, _boolean, default=False),
-        scratch_parent=env.data_dir(environment) / "spark",
-        ivy_dir=env.ivy_dir(environment),
-        ready_file=env.data_dir(environment) / "actor.ready",
+        scratch_parent=places.data_dir(environment) / "spark",
+        ivy_dir=places.ivy_dir(environment),
+        ready_file=places.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),
     )
 

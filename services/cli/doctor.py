@@ -21,8 +21,8 @@ from rich.text import Text
 
 from actor.delta import jars
 from actor.delta.java import JavaSearch, find_java
-from services.environment import data_dir, ivy_dir, java_search, redis_url
-from services.settings import default_url
+from services.places import data_dir, ivy_dir, java_search
+from services.settings import default_url, redis_url
 from shared.errors import LakewrightError
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import structlog
 
-from services.environment import data_dir, http_address
 from services.logs import configure_logs
-from services.settings import log_level
+from services.places import data_dir
+from services.settings import http_address, log_level
 from services.standalone.household import StandaloneOptions, children, data_dir_lock
 from services.standalone.redis_server import AppendFsync
 from services.standalone.supervisor import Supervisor

@@ -15,13 +15,12 @@ from pathlib import Path
 import httpx
 import structlog
 
-from services.environment import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL
+from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, DEFAULT_REDIS_PORT, HTTP_ADDRESS, REDIS_URL
 from services.standalone import redis_server
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
 
-DEFAULT_REDIS_PORT = 7421
 REDIS_READY_S = 120.0  # Loading runs at some 100 MB/s; this is an append-only file of about 10 GB.
 DECIDER_READY_S = 30.0  # Imports take a second or two, more on a cold disk.
 ACTOR_STOP_S = 30.0  # The actor ends at the next group boundary; one group of 128 MB takes seconds.

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from actor.delta import jars
 from actor.delta.java import find_java
-from services.environment import ivy_dir, java_search
+from services.places import ivy_dir, java_search
 from shared.errors import LakewrightError
 
 

@@ -71,7 +71,7 @@ def test_statements_on_the_same_files_win_and_keep_their_effect(lab: DeltaLab, s
 
     assert (outcome.version, statuses(outcome), outcome.conflicts) == (None, [STALE], 1)
     assert [lab.digest(table.location)] == after
-    assert tables.commit_info(table.path, tables.newest(table.path))["operation"] == statement.split()[0]
+    assert tables.commit_info(table.path, tables.newest(table.path))["operation"] == statement.split(maxsplit=1)[0]
 
 
 def test_a_delete_on_other_files_of_the_same_partition_is_no_conflict(lab: DeltaLab) -> None:

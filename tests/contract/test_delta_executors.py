@@ -11,6 +11,7 @@ from actor.ports import GroupStatus
 from shared.errors import LeaseLost, Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
+from shared.table import DataFile
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
 from tests.support.steering import Steering
@@ -90,22 +91,36 @@ def test_refused_tables_are_refused(either: DeltaLab) -> None:
     table.append(2)
 
     with pytest.raises(Unsupported, match="Qbeast"):
-        either.rewrite(table.location, [FileGroup(WHOLE_TABLE, (), Mode.MINOR)])
+        either.rewrite(table.location, [FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), Mode.MINOR)])
 
 
 def test_only_the_transaction_is_exact_and_the_fallback_says_so(lab: DeltaLab) -> None:
-    """OPTIMIZE also takes what was not planned: a small file that lies in the same cell."""
-    table = tables.table(lab.directory / "t", files=5)
-    planned = lab.group(table.location)
+    """OPTIMIZE begins with the smallest file, planned or not; what it left of the plan has to be planned again."""
+    table = tables.HandTable(lab.directory / "t")
+    table.append(1, rows=2)
+    table.append(4, rows=100)
+    before = tables.rows(table.path)
+    group = FileGroup(WHOLE_TABLE, tuple(file for file in lab.files(table.location) if file.rows == 100), Mode.MINOR)
     engine = DeltaEngine(lab.spark)
     assert engine.executor.exact
     engine.use_optimize()
     assert not engine.executor.exact
 
-    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [planned])
+    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [group])
 
-    assert outcome.groups[0].status is GroupStatus.LANDED
-    assert len(tables.removed(table.path, outcome.version or 0)) >= len(planned.files)
+    assert outcome.groups[0].status is GroupStatus.STALE
+    assert tables.removed(table.path, outcome.version or 0) != {file.path for file in group.files}
+    assert tables.rows(table.path) == before
+
+
+def test_a_single_file_is_left_alone_by_the_fallback_which_says_so(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=1)
+    engine = DeltaEngine(lab.spark)
+    engine.use_optimize()
+
+    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [lab.group(table.location, count=1)])
+
+    assert (outcome.version, outcome.groups[0].status) == (None, GroupStatus.SKIPPED)
 
 
 def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:

@@ -1,4 +1,4 @@
-"""Tables that a rewrite could damage are refused with a reason that names the culprit, before anything is read or written."""
+"""Tables that a rewrite could damage are refused with a reason that names the culprit, before anything is done."""
 
 import pytest
 

@@ -221,10 +221,9 @@ def test_files_whose_values_readers_tell_apart_are_not_merged(
 
 
 def test_the_newest_version_is_read_after_a_checkpoint_and_from_a_fresh_log(lab: DeltaLab) -> None:
-    table = tables.table(lab.directory / "t", files=2)
-    for _ in range(2):
+    table = tables.HandTable(lab.directory / "t", configuration={"delta.checkpointInterval": "1"})
+    for _ in range(3):
         table.append(2)
-    lab.spark.sql(f"ALTER TABLE delta.`{table.location}` SET TBLPROPERTIES ('delta.checkpointInterval'='1')")
     lab.rewrite(table.location, [lab.group(table.location, count=2)])
     assert list((table.path / "_delta_log").glob("*.checkpoint*.parquet"))
     table.append(1)

@@ -5,11 +5,12 @@ import sys
 import threading
 from pathlib import Path
 
+from actor.worker import Reached
 from services.actor.__main__ import main
 from shared.queue.model import Claim
 
 
-def pause(point: str, note: Path):
+def pause(point: str, note: Path) -> Reached:
     def reached(claim: Claim, at: str) -> None:
         if at == point and not note.exists():
             note.write_text(f"{claim.id} {claim.token}")

@@ -11,7 +11,7 @@ from actor.delta.spark import SparkSettings, build_session
 from shared.errors import InvalidInput
 
 # Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 ROOT = Path(__file__).resolve().parents[2]
 
 

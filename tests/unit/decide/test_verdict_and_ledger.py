@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.verdict import PRIORITIES, Verdict, decide, decide_state, priority
-from shared.cells import recount
+from shared.cells import CellState, recount
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, Origin
@@ -14,7 +14,7 @@ from shared.worth import Reason
 POLICY = Policy(target_bytes=8 * MIB)
 
 
-def state(*sizes: int):
+def state(*sizes: int) -> CellState:
     return recount(POLICY.ladder, sizes)
 
 

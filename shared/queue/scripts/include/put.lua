@@ -21,9 +21,10 @@ end
 
 local function put_new(spec)
   local at = debounced(spec.t0, spec)
-  local waits = at > now_ms
-  place(spec.id, spec, waits and 'delayed' or 'queued', at, 'why', waits and 'debounce' or '',
-    'table', spec.table, 'cell', spec.cell, 'kind', spec.kind, 'attempts', '0', 'generation', '1', wish_fields(spec, ''))
+  local state = at > now_ms and 'delayed' or 'queued'
+  place(spec.id, spec, state, at, 'table', spec.table, 'cell', spec.cell, 'kind', spec.kind,
+    'attempts', '0', 'generation', '1', wish_fields(spec, ''))
+  if state == 'delayed' then call('HSET', job_key(spec.id), 'why', 'debounce') end
   return 'queued', spec.state
 end
 

@@ -1,18 +1,11 @@
-"""Environment variables become settings here, once, under one name each; no other package reads the environment."""
+"""Where things lie on this machine: data, downloads, and the Java that Spark runs on."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
 from actor.delta.java import JavaSearch
+from services.settings import DATA_DIR, IVY_DIR, JAVA
 
-REDIS_URL = "LAKEWRIGHT_REDIS_URL"
-HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
-DATA_DIR = "LAKEWRIGHT_DATA_DIR"
-JAVA = "LAKEWRIGHT_JAVA"
-IVY_DIR = "LAKEWRIGHT_IVY_DIR"
-
-DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
-DEFAULT_REDIS_URL = "redis://127.0.0.1:7421/0"
 DEFAULT_DATA_DIR = ".lakewright"
 
 
@@ -34,16 +27,6 @@ def ivy_dir(environ: Mapping[str, str]) -> Path:
 def data_dir(environ: Mapping[str, str]) -> Path:
     """Where the standalone keeps its Redis data, its logs and its working files."""
     return Path(environ.get(DATA_DIR) or DEFAULT_DATA_DIR)
-
-
-def http_address(environ: Mapping[str, str]) -> str:
-    """`host:port` of the decider's REST API."""
-    return environ.get(HTTP_ADDRESS) or DEFAULT_HTTP_ADDRESS
-
-
-def redis_url(environ: Mapping[str, str]) -> str:
-    """URL of the Redis that holds queue, cells and cursors."""
-    return environ.get(REDIS_URL) or DEFAULT_REDIS_URL
 
 
 def java_search(environ: Mapping[str, str]) -> JavaSearch:

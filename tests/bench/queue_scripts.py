@@ -1,0 +1,124 @@
+"""Server time per script: `python -m tests.bench.queue_scripts [jobs]`, on a queue that holds that many jobs.
+
+The time is the server's own (INFO commandstats), which a busy client does not distort; a busy machine does.
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import redis
+
+from actor.store.queue import SyncQueue, connect
+from shared.queue import reads, transitions
+from shared.queue.model import Band, Beat, Claim, JobKey, JobSpec, JobState, Verdict
+from shared.queue.transition import Transition
+from tests.support.redis_server import RedisServer, find_binary
+
+QUEUE = "bench"
+TABLES = 2_000
+TENANTS = 50
+LEASE_MS = 3_600_000
+FACTS = (
+    '{"location":"s3://bucket/warehouse/db/table","reason":"worth_it","policy":{"target_bytes":134217728},"pad":"%s"}'
+)
+
+
+def spec(number: int, version: int = 1) -> JobSpec:
+    table = number % TABLES
+    key = JobKey(f"db-table-{table:05d}-abcdef12", f'{{"day":"{number:06d}"}}', "compact")
+    cost = (number * 7_919 % 4_096 + 1) << 20
+    return JobSpec(key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, FACTS % ("x" * 100))
+
+
+def finish(number: int, claim: Claim, verdict: Verdict, factor: float = 1.0) -> Transition[Any]:
+    return transitions.finish(
+        QUEUE,
+        worker="w",
+        nonce=f"f{number}",
+        id=claim.id,
+        token=claim.token,
+        verdict=verdict,
+        cost_bytes=int(claim.cost_bytes * factor),
+        seen_version=9,
+        result='{"versions":[1],"measured":{}}',
+        counters={"runs": 1, "bytes": claim.cost_bytes, "files": 40},
+    )
+
+
+def ingest(number: int) -> Transition[Any]:
+    wish = spec(number)
+    return transitions.ingest(
+        QUEUE,
+        table=wish.key.table,
+        expected=number // TABLES - 1,
+        cursor={"version": str(number // TABLES), "metadata": "x" * 300},
+        cells={f"day={day}": "s" * 200 for day in range(3)},
+        jobs=[wish],
+        ledger=[("r" * 300, 0), ("r" * 300, -1)],
+        counters={"commits": 1},
+    )
+
+
+class Bench:
+    """Runs batches of transitions and prints what the server says of each."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self.client: redis.Redis = server.client()
+        self.queue = SyncQueue(connect(server.socket_url), QUEUE)
+
+    def measure(self, name: str, calls: Iterable[Transition[Any]]) -> list[Any]:
+        self.client.config_resetstat()
+        replies = [self.queue.run(call) for call in calls]
+        stats: Any = self.client.info("commandstats")
+        print(f"{name:28s} {stats['cmdstat_evalsha']['usec'] / len(replies):8.1f} us  ({len(replies)} calls)")
+        return replies
+
+    def memory(self) -> int:
+        info: Any = self.client.info("memory")
+        return int(info["used_memory"])
+
+    def run(self, jobs: int) -> None:
+        before = self.memory()
+        self.measure("enqueue new", (transitions.enqueue(QUEUE, spec(number)) for number in range(jobs)))
+        print(f"{'memory per queued job':28s} {(self.memory() - before) / jobs:8.0f} B")
+        self.measure("enqueue again", (transitions.enqueue(QUEUE, spec(number)) for number in range(jobs)))
+        held = [claim for batch in self.measure("claim 1", self.claims("a", 3_000, 1)) for claim in batch]
+        self.measure("claim 8", self.claims("b", 200, 8))
+        self.measure("heartbeat of 1", (self.beat([claim]) for claim in held))
+        self.measure("heartbeat of 10", (self.beat(held[first : first + 10]) for first in range(0, 2_000, 10)))
+        self.measure("finish done", (finish(n, held[n], Verdict.DONE) for n in range(1_000)))
+        self.measure(
+            "finish done, cost corrected", (finish(n, held[n], Verdict.DONE, 1.3) for n in range(1_000, 2_000))
+        )
+        self.measure("finish fail", (finish(n, held[n], Verdict.FAIL) for n in range(2_000, 2_500)))
+        self.measure("finish yield", (finish(n, held[n], Verdict.YIELD) for n in range(2_500, 3_000)))
+        self.measure("ingest 3 cells, 1 job", (ingest(number) for number in range(2 * TABLES)))
+        self.measure("view", (reads.job(QUEUE, spec(number).id) for number in range(1_000)))
+        self.measure("list of 100", (reads.jobs(QUEUE, JobState.QUEUED, offset=100 * page) for page in range(20)))
+        self.measure("depth", [reads.depth(QUEUE)] * 500)
+
+    def claims(self, series: str, count: int, slots: int) -> Iterable[Transition[Any]]:
+        for number in range(count):
+            nonce = f"{series}{number}"
+            yield transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS)
+
+    def beat(self, claims: list[Claim]) -> Transition[Any]:
+        beats = [Beat(claim.id, claim.token, '{"groups":3}') for claim in claims]
+        return transitions.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS)
+
+
+def main() -> None:
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    settings = tuple(argument.split("=", 1) for argument in sys.argv[2:])
+    server = RedisServer(binary, appendfsync="everysec", extra=tuple((name, value) for name, value in settings)).start()
+    try:
+        Bench(server).run(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000)
+    finally:
+        server.close()
+
+
+if __name__ == "__main__":
+    main()
