@@ -22,8 +22,8 @@ from services.demo.writer import notification
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
 Rows = dict[int, tuple[str, str]]
-PAUSE_S = 0.5
-"""Between DML operations: each rewrites files, and the compaction shall have some left to do."""
+PAUSE_S = 0.3
+"""Between operations of one writer: on a small machine writers at full speed leave no time to anybody else."""
 
 
 def create(location: Path, **configuration: str) -> None:
@@ -34,10 +34,11 @@ def create(location: Path, **configuration: str) -> None:
 
 
 def batch(rng: random.Random, first_id: int, rows: int) -> pa.Table:
+    day = rng.choice(DAYS)
     return pa.table(
         {
             "id": list(range(first_id, first_id + rows)),
-            "day": [rng.choice(DAYS) for _ in range(rows)],
+            "day": [day] * rows,
             "value": [rng.randbytes(12).hex() for _ in range(rows)],
         },
         schema=SCHEMA,
@@ -105,6 +106,7 @@ class Writer:
                 table = DeltaTable(str(self.location))
                 continue
             next_id += rows.num_rows
+            time.sleep(PAUSE_S)
             self.note(table, rows=list(zip(*(rows.column(name).to_pylist() for name in SCHEMA.names), strict=True)))
 
     def change(self, appended: list[Path]) -> None:
