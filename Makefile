@@ -6,11 +6,11 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration bench fmt lock clean distclean
+.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "  settings: PYTHON=python3.12 (3.11 to 3.13)  ARGS='arguments for pytest'  JSON=file (demo, bench)"
+	@echo "  settings: PYTHON=python3.12 (3.11 to 3.13)  ARGS='arguments for pytest'  JSON=file (demo, bench, bench-policy)"
 
 setup: ## virtual environment, locked packages, Java where none fits, Spark's jars; quick the second time
 	@PYTHON="$(PYTHON)" sh .ci/setup
@@ -33,6 +33,9 @@ integration: setup ## only the tests that need real Redis or real Spark
 
 bench: setup ## figures of the queue, the planner and the rewrite; JSON=file keeps them
 	@$(BIN)/python -m tests.bench $(if $(JSON),--json $(JSON))
+
+bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
+	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))
 
 fmt: setup ## format, and mend what ruff can mend
 	@$(BIN)/ruff format .

@@ -106,6 +106,7 @@ _FUNNEL = {
     Reason.WORTH_IT: "asked",
     Reason.TOO_MANY_SMALL: "asked",
     Reason.REQUESTED: "asked",
+    Reason.QUIET: "asked",
 }
 
 

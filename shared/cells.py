@@ -4,9 +4,10 @@ Whatever the order of commits, the state equals a recount of the live files, int
 path; a commit costs the size of the commit and an idle cell costs nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from operator import add, sub
 
 from shared.levels import FULL, SMALL_LEVELS, Ladder
 
@@ -33,21 +34,21 @@ class CellState:
     sizes: tuple[int, ...] = _NO_LEVELS
 
     def __add__(self, other: "CellState") -> "CellState":
-        return self._combine(other, 1)
+        return self._combine(other, add)
 
     def __sub__(self, other: "CellState") -> "CellState":
-        return self._combine(other, -1)
+        return self._combine(other, sub)
 
-    def _combine(self, other: "CellState", sign: int) -> "CellState":
+    def _combine(self, other: "CellState", plus: Callable[[int, int], int]) -> "CellState":
         return CellState(
-            self.files + sign * other.files,
-            self.bytes + sign * other.bytes,
-            self.shortfall + sign * other.shortfall,
-            self.small_shortfall + sign * other.small_shortfall,
-            self.dv_files + sign * other.dv_files,
-            self.deleted_rows + sign * other.deleted_rows,
-            tuple(a + sign * b for a, b in zip(self.counts, other.counts, strict=True)),
-            tuple(a + sign * b for a, b in zip(self.sizes, other.sizes, strict=True)),
+            plus(self.files, other.files),
+            plus(self.bytes, other.bytes),
+            plus(self.shortfall, other.shortfall),
+            plus(self.small_shortfall, other.small_shortfall),
+            plus(self.dv_files, other.dv_files),
+            plus(self.deleted_rows, other.deleted_rows),
+            tuple(map(plus, self.counts, other.counts)),
+            tuple(map(plus, self.sizes, other.sizes)),
         )
 
     @property

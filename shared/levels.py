@@ -10,6 +10,7 @@ All bounds are integers, rounded up once, so that every comparison is exact.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 SMALL_LEVELS = 6
 """Levels of small files, 0 to 5. At T = 128 MiB and k = 8 they begin at 0, 4 KiB, 32 KiB, 256 KiB, 2 MiB, 16 MiB."""
@@ -68,6 +69,7 @@ class Ladder:
         return best
 
 
+@lru_cache(maxsize=1_024)
 def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction) -> Ladder:
     """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))

@@ -7,8 +7,8 @@ the target or more it is covered by several. Then it is chosen again among what 
 Planning on a plan's own output yields no work, so a job is never followed by another without a commit by others.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.cells import EMPTY_CELL, CellState, file_state
@@ -16,7 +16,10 @@ from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.packing import cover
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Worth, judge
+from shared.worth import Worth, judge, judge_settling
+
+SETTLED_TAG = "lakewright.settled"
+"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
 
 class Mode(StrEnum):
@@ -34,11 +37,12 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """Inputs of one cell that become one output file."""
+    """Inputs of one cell that become one output file, which carries `tags` in the log."""
 
     cell: CellKey
     files: tuple[DataFile, ...]
     mode: Mode
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def bytes(self) -> int:
@@ -85,21 +89,52 @@ def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
     return state
 
 
-def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    The plan is empty exactly when `judge` says so of the cell's state.
+    The plan is empty exactly when `judge` says so of the cell's state. Who knows that state already passes it as
+    `before`, and may then leave the full files out of `files`.
     """
     rungs = policy.ladder
-    before = state_of(files, rungs)
+    before = state_of(files, rungs) if before is None else before
     worth = judge(before, policy)
     if not worth.is_work:
         return Plan(cell, worth, (), before, before)
+    chosen = _choose(_small(files, rungs), policy, rungs)
+    groups = tuple(FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs)) for inputs in chosen)
+    return Plan(cell, worth, groups, before, _predict(before, groups, rungs))
+
+
+def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
+    """Plan the last merge of a cell that went quiet: all small files at once, whether or not they are promoted.
+
+    Only files that hold no settled bytes take part, and the outputs, like whatever is made of them later, say that
+    they were settled: so no byte is settled twice, however often its cell goes quiet.
+    """
+    rungs = policy.ladder
+    before = state_of(files, rungs) if before is None else before
+    worth = judge_settling(before, policy)
+    small = [file for file in _small(files, rungs) if SETTLED_TAG not in file.tags] if worth.is_work else []
+    tags = {SETTLED_TAG: "1"}
+    groups = tuple(FileGroup(cell, tuple(inputs), Mode.SETTLE, tags) for inputs in _pack_all(small, policy))
+    return Plan(cell, worth, groups, before, _predict(before, groups, rungs))
+
+
+def _small(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
     small = [file for file in files if rungs.level(file.size_bytes) < FULL]
     small.sort(key=lambda file: (file.size_bytes, file.path))
-    chosen = _choose(small, policy, rungs)
-    groups = tuple(FileGroup(cell, tuple(inputs), _mode(inputs, rungs)) for inputs in chosen)
-    return Plan(cell, worth, groups, before, _predict(before, groups, rungs))
+    return small
+
+
+def _tags(inputs: Iterable[DataFile]) -> dict[str, str]:
+    return {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
+
+
+def _pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+    """Cover as many outputs as can be, and merge what is left if it is more than one file."""
+    bins, left = cover([file.size_bytes for file in small], policy.target_bytes)
+    indices = [sorted(taken) for taken in bins] + ([left] if len(left) > 1 else [])
+    return [[small[index] for index in taken] for taken in indices]
 
 
 def _choose(small: list[DataFile], policy: Policy, rungs: Ladder) -> list[list[DataFile]]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.cells import CellState
+from shared.levels import SMALL_LEVELS
 from shared.policy import Policy
 
 
@@ -23,6 +24,7 @@ class Reason(StrEnum):
     WORTH_IT = "worth_it"
     TOO_MANY_SMALL = "too_many_small"
     REQUESTED = "requested"
+    QUIET = "quiet"
 
     @property
     def sentence(self) -> str:
@@ -40,6 +42,7 @@ _SENTENCES = {
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
+    Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
 }
 
 
@@ -67,6 +70,15 @@ def judge(state: CellState, policy: Policy) -> Worth:
     if level is None:
         return Worth(Reason.NO_PROMOTION, None)
     return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
+
+
+def judge_settling(state: CellState, policy: Policy) -> Worth:
+    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not."""
+    if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
+        return Worth(Reason.NOTHING_SMALL, None)
+    if is_tolerable(state, policy):
+        return Worth(Reason.WITHIN_TOLERANCE, None)
+    return Worth(Reason.QUIET, SMALL_LEVELS - 1)
 
 
 def is_tolerable(state: CellState, policy: Policy) -> bool:

@@ -21,14 +21,15 @@ def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int, f
         for cell, sizes in commit.items():
             live[cell].extend(sizes)
             kept = [size for size in live[cell] if size >= full_bytes]
-            for packed in _next_fit(sorted(size for size in live[cell] if size < full_bytes), target_bytes):
+            for packed in next_fit(sorted(size for size in live[cell] if size < full_bytes), target_bytes):
                 kept.append(sum(packed))
                 rewritten += sum(packed) if len(packed) > 1 else 0
             live[cell] = kept
     return rewritten
 
 
-def _next_fit(ascending: Sequence[int], limit_bytes: int) -> list[list[int]]:
+def next_fit(ascending: Sequence[int], limit_bytes: int) -> list[list[int]]:
+    """Pack ascending sizes in their order, opening a bin when the next one would exceed the limit, as Delta does."""
     bins: list[list[int]] = []
     total = 0
     for size in ascending:

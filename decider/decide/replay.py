@@ -1,0 +1,256 @@
+"""Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
+
+Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`), with a lag
+between decision and run, so that a table may move in between and a job may find nothing. Peers run at once, which
+flatters them. Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
+from decider.decide.rules import Look, PeerRule
+from shared.planner import Plan, plan, plan_settling
+from shared.policy import Policy
+from shared.table import CellKey
+from shared.worth import judge
+
+POINTS = 200
+"""Points of a curve over time: as many as a chart shows, however long the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the curves: when, live files, small ones, and bytes rewritten until then."""
+
+    at_ms: int
+    files: int
+    small_files: int
+    bytes_rewritten: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a rule did to a history.
+
+    small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
+    the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
+    cell; file_ms: live files integrated over time; stale_ms: mean time that an added file stayed small.
+    """
+
+    name: str
+    bytes_added: int
+    bytes_rewritten: int
+    jobs: int
+    scans: int
+    useless_scans: int
+    files_replaced: int
+    full_overwrite_files: int
+    small_mean: float
+    small_max: int
+    files_at_end: int
+    file_ms: int
+    span_ms: int
+    stale_ms: float
+    curve: tuple[Point, ...]
+
+    @property
+    def wa(self) -> float:
+        """Write amplification: bytes rewritten per byte added."""
+        return self.bytes_rewritten / self.bytes_added if self.bytes_added else 0.0
+
+    @property
+    def useless_scan_share(self) -> float:
+        """Share of the scans that found nothing to do."""
+        return self.useless_scans / self.scans if self.scans else 0.0
+
+    @property
+    def files_replaced_share(self) -> float:
+        """Files replaced as a share of what full overwrites by the same jobs would have replaced."""
+        return self.files_replaced / self.full_overwrite_files if self.full_overwrite_files else 0.0
+
+    @property
+    def mean_files(self) -> float:
+        """Live files, averaged over time."""
+        return self.file_ms / self.span_ms if self.span_ms else float(self.files_at_end)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Sums that grow while a history is replayed."""
+
+    table: ReplayedTable
+    step_ms: int
+    bytes_rewritten: int = 0
+    jobs: int = 0
+    scans: int = 0
+    useless_scans: int = 0
+    files_replaced: int = 0
+    full_overwrite_files: int = 0
+    looks: int = 0
+    small_sum: int = 0
+    small_max: int = 0
+    file_ms: int = 0
+    small_ms: int = 0
+    last_ms: int | None = None
+    curve: list[Point] = field(default_factory=list)
+
+    def pass_time(self, at_ms: int) -> None:
+        """Let time go on to `at_ms`; clocks of writers may go back, which takes no time."""
+        elapsed = max(0, at_ms - self.last_ms) if self.last_ms is not None else 0
+        self.file_ms += elapsed * self.table.files
+        self.small_ms += elapsed * self.table.small_files
+        self.last_ms = at_ms if self.last_ms is None else max(at_ms, self.last_ms)
+        if not self.curve or self.last_ms - self.curve[-1].at_ms >= self.step_ms:
+            self.note()
+
+    def note(self) -> None:
+        """Add a point to the curve."""
+        point = Point(self.last_ms or 0, self.table.files, self.table.small_files, self.bytes_rewritten)
+        self.curve.append(point)
+
+    def saw(self, cells: Sequence[ReplayedCell]) -> None:
+        """Count the small files of the cells that a commit touched."""
+        for cell in cells:
+            small = len(cell.small)
+            self.looks += 1
+            self.small_sum += small
+            self.small_max = max(self.small_max, small)
+
+    def scan(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
+        """Count a look at a cell's files, and carry out what it led to."""
+        self.scans += 1
+        if not merges:
+            self.useless_scans += 1
+            return
+        self.jobs += 1
+        self.full_overwrite_files += cell.files
+        for merge in merges:
+            self.files_replaced += len(merge.inputs)
+            self.bytes_rewritten += sum(file.size_bytes for file in merge.inputs)
+        self.table.merge(cell, merges)
+
+    def result(self, name: str, history: History) -> Replayed:
+        """Return what was counted."""
+        self.note()
+        added = history.files_added
+        first = self.curve[0].at_ms if self.curve else 0
+        return Replayed(
+            name=name,
+            bytes_added=history.bytes_added,
+            bytes_rewritten=self.bytes_rewritten,
+            jobs=self.jobs,
+            scans=self.scans,
+            useless_scans=self.useless_scans,
+            files_replaced=self.files_replaced,
+            full_overwrite_files=self.full_overwrite_files,
+            small_mean=self.small_sum / self.looks if self.looks else 0.0,
+            small_max=self.small_max,
+            files_at_end=self.table.files,
+            file_ms=self.file_ms,
+            span_ms=(self.last_ms or 0) - first,
+            stale_ms=self.small_ms / added if added else 0.0,
+            curve=tuple(self.curve),
+        )
+
+
+def _tally(history: History, policy: Policy) -> _Tally:
+    times = [commit.timestamp_ms for commit in history.commits]
+    span_ms = max(times) - times[0] if times else 0
+    return _Tally(ReplayedTable(policy.ladder, history), max(1, span_ms // POINTS))
+
+
+def replay_untouched(history: History, policy: Policy) -> Replayed:
+    """Replay a history without any rewrite."""
+    tally = _tally(history, policy)
+    for commit in history.commits:
+        tally.pass_time(commit.timestamp_ms)
+        tally.saw(tally.table.apply(commit))
+    return tally.result("nothing", history)
+
+
+def replay_peer(history: History, policy: Policy, rule: PeerRule) -> Replayed:
+    """Replay a history under a peer's rule, which runs right after the commit, or at the first commit of its time."""
+    tally = _tally(history, policy)
+    rewritten_ms: dict[CellKey, int] = {}
+    changed: dict[CellKey, ReplayedCell] = {}
+    next_ms: int | None = None
+    for commit in history.commits:
+        at_ms = commit.timestamp_ms
+        tally.pass_time(at_ms)
+        touched = tally.table.apply(commit)
+        tally.saw(touched)
+        changed.update((cell.key, cell) for cell in touched)
+        next_ms = at_ms + rule.every_ms if next_ms is None else next_ms
+        if rule.every_ms and at_ms < next_ms:
+            continue
+        next_ms = max(next_ms + rule.every_ms, at_ms)
+        for cell in changed.values():
+            look = Look(cell, policy, at_ms, rewritten_ms.get(cell.key))
+            if not rule.wants(look):
+                continue
+            merges = rule.propose(look)
+            if merges:
+                rewritten_ms[cell.key] = at_ms
+            tally.scan(cell, merges)
+        changed.clear()
+    return tally.result(rule.name, history)
+
+
+def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 2) -> Replayed:
+    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
+    tally = _tally(history, policy)
+    ours = _Ours(tally, policy)
+    waiting: deque[tuple[int, ReplayedCell]] = deque()
+    asked: set[CellKey] = set()
+    for number, commit in enumerate(history.commits):
+        tally.pass_time(commit.timestamp_ms)
+        ours.settle_until(commit.timestamp_ms)
+        touched = tally.table.apply(commit)
+        tally.saw(touched)
+        for cell in touched:
+            ours.touched(cell, commit.timestamp_ms)
+            if cell.key not in asked and judge(cell.state, policy).is_work:
+                asked.add(cell.key)
+                waiting.append((number + lag_commits, cell))
+        while waiting and waiting[0][0] <= number:
+            _, cell = waiting.popleft()
+            asked.discard(cell.key)
+            ours.run(cell)
+    return tally.result("lakewright", history)
+
+
+class _Ours:
+    """Runs jobs as an actor does: plan on what lies there now, rewrite, and settle cells that went quiet."""
+
+    def __init__(self, tally: _Tally, policy: Policy) -> None:
+        self._tally = tally
+        self._policy = policy
+        self._quiet: OrderedDict[CellKey, tuple[int, ReplayedCell]] = OrderedDict()
+
+    def run(self, cell: ReplayedCell) -> None:
+        """Plan a cell and carry it out; planning is a fixed point, so once is enough."""
+        made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
+        self._tally.scan(cell, _merges(made))
+
+    def touched(self, cell: ReplayedCell, at_ms: int) -> None:
+        """Note that a commit changed a cell: its quiet spell begins anew."""
+        self._quiet[cell.key] = (at_ms, cell)
+        self._quiet.move_to_end(cell.key)
+
+    def settle_until(self, at_ms: int) -> None:
+        """Settle every cell whose quiet spell has become long enough."""
+        after_s = self._policy.settle_after_s
+        while after_s is not None and self._quiet:
+            since_ms, cell = next(iter(self._quiet.values()))
+            if since_ms + after_s * 1000 > at_ms:
+                return
+            self._quiet.popitem(last=False)
+            made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
+            if made.groups:
+                self._tally.scan(cell, _merges(made))
+
+
+def _merges(made: Plan) -> list[Merge]:
+    return [Merge(group.files, (group.bytes,), group.tags) for group in made.groups]

@@ -1,0 +1,103 @@
+"""Replays count what a rule does to a history, and the optimum is what it says."""
+
+from functools import cache
+
+import pytest
+
+from decider.decide.history import History
+from decider.decide.optimum import equal_files, neighbours
+from decider.decide.peers import optimize_after_each_commit
+from decider.decide.replay import replay_lakewright, replay_peer, replay_untouched
+from decider.decide.rules import PEERS
+from shared.partitions import WHOLE_TABLE
+from shared.policy import MIB, Policy
+from shared.table import Commit, DataFile, RemovedFile
+
+POLICY = Policy(target_bytes=64 * MIB)
+RULES = {rule.name: rule for rule in PEERS}
+
+
+def stream(commits: int, size: int = MIB) -> History:
+    return History(
+        (), tuple(Commit(n, n * 60_000, "WRITE", (DataFile(f"f{n}", size, WHOLE_TABLE),)) for n in range(commits))
+    )
+
+
+def test_our_rule_rewrites_little_more_than_the_optimum_at_the_same_number_of_small_files() -> None:
+    done = replay_lakewright(stream(640), POLICY, lag_commits=0)
+    assert done.wa <= 1.1 * equal_files(64, done.small_max) / 64
+    assert done.jobs == done.scans
+    assert done.useless_scans == 0
+
+
+def test_optimize_after_each_commit_is_the_rule_that_the_demonstration_uses() -> None:
+    history = stream(200)
+    rewritten = optimize_after_each_commit(
+        [{"": [file.size_bytes for file in commit.added]} for commit in history.commits],
+        target_bytes=POLICY.target_bytes,
+        full_bytes=POLICY.ladder.full_bytes,
+    )
+    assert replay_peer(history, POLICY, RULES["delta_optimize_each"]).bytes_rewritten == rewritten
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_peer_never_loses_a_byte_and_leaves_fewer_files_than_nothing_does(name: str) -> None:
+    history = stream(300)
+    done, nothing = replay_peer(history, POLICY, RULES[name]), replay_untouched(history, POLICY)
+    assert done.bytes_added == nothing.bytes_added == 300 * MIB
+    assert done.files_at_end < nothing.files_at_end == 300
+    assert done.mean_files < nothing.mean_files
+    assert done.curve[0].at_ms == 0
+    assert done.curve[-1].at_ms == 299 * 60_000
+
+
+def test_an_hourly_rule_looks_once_an_hour() -> None:
+    done = replay_peer(stream(301), POLICY, RULES["delta_optimize_hourly"])
+    assert done.scans <= 301 // 60 + 1
+
+
+def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> None:
+    files = tuple(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(8))
+    gone = tuple(RemovedFile(file.path, None, MIB, WHOLE_TABLE) for file in files)
+    history = History((), (Commit(0, 0, "WRITE", files), Commit(1, 1, "DELETE", (), gone), Commit(2, 2, "WRITE")))
+    assert replay_lakewright(history, POLICY, lag_commits=1).useless_scans == 1
+    assert replay_lakewright(history, POLICY, lag_commits=0).files_at_end == 0
+
+
+def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
+    day_ms = 24 * 3_600_000
+    made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
+    other = [Commit(9 + n, (n + 1) * day_ms, "WRITE") for n in range(3)]
+    done = replay_lakewright(History((), (*made, *other)), POLICY)
+    assert (done.files_at_end, done.bytes_rewritten) == (1, 3 * MIB)
+
+
+def test_a_later_removal_takes_a_file_out_of_what_it_was_merged_into() -> None:
+    history = stream(64)
+    gone = tuple(RemovedFile(f"f{n}", None, MIB, WHOLE_TABLE) for n in range(64))
+    emptied = History((), (*history.commits, Commit(64, 64 * 60_000, "DELETE", (), gone)))
+    assert replay_lakewright(emptied, POLICY, lag_commits=0).files_at_end == 0
+
+
+def test_the_optimum_equals_brute_force() -> None:
+    @cache
+    def one(files: int, slots: int) -> int:
+        return 0 if files == 1 else several(files, slots) + files
+
+    @cache
+    def several(files: int, slots: int) -> int:
+        splits = [one(n, slots) + at_most(files - n, slots - 1) for n in range(1, files)] if slots > 1 else []
+        return min(splits, default=10**9)
+
+    def at_most(files: int, slots: int) -> int:
+        return min(one(files, slots), several(files, slots))
+
+    for files in range(2, 40):
+        for slots in range(2, 8):
+            assert equal_files(files, slots) == one(files, slots)
+
+
+def test_the_optimum_of_uneven_sizes_agrees_with_the_even_one() -> None:
+    # The files of one output, then one that is full already: nothing is left that need not be merged.
+    assert neighbours([1] * 40 + [40], 6, output_bytes=40) == equal_files(40, 6)
+    assert neighbours([5, 5], 2, output_bytes=100) == 0
