@@ -156,6 +156,8 @@ class Worker:
             outcome = self._rewrite(claim, planned, lease, report)
             report.add(outcome)
             lost = 0 if outcome.version is not None else lost + 1
+            if outcome.version is not None and planned.is_cut and report.bytes_replaced >= planned.bytes:
+                return _End.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
             live = _after(live, outcome) or self._engine.read_cell(facts.location, cell)

@@ -12,7 +12,7 @@ from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.queue.model import Band, JobKey, JobSpec
 from shared.table import CellKey, Commit, TableMetadata, TableRef
-from shared.worth import Reason
+from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
 """The kind of job that merges small files of one cell."""
@@ -62,7 +62,8 @@ class Batch:
             for cell, change in folded.changes.items():
                 current[cell] = current.get(cell, EMPTY_CELL) + change
                 is_possible = is_possible and current[cell].is_possible
-                decisions.append(decide(cell, current[cell], self.policy, commit))
+                heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
+                decisions.append(decide(cell, current[cell], self.policy, commit, heavy))
         jobs = self._jobs(decisions, current)
         slots = {job.key.cell: index for index, job in enumerate(jobs)}
         lines = [
@@ -80,7 +81,7 @@ class Batch:
         return [
             job_spec(self.table, made, self.policy)
             for made in newest.values()
-            if decide_state(made.cell, current[made.cell], self.policy, made.version).prediction
+            if decide_state(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
         ]
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
@@ -107,6 +108,7 @@ _FUNNEL = {
     Reason.TOO_MANY_SMALL: "asked",
     Reason.REQUESTED: "asked",
     Reason.QUIET: "asked",
+    Reason.DELETES: "asked",
 }
 
 

@@ -5,7 +5,7 @@ ingest script moves the cursor only if nobody else did; so lost, doubled, reorde
 but the moment at which a commit is seen.
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -24,6 +24,7 @@ from shared.policy import Policy
 from shared.queue import transitions
 from shared.queue.model import JobSpec
 from shared.table import CellKey, Commit, Snapshot, TableId, TableMetadata, TableRef
+from shared.worth import is_purgeable
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -243,7 +244,10 @@ class Follower:
     def _jobs_after_recount(
         self, table: TableRef, snapshot: Snapshot, in_force: Effective, cells: Mapping[CellKey, CellState]
     ) -> Sequence[JobSpec]:
-        decisions = (decide_state(cell, state, in_force.policy, snapshot.version) for cell, state in cells.items())
+        heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, in_force.policy))
+        decisions = (
+            decide_state(cell, state, in_force.policy, snapshot.version, heavy[cell]) for cell, state in cells.items()
+        )
         return [job_spec(table, decision, in_force.policy) for decision in decisions if decision.prediction]
 
     def _reader(self, location: str) -> LogReader:

@@ -21,11 +21,16 @@ FULL = SMALL_LEVELS
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full."""
+    """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full.
+
+    shrink: size of an output as a share of its inputs, as learned for the table. The promotion rule is applied to the
+    output that it predicts, so inputs must total more where outputs come out smaller.
+    """
 
     target_bytes: int
     fan_in: int
     floors: tuple[int, ...]
+    shrink: Fraction = Fraction(1)
 
     @property
     def full_bytes(self) -> int:
@@ -40,40 +45,47 @@ class Ladder:
         return 0
 
     def required_bytes(self, level: int) -> int:
-        """Return the total that a group needs when its largest input lies on `level`.
+        """Return the total of inputs that a group needs when its largest input lies on `level`.
 
         That is the lower bound of the next level, but the whole target for the top one: what comes out is really full.
         """
-        return self.target_bytes if level >= SMALL_LEVELS - 1 else self.floors[level + 1]
+        return self.cover_bytes if level >= SMALL_LEVELS - 1 else _ceil(self.floors[level + 1] / self.shrink)
+
+    @property
+    def cover_bytes(self) -> int:
+        """Inputs in bytes from which an output of the target's size is predicted."""
+        return _ceil(self.target_bytes / self.shrink)
 
     def may_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
         """Say whether the promotion rule permits a group, and whether it is worth a job."""
         promoted = total_bytes >= self.required_bytes(self.level(largest_bytes))
-        return promoted and (inputs >= min_inputs or total_bytes >= self.target_bytes)
+        return promoted and (inputs >= min_inputs or total_bytes >= self.cover_bytes)
 
-    def highest_promotable(self, counts: Sequence[int], sizes: Sequence[int], min_inputs: int) -> int | None:
+    def highest_promotable(
+        self, counts: Sequence[int], sizes: Sequence[int], min_inputs: int, *, levels: int = SMALL_LEVELS
+    ) -> int | None:
         """Return the highest level whose files, with all smaller ones, form a group that may be rewritten.
 
         `counts` and `sizes` (bytes) are per level, smallest first. Levels and prefix sums both grow along the files in
         ascending size, so a prefix that ends inside a level qualifies only if the one at the end of the level does:
-        six comparisons decide exactly what a list of all files would.
+        six comparisons decide exactly what a list of all files would. Only the first `levels` levels are looked at.
         """
         best: int | None = None
         inputs = total = 0
-        for level in range(SMALL_LEVELS):
+        for level in range(levels):
             inputs += counts[level]
             total += sizes[level]
-            worth_it = inputs >= min_inputs or total >= self.target_bytes
+            worth_it = inputs >= min_inputs or total >= self.cover_bytes
             if counts[level] and worth_it and total >= self.required_bytes(level):
                 best = level
         return best
 
 
 @lru_cache(maxsize=1_024)
-def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction) -> Ladder:
+def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction, shrink: Fraction = Fraction(1)) -> Ladder:
     """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
-    return Ladder(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)))
+    return Ladder(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)), shrink)
 
 
 def _ceil(value: Fraction) -> int:

@@ -1,22 +1,22 @@
 """A plan is a value: which files become which outputs, decided on one snapshot of one cell, before anything runs.
 
-Small files are taken in ascending size. The longest prefix that the promotion rule permits is chosen (smallest first
-removes the most files per byte, and lets several levels carry in one rewrite); below the target it is one group, at
-the target or more it is covered by several. Then it is chosen again among what is left, until nothing qualifies.
+What a commit leads to obeys the promotion rule (see `grouping`). A purge takes single files with many deleted rows; a
+settling and a full rewrite are asked for by a timer or a person, and bounded by what they leave alone.
 
 Planning on a plan's own output yields no work, so a job is never followed by another without a commit by others.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.cells import EMPTY_CELL, CellState, file_state
-from shared.levels import FULL, SMALL_LEVELS, Ladder
-from shared.packing import cover
+from shared.grouping import GENERATED_TAG, choose, pack_all, small_files, window_of, windows
+from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Worth, judge, judge_settling
+from shared.worth import Reason, Worth, is_purgeable, judge, judge_settling
 
 SETTLED_TAG = "lakewright.settled"
 """AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
@@ -52,13 +52,17 @@ class FileGroup:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The file groups for one cell, with the state they were planned on and the one that is predicted after."""
+    """The file groups for one cell, with the state they were planned on and the one that is predicted after.
+
+    `is_cut`: more groups follow from the same state than one job may carry.
+    """
 
     cell: CellKey
     worth: Worth
     groups: tuple[FileGroup, ...]
     before: CellState
     predicted: CellState
+    is_cut: bool = False
 
     @property
     def files_removed(self) -> int:
@@ -92,17 +96,28 @@ def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
 def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    The plan is empty exactly when `judge` says so of the cell's state. Who knows that state already passes it as
-    `before`, and may then leave the full files out of `files`.
+    Without time windows the plan is empty exactly when `judge` says so of the cell's state; with windows it may be
+    empty more often, never less. Who knows the state already passes it as `before`, and may then leave out of `files`
+    the full ones without deleted rows.
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
-    worth = judge(before, policy)
-    if not worth.is_work:
-        return Plan(cell, worth, (), before, before)
-    chosen = _choose(_small(files, rungs), policy, rungs)
-    groups = tuple(FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs)) for inputs in chosen)
-    return Plan(cell, worth, groups, before, _predict(before, groups, rungs))
+    worth = judge(before, policy, sum(is_purgeable(file, policy) for file in files))
+    groups: list[FileGroup] = []
+    if worth.through_level is not None:
+        for window, small in windows(small_files(files, rungs), policy):
+            groups += [
+                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, window))
+                for inputs in choose(small, policy)
+            ]
+    if worth.purges:
+        taken = {file.key for group in groups for file in group.files}
+        groups += [
+            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), window_of(file, policy)))
+            for file in files
+            if is_purgeable(file, policy) and file.key not in taken
+        ]
+    return _cut(cell, worth, groups, before, policy)
 
 
 def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
@@ -114,55 +129,52 @@ def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, befo
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
     worth = judge_settling(before, policy)
-    small = [file for file in _small(files, rungs) if SETTLED_TAG not in file.tags] if worth.is_work else []
-    tags = {SETTLED_TAG: "1"}
-    groups = tuple(FileGroup(cell, tuple(inputs), Mode.SETTLE, tags) for inputs in _pack_all(small, policy))
-    return Plan(cell, worth, groups, before, _predict(before, groups, rungs))
+    fresh = [file for file in small_files(files, rungs) if SETTLED_TAG not in file.tags] if worth.is_work else []
+    groups = [
+        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, window), SETTLED_TAG: "1"})
+        for window, small in windows(fresh, policy)
+        for inputs in pack_all(small, policy)
+    ]
+    return _cut(cell, worth, groups, before, policy)
 
 
-def _small(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
-    small = [file for file in files if rungs.level(file.size_bytes) < FULL]
-    small.sort(key=lambda file: (file.size_bytes, file.path))
-    return small
+def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+    """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
+
+    Small files are merged whether or not they are promoted, and every file with deleted rows is rewritten.
+    """
+    rungs = policy.ladder
+    before = state_of(files, rungs)
+    groups: list[FileGroup] = []
+    for window, small in windows(small_files(files, rungs), policy):
+        packed = pack_all(small, policy)
+        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, window)) for inputs in packed]
+    taken = {file.key for group in groups for file in group.files}
+    groups += [
+        FileGroup(cell, (file,), Mode.FULL, _tags((file,), window_of(file, policy)))
+        for file in files
+        if file.dv_id is not None and file.key not in taken
+    ]
+    worth = Worth(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
+    return _cut(cell, worth, groups, before, policy)
 
 
-def _tags(inputs: Iterable[DataFile]) -> dict[str, str]:
-    return {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
+def _cut(cell: CellKey, worth: Worth, groups: Sequence[FileGroup], before: CellState, policy: Policy) -> Plan:
+    """Cut at a group boundary what exceeds the bytes of one job; the first group always stays."""
+    total, kept = 0, 0
+    for group in groups:
+        total += group.bytes
+        if kept and total > policy.max_bytes_per_job:
+            break
+        kept += 1
+    chosen = tuple(groups[:kept])
+    predicted = _predict(before, chosen, policy.ladder)
+    return Plan(cell, worth, chosen, before, predicted, is_cut=kept < len(groups))
 
 
-def _pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
-    """Cover as many outputs as can be, and merge what is left if it is more than one file."""
-    bins, left = cover([file.size_bytes for file in small], policy.target_bytes)
-    indices = [sorted(taken) for taken in bins] + ([left] if len(left) > 1 else [])
-    return [[small[index] for index in taken] for taken in indices]
-
-
-def _choose(small: list[DataFile], policy: Policy, rungs: Ladder) -> list[list[DataFile]]:
-    """Choose groups until no prefix of what is left is permitted; `small` ascends by size."""
-    groups: list[list[DataFile]] = []
-    while True:
-        prefix = _permitted_prefix(small, policy, rungs)
-        if not prefix:
-            return groups
-        chosen, rest = small[:prefix], small[prefix:]
-        if sum(file.size_bytes for file in chosen) < policy.target_bytes:
-            groups.append(chosen)
-            small = rest
-            continue
-        bins, left = cover([file.size_bytes for file in chosen], policy.target_bytes)
-        groups.extend([chosen[index] for index in sorted(indices)] for indices in bins)
-        small = [chosen[index] for index in left] + rest
-
-
-def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: Ladder) -> int:
-    """Return the length of the longest permitted prefix; it always ends at the end of a level."""
-    counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
-    for file in small:
-        level = rungs.level(file.size_bytes)
-        counts[level] += 1
-        sizes[level] += file.size_bytes
-    highest = rungs.highest_promotable(counts, sizes, policy.min_input_files)
-    return 0 if highest is None else sum(counts[: highest + 1])
+def _tags(inputs: Iterable[DataFile], window_start_ms: int | None) -> dict[str, str]:
+    tags = {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
+    return tags if window_start_ms is None else tags | {GENERATED_TAG: str(window_start_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], rungs: Ladder) -> Mode:
@@ -175,7 +187,7 @@ def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> C
     for group in groups:
         for file in group.files:
             state -= _state(file, rungs)
-        state += file_state(rungs, group.bytes)
+        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink))
     return state
 
 

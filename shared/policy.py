@@ -9,14 +9,29 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from shared.errors import InvalidInput
-from shared.levels import Ladder, ladder
+from shared.levels import SMALL_LEVELS, Ladder, ladder
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PREFIX = "lakewright."
+
+
+class Order(StrEnum):
+    """What the order of files is worth: nothing (packed by size), or their time (packed in a row)."""
+
+    NONE = "none"
+    TIME = "time"
+
+
+class MaxMode(StrEnum):
+    """The heaviest mode that automatic rewrites may have: minor leaves the top level of small files alone."""
+
+    MINOR = "minor"
+    MAJOR = "major"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +47,13 @@ class Policy:
     max_small_files: int = 1000
     settle_after_s: int | None = 6 * 3600
     full_interval_s: int | None = None
+    delete_ratio: Fraction | None = Fraction(1, 10)
+    time_window_s: int | None = None
+    order: Order = Order.NONE
+    max_mode: MaxMode = MaxMode.MAJOR
+    max_bytes_per_job: int = 16 * GIB
+    # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
+    shrink: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
         if self.full_ratio * self.fan_in <= 1:
@@ -40,11 +62,18 @@ class Policy:
                 "otherwise a file counts as full before it leaves the top level",
                 field="full-file-ratio",
             )
+        if not 0 < self.shrink <= 1:
+            raise InvalidInput(f"shrink {self.shrink} is no share: expected above 0, at most 1", field="shrink")
 
     @property
     def ladder(self) -> Ladder:
         """The level bounds that this policy implies."""
-        return ladder(self.target_bytes, self.fan_in, self.full_ratio)
+        return ladder(self.target_bytes, self.fan_in, self.full_ratio, self.shrink)
+
+    @property
+    def levels(self) -> int:
+        """How many levels, from the smallest on, automatic rewrites may touch."""
+        return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
 
     @property
     def state_signature(self) -> str:
@@ -65,8 +94,12 @@ class Policy:
     def decode(text: str) -> "Policy":
         """Read what `encode` wrote."""
         values: dict[str, Any] = json.loads(text)
-        for name in ("full_ratio", "tolerance"):
-            values[name] = Fraction(values[name])
+        for name in ("full_ratio", "tolerance", "delete_ratio", "shrink"):
+            if values.get(name) is not None:
+                values[name] = Fraction(values[name])
+        # What was written before a field existed has its default.
+        values["order"] = Order(values.get("order", Order.NONE))
+        values["max_mode"] = MaxMode(values.get("max_mode", MaxMode.MAJOR))
         return Policy(**values)
 
 
@@ -138,6 +171,14 @@ def _size(text: str) -> int:
     return size
 
 
+def _job_size(text: str) -> int:
+    size = parse_size(text)
+    # Below 64 KiB no file can be written; above 1 TiB a bound bounds nothing.
+    if not 64 * KIB <= size <= 1024 * GIB:
+        raise ValueError("expected a size from 64 KiB to 1 TiB")
+    return size
+
+
 def _integer(low: int, high: int) -> Parser:
     def parse(text: str) -> int:
         if not re.fullmatch(r"\d{1,12}", text.strip()) or not low <= int(text) <= high:
@@ -155,6 +196,21 @@ def _share(low: str, high: str) -> Parser:
         if not Fraction(low) <= share <= Fraction(high):
             raise ValueError(f"expected a number from {low} to {high}")
         return share
+
+    return parse
+
+
+def _share_or_off(low: str, high: str) -> Parser:
+    share = _share(low, high)
+    return lambda text: None if text.strip().lower() == "off" else share(text)
+
+
+def _choice(kind: type[StrEnum]) -> Parser:
+    def parse(text: str) -> StrEnum:
+        try:
+            return kind(text.strip().lower())
+        except ValueError:
+            raise ValueError(f"expected one of {', '.join(kind)}") from None
 
     return parse
 
@@ -230,6 +286,23 @@ PROPERTIES: tuple[Property, ...] = (
         parse_duration,
         "time between full rewrites, or off",
         {"self-optimizing.full.trigger.interval": _milliseconds},
+    ),
+    Property(
+        "delete-ratio",
+        "delete_ratio",
+        _share_or_off("0.001", "1"),
+        "share of deleted rows from which a file is rewritten even alone, or off",
+        {"self-optimizing.major.trigger.duplicate-ratio": _share("0.001", "1")},
+    ),
+    Property("time-window", "time_window_s", parse_duration, "files merge only within one window of time, or off"),
+    Property("order", "order", _choice(Order), "none packs files by size, time packs neighbours in time"),
+    Property("max-mode", "max_mode", _choice(MaxMode), "heaviest automatic rewrite, minor or major"),
+    Property(
+        "max-bytes-per-job",
+        "max_bytes_per_job",
+        _job_size,
+        "bytes that one job rewrites before it goes back to the queue",
+        {"use.optimization.bytes-per-iter": _job_size, "self-optimizing.max-task-size-bytes": _job_size},
     ),
 )
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from shared.cells import CellState
 from shared.levels import SMALL_LEVELS
 from shared.policy import Policy
+from shared.table import DataFile
 
 
 class Reason(StrEnum):
@@ -25,6 +26,7 @@ class Reason(StrEnum):
     TOO_MANY_SMALL = "too_many_small"
     REQUESTED = "requested"
     QUIET = "quiet"
+    DELETES = "deletes"
 
     @property
     def sentence(self) -> str:
@@ -42,31 +44,50 @@ _SENTENCES = {
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
+    Reason.DELETES: "A file holds so many deleted rows that it is rewritten without them, alone if need be.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """The answer: `through_level` is the highest level to merge (None: do nothing)."""
+    """The answer: `through_level` is the highest level to merge (None: no merge), `purges` the files to purge."""
 
     reason: Reason
     through_level: int | None
+    purges: int = 0
 
     @property
     def is_work(self) -> bool:
         """Whether a plan for this state is not empty."""
-        return self.through_level is not None
+        return self.through_level is not None or self.purges > 0
 
 
-def judge(state: CellState, policy: Policy) -> Worth:
-    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level."""
+def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
+    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
+
+    `purgeable` is the number of files known to have too many deleted rows (see `is_purgeable`); the rolling state
+    cannot know them, because a removal does not say how many rows a file had.
+    """
+    worth = _judge_merge(state, policy)
+    if not purgeable:
+        return worth
+    return Worth(worth.reason if worth.is_work else Reason.DELETES, worth.through_level, purgeable)
+
+
+def is_purgeable(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
+    ratio = policy.delete_ratio
+    return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
+
+
+def _judge_merge(state: CellState, policy: Policy) -> Worth:
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Worth(Reason.NOTHING_SMALL, None)
     crowded = state.small_files > policy.max_small_files
     if not crowded and is_tolerable(state, policy):
         return Worth(Reason.WITHIN_TOLERANCE, None)
-    level = policy.ladder.highest_promotable(state.counts, state.sizes, policy.min_input_files)
+    level = policy.ladder.highest_promotable(state.counts, state.sizes, policy.min_input_files, levels=policy.levels)
     if level is None:
         return Worth(Reason.NO_PROMOTION, None)
     return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)

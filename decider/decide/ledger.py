@@ -30,6 +30,7 @@ class Record:
     policy: Policy
     predicted: Mapping[str, float]
     outcome: str = ""
+    purgeable: int = 0
 
     @property
     def sentence(self) -> str:
@@ -54,6 +55,8 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
         "state": decision.state.encode(),
         "policy": policy.encode(),
     }
+    if decision.purgeable:
+        record["purgeable"] = decision.purgeable
     if prediction is not None:
         record["predicted"] = {
             "files_replaced": prediction.files_replaced,
@@ -77,6 +80,7 @@ def decode(text: str, outcome: str = "") -> Record:
         Policy.decode(raw["policy"]),
         raw.get("predicted", {}),
         outcome,
+        raw.get("purgeable", 0),
     )
 
 
@@ -84,4 +88,4 @@ def recompute(record: Record) -> Verdict:
     """Decide again from the record's own numbers; a commit of our own is the one reason that lies outside of them."""
     if record.reason is Reason.OWN_COMMIT:
         return Verdict.SKIP
-    return decide_state(record.cell, record.state, record.policy, record.version).verdict
+    return decide_state(record.cell, record.state, record.policy, record.version, record.purgeable).verdict

@@ -35,7 +35,7 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry of the ledger before it is stored."""
+    """One entry of the ledger before it is stored; `purgeable` counts files known to have too many deleted rows."""
 
     version: int
     cell: CellKey
@@ -43,23 +43,24 @@ class Decision:
     reason: Reason
     state: CellState
     prediction: Prediction | None
+    purgeable: int = 0
 
 
-def decide(cell: CellKey, state: CellState, policy: Policy, commit: Commit) -> Decision:
-    """Decide about a cell after a commit was folded into it."""
+def decide(cell: CellKey, state: CellState, policy: Policy, commit: Commit, purgeable: int = 0) -> Decision:
+    """Decide about a cell after a commit was folded into it, with the files to purge that the commit added."""
     if commit.origin is not None or not commit.data_change:
         return Decision(commit.version, cell, Verdict.SKIP, Reason.OWN_COMMIT, state, None)
-    return decide_state(cell, state, policy, commit.version)
+    return decide_state(cell, state, policy, commit.version, purgeable)
 
 
-def decide_state(cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
+def decide_state(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:
     """Decide about a cell on its state alone, as after a recount."""
     if not policy.enabled:
         return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None)
-    worth = judge(state, policy)
+    worth = judge(state, policy, purgeable)
     if not worth.is_work:
         return Decision(version, cell, Verdict.SKIP, worth.reason, state, None)
-    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy))
+    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy), purgeable)
 
 
 def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
@@ -69,7 +70,9 @@ def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     the upper bound.
     """
     if worth.through_level is None:
-        return Prediction(0, 0, 0, Fraction(0))
+        # How large the files to purge are is not in the state: the mean stands for them, and each counts as a benefit.
+        mean_bytes = state.bytes // max(1, state.files)
+        return Prediction(worth.purges, 0, worth.purges * mean_bytes, Fraction(worth.purges))
     inputs = sum(state.counts[: worth.through_level + 1])
     total = sum(state.sizes[: worth.through_level + 1])
     removed = inputs - max(1, total // policy.target_bytes)

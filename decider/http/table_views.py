@@ -40,6 +40,11 @@ _UNITS = {
     "max_small_files": "files",
     "settle_after_s": "seconds",
     "full_interval_s": "seconds",
+    "delete_ratio": "share",
+    "time_window_s": "seconds",
+    "order": "",
+    "max_mode": "",
+    "max_bytes_per_job": "bytes",
 }
 
 
@@ -206,8 +211,8 @@ def _plan_view(plan: Plan, rungs: Ladder, columns: Sequence[PartitionColumn]) ->
     )
 
 
-def _plain(value: Any) -> bool | int | float | None:
-    return value if value is None or isinstance(value, bool | int) else float(value)
+def _plain(value: Any) -> bool | int | float | str | None:
+    return value if value is None or isinstance(value, bool | int | str) else float(value)
 
 
 def _count(number: int, noun: str) -> str:

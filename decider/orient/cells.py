@@ -26,11 +26,15 @@ REPLACING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could)."""
+    """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
+
+    `with_deletes` keeps, per cell, the added files that have deletion vectors: what a purge is decided from.
+    """
 
     version: int
     changes: dict[CellKey, CellState] = field(default_factory=dict)
     rescan: str | None = None
+    with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
 
 
 def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
@@ -42,7 +46,10 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
     if reason:
         return Fold(commit.version, rescan=reason)
     changes: dict[CellKey, CellState] = {}
+    with_deletes: dict[CellKey, list[DataFile]] = {}
     for file in commit.added:
+        if file.dv_id is not None:
+            with_deletes.setdefault(file.cell, []).append(file)
         changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed in commit.removed:
@@ -53,7 +60,7 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
             return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
         gone = file_state(rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows)
         changes[cell] = changes.get(cell, EMPTY_CELL) - gone
-    return Fold(commit.version, changes)
+    return Fold(commit.version, changes, with_deletes=with_deletes)
 
 
 def recount(files: Iterable[DataFile], rungs: Ladder) -> dict[CellKey, CellState]:

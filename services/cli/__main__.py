@@ -12,6 +12,7 @@ from services.cli.client import segment
 from services.cli.context import Setting, setting_of
 from services.cli.output import duration, size
 from services.cli.service import Service, become
+from services.cli.what_if import what_if
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -19,6 +20,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_
 app.add_typer(tables.app, name="tables")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(events.app, name="events")
+app.command("what-if")(what_if)
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""

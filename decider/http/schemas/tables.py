@@ -86,7 +86,7 @@ class PolicyValue(Wire):
     """One value of a table's policy, and where it comes from."""
 
     property: str = Field(description="The table property that sets it.")
-    value: bool | int | float | None = Field(description="The value in force; null is off.")
+    value: bool | int | float | str | None = Field(description="The value in force; null is off.")
     unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
     origin: str = Field(description="The property it was read from, or `default`: the service's own.")
     meaning: str = Field(description="What it does.")

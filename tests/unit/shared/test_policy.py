@@ -5,7 +5,20 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import GIB, KIB, MIB, PROPERTIES, Layer, Policy, apply, parse_duration, parse_size, read_properties
+from shared.policy import (
+    GIB,
+    KIB,
+    MIB,
+    PROPERTIES,
+    Layer,
+    MaxMode,
+    Order,
+    Policy,
+    apply,
+    parse_duration,
+    parse_size,
+    read_properties,
+)
 
 GOOD = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -28,6 +41,15 @@ GOOD = [
     ("lakewright.full-interval", "interval 2 days", "full_interval_s", 172_800),
     ("self-optimizing.full.trigger.interval", "86400000", "full_interval_s", 86_400),
     ("self-optimizing.full.trigger.interval", "-1", "full_interval_s", None),
+    ("lakewright.delete-ratio", "0.25", "delete_ratio", Fraction(1, 4)),
+    ("lakewright.delete-ratio", "off", "delete_ratio", None),
+    ("self-optimizing.major.trigger.duplicate-ratio", "0.2", "delete_ratio", Fraction(1, 5)),
+    ("lakewright.time-window", "1 day", "time_window_s", 86_400),
+    ("lakewright.order", "TIME", "order", Order.TIME),
+    ("lakewright.max-mode", "minor", "max_mode", MaxMode.MINOR),
+    ("lakewright.max-bytes-per-job", "2 GiB", "max_bytes_per_job", 2 * GIB),
+    ("use.optimization.bytes-per-iter", "1073741824", "max_bytes_per_job", GIB),
+    ("self-optimizing.max-task-size-bytes", "134217728", "max_bytes_per_job", 128 * MIB),
 ]
 
 BAD = [
@@ -49,6 +71,11 @@ BAD = [
     ("self-optimizing.full.trigger.interval", "1h"),
     ("self-optimizing.minor.trigger.interval", "3600000"),
     ("lakewright.target-filesize", "1mb"),
+    ("lakewright.delete-ratio", "0"),
+    ("lakewright.time-window", "7"),
+    ("lakewright.order", "event_time"),
+    ("lakewright.max-mode", "full"),
+    ("lakewright.max-bytes-per-job", "1b"),
 ]
 
 
@@ -84,7 +111,10 @@ def test_values_that_contradict_each_other_are_refused() -> None:
 
 
 def test_a_policy_survives_its_encoding() -> None:
-    policy = Policy(tolerance=Fraction(1, 7), settle_after_s=None)
+    policy = Policy(
+        tolerance=Fraction(1, 7), settle_after_s=None, delete_ratio=None, order=Order.TIME, shrink=Fraction(1, 2)
+    )
+    assert Policy.decode('{"tolerance":"1/7"}') == Policy(tolerance=Fraction(1, 7))
     assert Policy.decode(policy.encode()) == policy
     assert policy.version != Policy().version
 

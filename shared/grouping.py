@@ -1,0 +1,105 @@
+"""Grouping: which small files of a cell are rewritten together, so that every group obeys the promotion rule.
+
+Small files are taken in ascending size. The longest prefix that the promotion rule permits is chosen (smallest first
+removes the most files per byte, and lets several levels carry in one rewrite); below the target it is one group, at
+the target or more it is covered by several. Then it is chosen again among what is left, until nothing qualifies.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from shared.levels import FULL, SMALL_LEVELS, Ladder
+from shared.packing import cover, cover_in_order
+from shared.policy import Order, Policy
+from shared.table import DataFile
+
+GENERATED_TAG = "lakewright.generated-ms"
+"""AddFile tag of a rewritten file: the start of its window, because its modification time is that of the rewrite."""
+
+
+def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
+    """Return the files below the full size, ascending by size."""
+    small = [file for file in files if rungs.level(file.size_bytes) < FULL]
+    small.sort(key=lambda file: (file.size_bytes, file.path))
+    return small
+
+
+def generated_ms(file: DataFile) -> int:
+    """Return when a file's rows came: what its tag says, else when it was written."""
+    tag = file.tags.get(GENERATED_TAG, "")
+    return int(tag) if tag.isascii() and tag.isdigit() else file.modified_ms
+
+
+def window_of(file: DataFile, policy: Policy) -> int | None:
+    """Return the start in ms of the window that a file belongs to, None where the table has no windows."""
+    if policy.time_window_s is None:
+        return None
+    length_ms = policy.time_window_s * 1000
+    return generated_ms(file) // length_ms * length_ms
+
+
+def windows(small: Sequence[DataFile], policy: Policy) -> list[tuple[int | None, list[DataFile]]]:
+    """Return the small files by window, oldest first, each in the order given; one window where there are none."""
+    if policy.time_window_s is None:
+        return [(None, list(small))]
+    found: defaultdict[int, list[DataFile]] = defaultdict(list)
+    for file in small:
+        found[window_of(file, policy) or 0].append(file)
+    return sorted(found.items())
+
+
+def choose(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
+    """Choose groups until no prefix of what is left is permitted; `small` ascends by size."""
+    rungs = policy.ladder
+    groups: list[list[DataFile]] = []
+    while True:
+        prefix = _permitted_prefix(small, policy, rungs)
+        if not prefix:
+            return groups
+        chosen, rest = small[:prefix], small[prefix:]
+        if sum(file.size_bytes for file in chosen) < rungs.cover_bytes:
+            groups.append(_in_order(chosen, policy))
+            small = rest
+            continue
+        covered, left = _cover(chosen, policy, rungs)
+        groups += covered
+        small = left + rest
+
+
+def pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+    """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
+    covered, left = _cover(list(small), policy, policy.ladder)
+    while sum(file.size_bytes for file in left) >= policy.ladder.cover_bytes:
+        more, left = _cover(left, policy, policy.ladder)
+        covered += more
+    return [*covered, _in_order(left, policy)] if len(left) > 1 else covered
+
+
+def _cover(chosen: list[DataFile], policy: Policy, rungs: Ladder) -> tuple[list[list[DataFile]], list[DataFile]]:
+    """Cover outputs of the target's size; return the groups and, ascending by size, what is left."""
+    if policy.order is Order.NONE:
+        bins, left = cover([file.size_bytes for file in chosen], rungs.cover_bytes)
+        return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
+    row = _in_order(chosen, policy)
+    limit = rungs.cover_bytes + rungs.full_bytes
+    runs, _ = cover_in_order([file.size_bytes for file in row], rungs.cover_bytes, limit)
+    groups = [[row[index] for index in run] for run in runs]
+    taken = {file.key for group in groups for file in group}
+    return groups, [file for file in chosen if file.key not in taken]
+
+
+def _in_order(files: list[DataFile], policy: Policy) -> list[DataFile]:
+    if policy.order is Order.NONE:
+        return files
+    return sorted(files, key=lambda file: (generated_ms(file), file.path))
+
+
+def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: Ladder) -> int:
+    """Return the length of the longest permitted prefix; it always ends at the end of a level."""
+    counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
+    for file in small:
+        level = rungs.level(file.size_bytes)
+        counts[level] += 1
+        sizes[level] += file.size_bytes
+    highest = rungs.highest_promotable(counts, sizes, policy.min_input_files, levels=policy.levels)
+    return 0 if highest is None else sum(counts[: highest + 1])
