@@ -208,6 +208,7 @@ def describe(report: Report) -> dict[str, Any]:
             "write_s_per_gib": prices.write_s_per_gib,
             "open_s": prices.open_s,
             "queries_per_hour": prices.queries_per_hour,
+            "tail_hours": prices.tail_hours,
         },
         "policy": _policy(report.policy),
         "rules": [_rule(done, prices) for done in (compared.nothing, compared.ours, *compared.peers)],

@@ -34,12 +34,14 @@ class Prices:
     """What things cost, in core-seconds.
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
-    costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table.
+    costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
+    long the files that are left at the end go on being read, without which a short history would weigh no reader.
     """
 
     write_s_per_gib: float = 20.0
     open_s: float = 0.05
     queries_per_hour: float = 10.0
+    tail_hours: float = 24.0
 
     def cost_s(self, done: Replayed) -> float:
         """Return what a replay cost: bytes rewritten x write price + files over time x read price."""
@@ -51,7 +53,8 @@ class Prices:
 
     def read_s(self, done: Replayed) -> float:
         """Return the core-seconds that readers spend on opening files."""
-        return done.file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
+        file_hours = done.file_ms / MS_PER_HOUR + done.files_at_end * self.tail_hours
+        return file_hours * self.queries_per_hour * self.open_s
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import events, health, jobs, optimize, problems, status, tables
+from decider.http import events, health, jobs, optimize, problems, status, tables, what_if
 from decider.http.auth import BearerToken
 from decider.http.body import BoundedBody
 from decider.http.duties import Duties
@@ -62,7 +62,9 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    for router in (events.router, tables.router, optimize.router, jobs.router, status.router, health.router):
+    for router in (events.router, tables.router, optimize.router, what_if.router):
+        app.include_router(router)
+    for router in (jobs.router, status.router, health.router):
         app.include_router(router)
     problems.install(app)
     # The last one added is the first to see a call: count it, know the caller, then bound what is read.

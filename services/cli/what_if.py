@@ -130,7 +130,7 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     out.rows(f"The same history under each rule, target {size(answer['policy']['target_bytes'])}", columns, rows)
     out.line(
         f"Core time: rewriting at {prices['write_s_per_gib']:g} s/GiB, and {prices['queries_per_hour']:g} queries an "
-        f"hour that spend {prices['open_s']:g} s on each file."
+        f"hour that spend {prices['open_s']:g} s on each file, for {prices['tail_hours']:g} more hours after the end."
     )
     out.line("")
     chosen = advice["policy"]["target_bytes"]

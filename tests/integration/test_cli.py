@@ -46,6 +46,18 @@ def as_json(decider: LiveDecider, *arguments: str) -> object:
     return json.loads(said(decider, "--json", *arguments))
 
 
+def test_what_if_by_name_asks_the_decider(decider: LiveDecider, table: WrittenTable) -> None:
+    said(decider, "tables", "add", str(table.path), "--name", "sales.orders")
+    decider.drain()
+    answer = as_json(decider, "what-if", "sales.orders", "--queries-per-hour", "100")
+    assert isinstance(answer, dict)
+    assert answer["location"] == table.path.as_uri()
+    assert answer["prices"]["queries_per_hour"] == 100
+    assert answer["policy"]["target_bytes"] == 256 * 1024
+    assert "Lakewright by target size" in said(decider, "what-if", "sales.orders")
+    assert call(decider, "what-if", "nobody").exit_code == 1
+
+
 def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: WrittenTable) -> None:
     assert "sales.orders is registered" in said(
         decider, "tables", "add", str(table.path), "--name", "sales.orders", "--tenant", "sales"

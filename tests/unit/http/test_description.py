@@ -24,6 +24,7 @@ EXPECTED = {
     "GET /v1/tables/{name}/cells",
     "GET /v1/tables/{name}/decisions",
     "POST /v1/tables/{name}/optimize",
+    "POST /v1/tables/{name}/what-if",
     "GET /v1/jobs",
     "GET /v1/jobs/{job}",
     "DELETE /v1/jobs/{job}",

@@ -1,0 +1,33 @@
+"""What-if over the wire: a registered table's own history under other rules; nothing is changed."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+import asyncio
+
+from fastapi import APIRouter
+
+from decider.decide.whatif import Prices
+from decider.http.openapi import failures
+from decider.http.schemas.what_if import WhatIf, WhatIfRequest
+from decider.http.services import KnownTable, Parts
+from decider.observe.delta_log import open_log
+from decider.what_if import describe, examine, read_history
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+
+@router.post(
+    "/{name}/what-if",
+    summary="Try other policies on a table's history",
+    responses=failures(400, 404, 409, 413, 422, 502),
+)
+async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIf:
+    """Replay the table's newest commits left alone, under Lakewright and under others' rules, and recommend a policy.
+
+    The history is read from the table's own log. Costs are core-seconds of rewriting and of opening files.
+    """
+    history = await read_history(open_log(table.location, meter=parts.meter), max_commits=asked.max_commits)
+    prices = Prices(queries_per_hour=asked.queries_per_hour)
+    # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
+    report = await asyncio.to_thread(examine, history, parts.settings.policy, prices)
+    return WhatIf.model_validate(describe(report))

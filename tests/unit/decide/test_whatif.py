@@ -1,0 +1,141 @@
+"""What-if: the cheapest policy is found, a change has to pay, a log is read as others wrote it."""
+
+import asyncio
+from dataclasses import dataclass
+
+import pytest
+
+from decider.decide.history import History
+from decider.decide.replay import replay_untouched
+from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices, compare, recommend
+from decider.what_if import describe, examine, read_history
+from shared.errors import InvalidInput
+from shared.partitions import WHOLE_TABLE
+from shared.policy import GIB, KIB, MIB, Policy
+from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
+
+MINUTE_MS = 60_000
+
+
+def stream(commits: int, size: int = MIB) -> History:
+    return History(
+        (), tuple(Commit(n, n * MINUTE_MS, "WRITE", (DataFile(f"f{n}", size, WHOLE_TABLE),)) for n in range(commits))
+    )
+
+
+def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
+    said: list[str] = []
+    found = compare(stream(200), Policy(target_bytes=32 * MIB), said.append)
+    assert len(said) == STEPS_OF_COMPARISON
+    assert found.ours.files_at_end < found.nothing.files_at_end == 200
+    assert {done.name for done in found.peers} >= {"delta_optimize_each", "iceberg_defaults", "amoro", "raw_mse"}
+
+
+def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
+    history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), Prices(), []
+    found = recommend(history, policy, prices, replay_untouched(history, policy), said.append)
+    assert found.is_change
+    assert found.best.cost_s == min(option.cost_s for option in found.tried)
+    assert "lakewright.target-file-size=" in found.sentence
+    assert [option.policy.target_bytes for option in found.curve] == sorted(
+        {32 * MIB, *(MIB << n for n in range(5, 11))}
+    )
+    assert len(said) == len(found.tried) <= STEPS_OF_RECOMMENDATION
+    again = recommend(history, found.best.policy, prices, replay_untouched(history, policy))
+    assert not again.is_change
+    assert "Keep the policy" in again.sentence
+
+
+def test_a_table_that_nobody_reads_is_best_left_alone() -> None:
+    history, policy = stream(100), Policy()
+    found = recommend(history, policy, Prices(queries_per_hour=0), replay_untouched(history, policy))
+    assert "alone" in found.sentence
+
+
+def test_more_readers_never_ask_for_smaller_files() -> None:
+    history, policy = stream(1_200), Policy()
+    nothing = replay_untouched(history, policy)
+    few, many = (recommend(history, policy, Prices(queries_per_hour=q), nothing) for q in (0.05, 5_000))
+    cheapest = [min(found.curve, key=lambda option: option.cost_s).policy.target_bytes for found in (few, many)]
+    assert cheapest[0] <= cheapest[1]
+
+
+@dataclass
+class Log:
+    """A log in memory; versions below `oldest` cannot be rebuilt."""
+
+    commits: tuple[Commit, ...]
+    oldest: int = 0
+    location: str = "memory:///t"
+
+    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
+        return self.commits[version]
+
+    async def versions_after(self, version: int) -> tuple[int, ...]:
+        return tuple(range(version + 1, len(self.commits)))
+
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        assert version is not None
+        if version < self.oldest:
+            raise InvalidInput("the log was cleaned up", field="version")
+        live: dict[str, DataFile] = {}
+        for commit in self.commits[: version + 1]:
+            for gone in commit.removed:
+                live.pop(gone.path)
+            live.update((file.path, file) for file in commit.added)
+        metadata = TableMetadata("t", (), {"lakewright.target-file-size": "1mb"})
+        return Snapshot(version, 0, metadata, TableProtocol(1, 2), tuple(live.values()))
+
+
+def file(name: str, size: int = 100 * KIB, **more) -> DataFile:
+    return DataFile(name, size, WHOLE_TABLE, **more)
+
+
+def gone(name: str, **more) -> RemovedFile:
+    return RemovedFile(name, **more)
+
+
+LOG = (
+    Commit(0, 0, "CREATE TABLE"),
+    Commit(1, 1, "WRITE", (file("a"), file("b"))),
+    Commit(2, 2, "WRITE", (file("c"),)),
+    Commit(3, 3, "OPTIMIZE", (file("ab", 200 * KIB),), (gone("a"), gone("b")), data_change=False),
+    Commit(4, 4, "OPTIMIZE", (file("abc", 300 * KIB),), (gone("ab"), gone("c")), origin=Origin("j", 1)),
+    Commit(5, 5, "DELETE", (file("abc", 300 * KIB, dv_id="v", deleted_rows=1),), (gone("abc"),)),
+    Commit(6, 6, "WRITE", (file("d"),)),
+)
+
+
+def test_rewrites_in_the_log_are_left_out_and_counted() -> None:
+    found = asyncio.run(read_history(Log(LOG)))
+    assert [commit.version for commit in found.history.commits] == [1, 2, 6]
+    assert (found.rewrites, found.bytes_rewritten, found.files_now) == (2, 500 * KIB, 2)
+    assert found.history.bytes_added == 400 * KIB
+
+
+def test_a_removal_of_a_rewritten_file_is_traced_to_what_was_written() -> None:
+    log = (*LOG[:5], Commit(5, 5, "WRITE", (), (gone("abc"),)))
+    removal = asyncio.run(read_history(Log(log))).history.commits[-1]
+    assert [one.path for one in removal.removed] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("oldest", range(6))
+def test_reading_begins_at_the_oldest_version_that_can_be_rebuilt(oldest: int) -> None:
+    assert asyncio.run(read_history(Log(LOG, oldest))).first_version == oldest
+
+
+def test_only_the_newest_commits_are_read_where_there_are_too_many() -> None:
+    assert asyncio.run(read_history(Log(LOG), max_commits=2)).first_version == 4
+
+
+def test_a_log_without_writes_is_refused_with_a_reason() -> None:
+    with pytest.raises(InvalidInput, match="nothing was written"):
+        asyncio.run(read_history(Log(LOG[:1])))
+
+
+def test_a_report_is_made_under_the_tables_own_policy() -> None:
+    table = asyncio.run(read_history(Log(LOG)))
+    described = describe(examine(table, Policy(target_bytes=GIB), Prices()))
+    assert described["policy"]["target_bytes"] == MIB
+    assert described["rules"][0]["title"] == "left alone"
+    assert described["recommendation"]["sentence"].endswith(".")
