@@ -25,6 +25,7 @@ from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
 from shared.policy import Policy
+from shared.predicate import permits
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
 from shared.table import CellKey, PartitionColumn, TableRef
@@ -142,7 +143,7 @@ class Adhoc:
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
-        decisions = [decide_state(cell, states[cell], policy, cursor.version) for cell in chosen]
+        decisions = [decide_state(cell, states[cell], policy, cursor.version, 0, columns) for cell in chosen]
         found = _sort(table, decisions, request, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(
@@ -166,9 +167,12 @@ class Adhoc:
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
         columns = snapshot.metadata.partition_columns
         chosen = select(by_cell, columns, request.partitions)
-        plans = [plan(cell, by_cell[cell], policy) for cell in chosen] if policy.enabled else []
+        inside = [cell for cell in chosen if permits(policy.filter, cell, columns)] if policy.enabled else []
+        plans = [plan(cell, by_cell[cell], policy) for cell in inside]
         work = sorted((made for made in plans if made.groups), key=lambda made: (-made.files_removed, made.cell))
         reasons = Counter(made.worth.reason for made in plans if not made.groups)
+        if len(inside) < len(chosen) and policy.enabled:
+            reasons[Reason.FILTERED] += len(chosen) - len(inside)
         if not policy.enabled:
             reasons[Reason.DISABLED] += len(chosen)
         ignored = _ignored(policy, has_work=bool(work), is_running=False)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from decider.decide import ledger
-from decider.decide.verdict import Decision, Verdict, decide, decide_state, priority
+from decider.decide.verdict import Decision, Verdict, decide, decide_numbers, priority
 from decider.orient.cells import Fold
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
@@ -38,6 +38,7 @@ class Batch:
         self.metadata = metadata
         self.rungs = policy.ladder
         self.changes = 0
+        self._columns = metadata.partition_columns
         self._folded: list[tuple[Commit, Fold]] = []
 
     def __len__(self) -> int:
@@ -63,7 +64,7 @@ class Batch:
                 current[cell] = current.get(cell, EMPTY_CELL) + change
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
-                decisions.append(decide(cell, current[cell], self.policy, commit, heavy))
+                decisions.append(decide(cell, current[cell], self.policy, commit, heavy, self._columns))
         jobs = self._jobs(decisions, current)
         slots = {job.key.cell: index for index, job in enumerate(jobs)}
         lines = [
@@ -81,7 +82,7 @@ class Batch:
         return [
             job_spec(self.table, made, self.policy)
             for made in newest.values()
-            if decide_state(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
+            if decide_numbers(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
         ]
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
@@ -109,6 +110,7 @@ _FUNNEL = {
     Reason.REQUESTED: "asked",
     Reason.QUIET: "asked",
     Reason.DELETES: "asked",
+    Reason.FILTERED: "filtered",
 }
 
 

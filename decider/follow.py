@@ -246,7 +246,10 @@ class Follower:
     ) -> Sequence[JobSpec]:
         heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, in_force.policy))
         decisions = (
-            decide_state(cell, state, in_force.policy, snapshot.version, heavy[cell]) for cell, state in cells.items()
+            decide_state(
+                cell, state, in_force.policy, snapshot.version, heavy[cell], snapshot.metadata.partition_columns
+            )
+            for cell, state in cells.items()
         )
         return [job_spec(table, decision, in_force.policy) for decision in decisions if decision.prediction]
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from shared.errors import InvalidInput
 from shared.levels import SMALL_LEVELS, Ladder, ladder
+from shared.predicate import parse_filter
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 PREFIX = "lakewright."
@@ -52,6 +53,7 @@ class Policy:
     order: Order = Order.NONE
     max_mode: MaxMode = MaxMode.MAJOR
     max_bytes_per_job: int = 16 * GIB
+    filter: str | None = None
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
 
@@ -205,6 +207,13 @@ def _share_or_off(low: str, high: str) -> Parser:
     return lambda text: None if text.strip().lower() == "off" else share(text)
 
 
+def _filter(text: str) -> str | None:
+    if text.strip().lower() == "all":
+        return None
+    parse_filter(text.strip())
+    return text.strip()
+
+
 def _choice(kind: type[StrEnum]) -> Parser:
     def parse(text: str) -> StrEnum:
         try:
@@ -296,6 +305,13 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property("time-window", "time_window_s", parse_duration, "files merge only within one window of time, or off"),
     Property("order", "order", _choice(Order), "none packs files by size, time packs neighbours in time"),
+    Property(
+        "filter",
+        "filter",
+        _filter,
+        "partitions that may be touched, such as dt >= '2026-01-01', or all",
+        {"self-optimizing.filter": _filter},
+    ),
     Property("max-mode", "max_mode", _choice(MaxMode), "heaviest automatic rewrite, minor or major"),
     Property(
         "max-bytes-per-job",

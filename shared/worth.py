@@ -27,6 +27,7 @@ class Reason(StrEnum):
     REQUESTED = "requested"
     QUIET = "quiet"
     DELETES = "deletes"
+    FILTERED = "filtered"
 
     @property
     def sentence(self) -> str:
@@ -45,6 +46,7 @@ _SENTENCES = {
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
     Reason.DELETES: "A file holds so many deleted rows that it is rewritten without them, alone if need be.",
+    Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
 }
 

@@ -6,7 +6,7 @@ vectors hide. Where a count is missing the rows are read and counted: the check 
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +41,7 @@ class GroupWriter:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         spelling = self._one_spelling(live)
         adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
-        outputs = self._write(adds, spelling)
+        outputs = self._write(adds, spelling, live.group.tags)
         try:
             rows = self._check_rows(live, adds, outputs)
         except BaseException:
@@ -49,7 +49,9 @@ class GroupWriter:
             raise
         return WrittenGroup(live, outputs, rows)
 
-    def _write(self, adds: Any, partition_values: dict[str, str | None]) -> tuple[LoggedFile, ...]:
+    def _write(
+        self, adds: Any, partition_values: dict[str, str | None], tags: Mapping[str, str]
+    ) -> tuple[LoggedFile, ...]:
         frame = self._scala.row_tracking.preserveRowTrackingColumns(
             self._log.frame(self._snapshot, adds), self._snapshot
         ).coalesce(1)
@@ -58,6 +60,8 @@ class GroupWriter:
         for add in json.loads(self._scala.to_json(written)):
             # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
             final = {**add, "dataChange": False, "partitionValues": partition_values}
+            if tags:
+                final["tags"] = {**(add.get("tags") or {}), **tags}
             outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
         return tuple(outputs)
 

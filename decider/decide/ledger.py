@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decider.decide.verdict import Decision, Verdict, decide_state
+from decider.decide.verdict import Decision, Verdict, decide_numbers
 from shared.cells import CellState
 from shared.partitions import cell_label
 from shared.policy import Policy
@@ -85,7 +85,7 @@ def decode(text: str, outcome: str = "") -> Record:
 
 
 def recompute(record: Record) -> Verdict:
-    """Decide again from the record's own numbers; a commit of our own is the one reason that lies outside of them."""
-    if record.reason is Reason.OWN_COMMIT:
+    """Decide again from the record's own numbers; a commit of our own and the filter lie outside of them."""
+    if record.reason in (Reason.OWN_COMMIT, Reason.FILTERED):
         return Verdict.SKIP
-    return decide_state(record.cell, record.state, record.policy, record.version, record.purgeable).verdict
+    return decide_numbers(record.cell, record.state, record.policy, record.version, record.purgeable).verdict

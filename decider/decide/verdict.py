@@ -1,12 +1,14 @@
 """A verdict: what was decided for a cell, why, from which numbers, and what a rewrite is predicted to gain and cost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 
 from shared.cells import CellState
 from shared.policy import MIB, Policy
-from shared.table import CellKey, Commit
+from shared.predicate import permits
+from shared.table import CellKey, Commit, PartitionColumn
 from shared.worth import Reason, Worth, judge
 
 FIXED_COST_BYTES = 8 * MIB
@@ -46,15 +48,39 @@ class Decision:
     purgeable: int = 0
 
 
-def decide(cell: CellKey, state: CellState, policy: Policy, commit: Commit, purgeable: int = 0) -> Decision:
+def decide(
+    cell: CellKey,
+    state: CellState,
+    policy: Policy,
+    commit: Commit,
+    purgeable: int = 0,
+    columns: Sequence[PartitionColumn] = (),
+) -> Decision:
     """Decide about a cell after a commit was folded into it, with the files to purge that the commit added."""
     if commit.origin is not None or not commit.data_change:
         return Decision(commit.version, cell, Verdict.SKIP, Reason.OWN_COMMIT, state, None)
-    return decide_state(cell, state, policy, commit.version, purgeable)
+    return decide_state(cell, state, policy, commit.version, purgeable, columns)
 
 
-def decide_state(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:
-    """Decide about a cell on its state alone, as after a recount."""
+def decide_state(
+    cell: CellKey,
+    state: CellState,
+    policy: Policy,
+    version: int,
+    purgeable: int = 0,
+    columns: Sequence[PartitionColumn] = (),
+) -> Decision:
+    """Decide about a cell on its state and its place, as after a recount.
+
+    `columns` tell the names that the filter uses; without them the names in the log are taken for them.
+    """
+    if policy.enabled and not permits(policy.filter, cell, columns):
+        return Decision(version, cell, Verdict.SKIP, Reason.FILTERED, state, None)
+    return decide_numbers(cell, state, policy, version, purgeable)
+
+
+def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:
+    """Decide about a cell that may be touched, on its numbers alone."""
     if not policy.enabled:
         return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None)
     worth = judge(state, policy, purgeable)

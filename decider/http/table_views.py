@@ -45,6 +45,7 @@ _UNITS = {
     "order": "",
     "max_mode": "",
     "max_bytes_per_job": "bytes",
+    "filter": "",
 }
 
 
@@ -102,7 +103,7 @@ def policy_view(in_force: Effective) -> PolicyInForce:
 
 def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence[PartitionColumn]) -> Cell:
     """Show one cell, and what would be decided about it now."""
-    decision = decide_state(cell, state, policy, 0)
+    decision = decide_state(cell, state, policy, 0, 0, columns)
     return Cell(
         cell=cell,
         cell_label=label(cell, columns),

@@ -8,7 +8,7 @@ import pytest
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
 from shared.partitions import WHOLE_TABLE, cell_key
-from shared.planner import FileGroup, Mode
+from shared.planner import SETTLED_TAG, FileGroup, Mode
 from shared.table import CellKey, FileKey, PartitionColumn
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
@@ -123,6 +123,19 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
     assert [end.group for end in outcome.groups] == groups
     assert len(tables.live(lab.directory / "t")) == 3
     assert row_ids() == before
+
+
+def test_an_output_carries_the_tags_of_its_group_and_shows_them_to_the_next_plan(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    files = lab.files(table.location)
+    group = FileGroup(WHOLE_TABLE, files, Mode.SETTLE, {SETTLED_TAG: "1"})
+
+    outcome = lab.rewrite(table.location, [group])
+
+    assert outcome.groups[0].outputs[0].tags[SETTLED_TAG] == "1"
+    (add,) = tables.added(table.path, outcome.version or 0)
+    assert add["tags"][SETTLED_TAG] == "1"
+    assert [file.tags[SETTLED_TAG] for file in lab.files(table.location)] == ["1"]
 
 
 def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab) -> None:

@@ -4,6 +4,8 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 import redis
@@ -85,6 +87,20 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
     assert (run.verdict, result["versions"], result["measured"]["files_removed"]) == ("done", [2], 7)
     assert counters(bench)["files_replaced"] == 8
     assert not bench.worker().run_next()
+
+
+def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: Bench) -> None:
+    bench.engine = MemoryEngine([5 * MIB] * 8)
+    policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
+    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB)).encode()
+    bench.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+    worker = bench.worker()
+    while worker.run_next():
+        pass
+    replaced = [json.loads(run.result)["measured"]["bytes"] for run in bench.runs()]
+    assert max(replaced) == 10 * MIB
+    assert sum(replaced) == 40 * MIB
+    assert sorted(file.size_bytes for file in bench.engine.files.values()) == [10 * MIB] * 4
 
 
 def test_what_arrives_and_is_seen_while_running_causes_no_useless_run(bench: Bench) -> None:

@@ -46,6 +46,9 @@ GOOD = [
     ("self-optimizing.major.trigger.duplicate-ratio", "0.2", "delete_ratio", Fraction(1, 5)),
     ("lakewright.time-window", "1 day", "time_window_s", 86_400),
     ("lakewright.order", "TIME", "order", Order.TIME),
+    ("lakewright.filter", " dt > '2026' ", "filter", "dt > '2026'"),
+    ("lakewright.filter", "all", "filter", None),
+    ("self-optimizing.filter", "n in (1, 2)", "filter", "n in (1, 2)"),
     ("lakewright.max-mode", "minor", "max_mode", MaxMode.MINOR),
     ("lakewright.max-bytes-per-job", "2 GiB", "max_bytes_per_job", 2 * GIB),
     ("use.optimization.bytes-per-iter", "1073741824", "max_bytes_per_job", GIB),
@@ -75,6 +78,7 @@ BAD = [
     ("lakewright.time-window", "7"),
     ("lakewright.order", "event_time"),
     ("lakewright.max-mode", "full"),
+    ("lakewright.filter", "dt like 'x%'"),
     ("lakewright.max-bytes-per-job", "1b"),
 ]
 
