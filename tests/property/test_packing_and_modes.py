@@ -12,7 +12,7 @@ from shared.packing import Badness, cover, cover_in_order
 from shared.planner import SETTLED_TAG, FileGroup, Mode, plan, plan_full, plan_settling, state_of
 from shared.policy import KIB, MaxMode, Order, Policy
 from shared.table import CellKey, DataFile
-from shared.worth import judge
+from shared.worth import Reason, judge
 
 CELL = CellKey("{}")
 POLICIES = st.builds(
@@ -137,6 +137,21 @@ def test_a_full_rewrite_leaves_only_full_files_and_at_most_one_small_one(policy:
     after = landed(files, made.groups, count(), 0)
     assert sum(policy.ladder.level(file.size_bytes) < FULL for file in after) <= 1
     assert all(file.size_bytes < policy.ladder.full_bytes for group in made.groups for file in group.files)
+
+
+@given(POLICIES, st.lists(SIZES, max_size=9))
+def test_no_promotion_means_that_no_group_at_all_is_permitted(policy: Policy, sizes: list[int]) -> None:
+    """Not only no prefix: of all the ways to pick small files, none obeys the promotion rule and is worth a job."""
+    rungs = policy.ladder
+    state = state_of(files_of(sizes), rungs)
+    if policy.max_mode is MaxMode.MINOR or judge(state, policy).reason is not Reason.NO_PROMOTION:
+        return
+    small = [size for size in sizes if rungs.level(size) < FULL]
+    for mask in range(1, 1 << len(small)):
+        group = [size for index, size in enumerate(small) if mask >> index & 1]
+        assert len(group) < 2 or not rungs.may_rewrite(
+            largest_bytes=max(group), total_bytes=sum(group), inputs=len(group), min_inputs=policy.min_input_files
+        )
 
 
 def _best_break(sizes: list[int], target: int, limit: int) -> Badness:
