@@ -10,12 +10,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from actor.delta import logstore
 from actor.delta.jars import look_up
 from shared.errors import PermanentError
+
+_TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,20 +82,41 @@ def _class_path(settings: SparkSettings) -> dict[str, str]:
 
 
 def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
-    """Start the application; only one may run in a process. Takes seconds."""
+    """Start the application; only one may run in a process. Takes seconds.
+
+    What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
+    """
     # A folder that is missing when the JVM starts stays off its class path for good.
     logstore.classes_dir(settings.work_dir).mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.builder
-    for name, value in configuration(settings).items():
-        builder = builder.config(name, value)
-    with _environment(JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"):
-        session = builder.getOrCreate()
+    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings).items()))
+    printed = settings.work_dir / "jvm.log"
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    if settings.local:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
+    with printed.open("wb") as output, _environment(variables):
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            tail = "\n".join(printed.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise PermanentError(
+                f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
+            ) from error
+    session = SparkSession(context)
     logstore.install(session, settings.work_dir)
     return session
 
 
+def stop_session(spark: SparkSession) -> None:
+    """Stop the application and let its JVM go, without waiting until it has gone."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark stops the application, never the JVM
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+
+
 @contextmanager
-def _environment(**variables: str) -> Iterator[None]:
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables for the JVM that is being launched: PySpark passes them on no other way."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -99,6 +125,6 @@ def _environment(**variables: str) -> Iterator[None]:
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value
