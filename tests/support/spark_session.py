@@ -11,7 +11,11 @@ from actor.delta.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
 
 # Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.databricks.delta.snapshotPartitions": "1",  # The tables have a handful of files.
+    "spark.sql.shuffle.partitions": "1",
+}
 ROOT = Path(__file__).resolve().parents[2]
 
 
