@@ -54,7 +54,7 @@ class ClassArchive:
                     other.unlink(missing_ok=True)
 
 
-def class_archive(work_dir: Path, *, java_home: Path, jars: Iterable[Path]) -> ClassArchive:
+def class_archive(directory: Path, *, java_home: Path, jars: Iterable[Path]) -> ClassArchive:
     """Return the archive for this Java and these jars."""
     digest = hashlib.blake2b(digest_size=8)
     release = java_home / "release"
@@ -62,10 +62,10 @@ def class_archive(work_dir: Path, *, java_home: Path, jars: Iterable[Path]) -> C
     for jar in sorted(jars):
         state = jar.stat()
         digest.update(f"{jar}:{state.st_size}:{state.st_mtime_ns}\n".encode())
-    return ClassArchive(work_dir / "classes", digest.hexdigest())
+    return ClassArchive(directory, digest.hexdigest())
 
 
-def new_archive_options(archive: ClassArchive) -> tuple[str, ...]:
+def options_now(archive: ClassArchive) -> tuple[str, ...]:
     """Return the options for a JVM that this process starts now."""
     return archive.options(now_s=time.time(), process=os.getpid())
 

@@ -81,7 +81,7 @@ def decode(text: str, outcome: str = "") -> Record:
 
 
 def recompute(record: Record) -> Verdict:
-    """Decide again from the record's own numbers; a commit of our own is the one reason that lies outside of them."""
-    if record.reason is Reason.OWN_COMMIT:
+    """Decide again from the record's own numbers; that a commit changed no data lies outside of them."""
+    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE):
         return Verdict.SKIP
     return decide_state(record.cell, record.state, record.policy, record.version).verdict

@@ -47,8 +47,9 @@ class Decision:
 
 def decide(cell: CellKey, state: CellState, policy: Policy, commit: Commit) -> Decision:
     """Decide about a cell after a commit was folded into it."""
-    if commit.origin is not None or not commit.data_change:
-        return Decision(commit.version, cell, Verdict.SKIP, Reason.OWN_COMMIT, state, None)
+    if not commit.data_change:
+        reason = Reason.NO_DATA_CHANGE if commit.origin is None else Reason.OWN_COMMIT
+        return Decision(commit.version, cell, Verdict.SKIP, reason, state, None)
     return decide_state(cell, state, policy, commit.version)
 
 

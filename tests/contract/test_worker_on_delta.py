@@ -15,7 +15,7 @@ from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.facts import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy
+from shared.policy import KIB, Policy, terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, Claim, JobKey, JobSpec
 from tests.support.delta_lab import DeltaLab
@@ -61,7 +61,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     location = lab.directory / "t"
     small_files(location, 9)
     before = rows(location)
-    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 6, 0))
+    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 6, 0), terms({}))
     spec = JobSpec(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(transitions.enqueue("default", spec))
     deleted: list[int] = []
