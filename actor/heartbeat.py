@@ -13,7 +13,7 @@ import structlog
 
 from actor.lease import Lease
 from actor.store.queue import SyncQueue
-from shared.errors import LeaseLost, RetryableError
+from shared.errors import LakewrightError, LeaseLost, RetryableError
 from shared.queue import transitions
 from shared.queue.model import Beat, BeatReply, BeatStatus, Claim, JobId
 
@@ -78,7 +78,9 @@ class Heartbeat:
     def release(self, lease: Lease) -> None:
         """Stop keeping a lease alive."""
         with self._lock:
-            self._leases.pop(lease.job, None)
+            # Another slot of this actor may hold the job anew by now.
+            if self._leases.get(lease.job) is lease:
+                del self._leases[lease.job]
 
     def confirm(self, lease: Lease) -> None:
         """Beat for one lease now and raise LeaseLost unless a commit is allowed.
@@ -105,7 +107,7 @@ class Heartbeat:
                 continue
             try:
                 self._beat(leases)
-            except RetryableError as problem:
+            except LakewrightError as problem:
                 log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
 
     def _beat(self, leases: Sequence[Lease]) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from shared.errors import PermanentError
 from shared.planner import FileGroup
 from shared.table import CellKey, DataFile, TableMetadata, TableProtocol
 
@@ -56,6 +57,10 @@ class RewriteOutcome:
     conflicts: int = 0
 
 
+class EngineDied(PermanentError):  # noqa: N818
+    """The engine is beyond repair: every further job would fail, too, so the actor must end and be started anew."""
+
+
 class Control(Protocol):
     """How the worker steers a rewrite that is under way; called from the rewriting threads."""
 
@@ -77,6 +82,9 @@ class TableEngine(Protocol):
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; groups whose inputs are gone come back STALE."""
+
+    def is_alive(self) -> bool:
+        """Say whether the engine can work at all; asked after a failure."""
 
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

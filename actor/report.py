@@ -19,6 +19,7 @@ class RunReport:
     recovered_version: int | None = None
     rounds: int = 0
     seen_version: int = -1
+    other_terms: bool = False
     conflicts: int = 0
     groups_landed: int = 0
     groups_stale: int = 0
@@ -56,6 +57,14 @@ class RunReport:
             self.files_written += len(group.outputs)
             self.bytes_written += sum(file.size_bytes for file in group.outputs)
             self.rows += group.rows or 0
+
+    @property
+    def satisfies(self) -> int:
+        """The newest version whose wishes this run has satisfied: none if the table's properties are others by now.
+
+        The wish that follows from the change was made under a policy that this run did not plan with.
+        """
+        return -1 if self.other_terms else self.seen_version
 
     @property
     def found_nothing(self) -> bool:

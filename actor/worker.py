@@ -17,12 +17,13 @@ import structlog
 
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
-from actor.ports import GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
+from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
 from actor.report import RunReport
 from actor.store.queue import SyncQueue
-from shared.errors import Conflict, InvalidInput, LeaseLost, RetryableError
+from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
 from shared.facts import JobFacts
 from shared.planner import FileGroup, Plan, plan, state_of
+from shared.policy import terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile
@@ -86,12 +87,14 @@ class Worker:
         self._reached = reached
 
     def run(self) -> None:
-        """Work until told to stop; a Redis that does not answer is waited for."""
+        """Work until told to stop; a queue that does not answer or refuses us is waited for. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
                 ran = self.run_next()
-            except RetryableError as problem:
-                log.warning("queue_unreachable", worker=self._name, error=str(problem))
+            except EngineDied:
+                raise
+            except LakewrightError as problem:
+                log.warning("queue_unusable", worker=self._name, error=str(problem))
                 ran = False
             if not ran:
                 self._stopping.wait(self._settings.idle_s)
@@ -113,41 +116,39 @@ class Worker:
         return bool(claims)
 
     def _run_claim(self, claim: Claim, lease: Lease) -> None:
-        facts = JobFacts.decode(claim.facts)
-        report = RunReport(facts)
-        logger = log.bind(job=claim.id, table=facts.name, token=claim.token)
-        verdict, error = Verdict.FAIL, ""
+        logger = log.bind(job=claim.id, token=claim.token)
+        verdict, error, report = Verdict.FAIL, "", None
         try:
-            end = self._work(claim, facts, lease, report)
-            verdict = _verdict(end, lease)
+            report = RunReport(JobFacts.decode(claim.facts))
+            verdict = _verdict(self._work(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))
             return
-        except InvalidInput as refused:
-            verdict, error = Verdict.CANCELLED, str(refused)
-            logger.warning("job_refused", error=error)
         except Exception as failure:
+            if not self._engine.is_alive():
+                # Not reported: the lease runs out, and an actor that can work takes the job.
+                raise EngineDied(f"the engine died while job {claim.id} ran: {failure}") from failure
             error = f"{type(failure).__name__}: {failure}"
-            logger.exception("job_failed")
+            if _is_the_tables_fault(failure):
+                verdict, error = Verdict.CANCELLED, str(failure)
+            logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is Verdict.FAIL)
         finally:
             self._heartbeat.release(lease)
         finished = self._finish(claim, verdict, report, error)
-        logger.info(
-            "job_finished", verdict=verdict, outcome=finished.outcome, versions=report.versions, error=error[:200]
-        )
+        versions = report.versions if report else []
+        logger.info("job_finished", verdict=verdict, outcome=finished.outcome, versions=versions)
 
-    def _work(self, claim: Claim, facts: JobFacts, lease: Lease, report: RunReport) -> _End:
+    def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
         """Plan and rewrite until nothing is left to do."""
-        if claim.previous_token is not None:
-            report.recovered_version = self._engine.find_origin(
-                facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
-            )
+        facts = report.facts
+        report.recovered_version = self._recovered(claim, facts)
         cell = CellKey(claim.key.cell)
         live = self._engine.read_cell(facts.location, cell)
         lost = 0
         for _ in range(self._settings.max_rounds):
             planned = plan(cell, live.files, facts.policy)
             report.saw(live.version, planned.before)
+            report.other_terms = terms(live.metadata.configuration) != facts.terms
             if not planned.groups:
                 return _End.NOTHING_LEFT
             if self._should_stop(lease):
@@ -163,6 +164,21 @@ class Worker:
             live = _after(live, outcome) or self._engine.read_cell(facts.location, cell)
         report.saw(live.version, state_of(live.files, facts.policy.ladder))
         return _End.ROUNDS_USED_UP
+
+    def _recovered(self, claim: Claim, facts: JobFacts) -> int | None:
+        """Return the version that an earlier run of the job committed before it ended without a word; for the record.
+
+        Nothing depends on it: a commit that landed is in the snapshot that this run plans on.
+        """
+        if claim.previous_token is None:
+            return None
+        try:
+            return self._engine.find_origin(
+                facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
+            )
+        except PermanentError as too_far_back:
+            log.info("earlier_run_not_searched", job=claim.id, why=str(too_far_back))
+            return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
         groups = planned.groups[: self._settings.groups_per_commit]
@@ -183,7 +199,7 @@ class Worker:
         lease.note(json.dumps({"point": point, "round": report.rounds, "groups_landed": report.groups_landed}))
         self._reached(claim, point)
 
-    def _finish(self, claim: Claim, verdict: Verdict, report: RunReport, error: str) -> Finished:
+    def _finish(self, claim: Claim, verdict: Verdict, report: RunReport | None, error: str) -> Finished:
         """Report the end; tries for as long as the lease could still be ours, then leaves the job to the next actor."""
         transition = transitions.finish(
             self._queue.name,
@@ -192,10 +208,10 @@ class Worker:
             id=claim.id,
             token=claim.token,
             verdict=verdict,
-            cost_bytes=report.bytes_replaced,
-            seen_version=report.seen_version,
-            result=report.encode(),
-            counters=report.counters() | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
+            cost_bytes=report.bytes_replaced if report else 0,
+            seen_version=report.satisfies if report else -1,
+            result=report.encode() if report else "{}",
+            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
             error=error,
         )
         until = time.monotonic() + self._heartbeat.lease_ms / 1000
@@ -220,6 +236,11 @@ class RunControl:
     def may_commit(self) -> None:
         """Raise LeaseLost unless a commit is still allowed."""
         self.confirm()
+
+
+def _is_the_tables_fault(failure: Exception) -> bool:
+    """Whether no actor will ever be able to do the job; a place that this one cannot reach is another matter."""
+    return isinstance(failure, Unsupported) and failure.field != "location"
 
 
 def _verdict(end: _End, lease: Lease) -> Verdict:

@@ -24,7 +24,7 @@ from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
-from shared.policy import Policy
+from shared.policy import Policy, terms
 from shared.predicate import permits
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
@@ -144,7 +144,7 @@ class Adhoc:
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
         decisions = [decide_state(cell, states[cell], policy, cursor.version, 0, columns) for cell in chosen]
-        found = _sort(table, decisions, request, policy)
+        found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(
             version=cursor.version,
@@ -202,10 +202,11 @@ class Adhoc:
         return jobs, running
 
 
-def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, policy: Policy) -> _Sorted:
+def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, cursor: Cursor, policy: Policy) -> _Sorted:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
-    wanted = [(made, replace(job_spec(table, made, policy), band=request.band)) for made in asked]
+    said = terms(cursor.metadata.configuration)
+    wanted = [(made, replace(job_spec(table, made, policy, said), band=request.band)) for made in asked]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _Sorted(tuple(wanted), reasons)
 

@@ -11,7 +11,7 @@ from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.queue.model import Band, JobKey, JobSpec
-from shared.table import CellKey, Commit, TableMetadata, TableRef
+from shared.table import CellKey, Commit, PartitionColumn, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
@@ -32,13 +32,13 @@ class Decided:
 class Batch:
     """Commits folded but not yet ingested, in order."""
 
-    def __init__(self, table: TableRef, policy: Policy, metadata: TableMetadata) -> None:
+    def __init__(self, table: TableRef, policy: Policy, terms: str, columns: Sequence[PartitionColumn] = ()) -> None:
         self.table = table
         self.policy = policy
-        self.metadata = metadata
+        self.terms = terms
         self.rungs = policy.ladder
         self.changes = 0
-        self._columns = metadata.partition_columns
+        self._columns = columns
         self._folded: list[tuple[Commit, Fold]] = []
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Batch:
         """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
         newest = {made.cell: made for made in decisions if made.prediction}
         return [
-            job_spec(self.table, made, self.policy)
+            job_spec(self.table, made, self.policy, self.terms)
             for made in newest.values()
             if decide_numbers(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
         ]
@@ -88,10 +88,10 @@ class Batch:
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
         """Count the funnel: what came in, and what each prune kept out."""
         counts: Counter[str] = Counter(_FUNNEL[made.reason] for made in decisions)
-        counts["commits"] = sum(1 for commit, _ in self._folded if commit.origin is None)
+        counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
         counts["own_commits"] = len(self._folded) - counts["commits"]
-        counts["cells_touched"] = sum(1 for made in decisions if made.reason is not Reason.OWN_COMMIT)
-        counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.origin is None)
+        counts["cells_touched"] = len(decisions) - counts["cells_rewritten"]
+        counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.data_change)
         counts["bytes_added"] = sum(
             file.size_bytes for commit, _ in self._folded if commit.data_change for file in commit.added
         )
@@ -101,10 +101,10 @@ class Batch:
 _FUNNEL = {
     Reason.DISABLED: "disabled",
     Reason.OWN_COMMIT: "cells_rewritten",
+    Reason.NO_DATA_CHANGE: "cells_rewritten",
     Reason.NOTHING_SMALL: "pruned_by_entropy",
     Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
     Reason.NO_PROMOTION: "pruned_by_levels",
-    Reason.RESCANNED: "rescanned",
     Reason.WORTH_IT: "asked",
     Reason.TOO_MANY_SMALL: "asked",
     Reason.REQUESTED: "asked",
@@ -114,7 +114,7 @@ _FUNNEL = {
 }
 
 
-def job_spec(table: TableRef, decision: Decision, policy: Policy) -> JobSpec:
+def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
     The job names a cell and never a file: the actor plans on the live snapshot.
@@ -128,6 +128,7 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy) -> JobSpec:
         policy=policy,
         reason=decision.reason,
         predicted=Predicted(prediction.files_replaced, prediction.files_removed, prediction.bytes),
+        terms=terms,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

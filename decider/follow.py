@@ -6,13 +6,13 @@ but the moment at which a commit is seen.
 """
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 import structlog
 
-from decider.batch import Batch, job_spec
+from decider.batch import COMPACT, Batch, job_spec
 from decider.decide.verdict import decide_state
 from decider.orient.cells import fold, recount
 from decider.orient.policies import Effective, effective
@@ -20,20 +20,23 @@ from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
 from shared.cells import CellState
 from shared.errors import RetryableError
-from shared.policy import Policy
+from shared.policy import Policy, terms
 from shared.queue import transitions
-from shared.queue.model import JobSpec
+from shared.queue.model import JobKey, JobSpec, job_id
 from shared.table import CellKey, Commit, Snapshot, TableId, TableMetadata, TableRef
 from shared.worth import is_purgeable
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
 
-CHANGES_PER_INGEST = 400
-"""Cell changes after which a batch is ingested although more commits wait; the script takes up to 1,000."""
+CHANGES_PER_INGEST = 1_000
+"""Cell changes one ingest may carry (the script's bound); a single commit that touches more leads to a recount."""
 
 JOBS_PER_INGEST = 100
 """Jobs one ingest may carry (the script's bound); a recount queues the others before it moves the cursor."""
+
+TRUSTED_MS = 60_000
+"""How long a table whose commits we fold is taken to be the same one without asking."""
 
 MAX_RACES = 20
 """Times in a row that another decider may move the cursor first before we leave the table to it."""
@@ -50,6 +53,9 @@ class LogReader(Protocol):
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         """Return one commit, None if that version does not exist."""
 
+    async def digest(self, version: int) -> str | None:
+        """Return the digest of one commit, None if it does not exist."""
+
     async def versions_after(self, version: int) -> tuple[int, ...]:
         """Return the versions above `version` that have a commit file, ascending."""
 
@@ -62,7 +68,6 @@ class Settings:
     """What the service decides for all tables."""
 
     policy: Policy
-    queue: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +107,7 @@ class Follower:
         self._settings = settings
         self._logs: OrderedDict[str, LogReader] = OrderedDict()
         self._listed: set[TableId] = set()
+        self._trusted: dict[TableId, tuple[int, int]] = {}
 
     async def follow(self, table: TableRef, hinted: int | None = None) -> Followed:
         """Fold what is new in a table's log; `hinted` is the version an event spoke of, None to probe for the next.
@@ -129,28 +135,47 @@ class Follower:
 
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
-        policy = effective(self._settings.policy, cursor.metadata.configuration, cursor.last_good)
-        if policy.policy.state_signature != cursor.signature:
-            return _Step(cursor, rescan="the sizes that levels depend on changed")
-        batch = Batch(table, policy.policy, cursor.metadata)
+        policy = effective(self._settings.policy, cursor.metadata.configuration, cursor.last_good).policy
+        if policy.version != cursor.policy:
+            return _Step(cursor, rescan="the service's policy changed")
+        if not await self._is_same_table(table, reader, cursor):
+            return _Step(cursor, rescan=f"commit {cursor.version} is gone or another one: the table was made anew")
+        batch = Batch(table, policy, terms(cursor.metadata.configuration), cursor.metadata.partition_columns)
         last = cursor
         more = hinted is None or hinted > cursor.version
-        while more and len(batch) < COMMITS_PER_INGEST and batch.changes < CHANGES_PER_INGEST:
+        while more and len(batch) < COMMITS_PER_INGEST:
             commit = await reader.commit(last.version + 1, last.metadata)
             if commit is None:
                 break
             folded = fold(commit, last.metadata, batch.rungs)
-            if folded.rescan is not None:
-                return _Step(cursor, rescan=folded.rescan)
             moved = self._moved(last, commit)
-            if moved is None:
-                return _Step(cursor, rescan="the table's policy changed")
+            if folded.rescan is not None or moved is None:
+                return _Step(cursor, rescan=folded.rescan or "the table's policy changed")
+            if len(folded.changes) > CHANGES_PER_INGEST:
+                return _Step(cursor, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
+            if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
+                break
             batch.add(commit, folded)
             last = moved
             more = hinted is None or hinted > last.version
         if not len(batch):
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
+
+    async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
+        """Whether the commit that the cursor stands on is still the same one.
+
+        A table that was dropped and made anew at its place starts over at version 0 and would be folded onto a dead
+        table's cells. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
+        """
+        now_ms = self._now_ms()
+        version, since_ms = self._trusted.get(table.id, (-1, 0))
+        if not cursor.digest or (version == cursor.version and now_ms - since_ms < TRUSTED_MS):
+            return True
+        if await reader.digest(cursor.version) != cursor.digest:
+            return False
+        self._trusted[table.id] = (cursor.version, now_ms)
+        return True
 
     def _moved(self, cursor: Cursor, commit: Commit) -> Cursor | None:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
@@ -162,7 +187,12 @@ class Follower:
                 return None
             metadata, last_good = commit.metadata, after.last_good
         return replace(
-            cursor, version=commit.version, metadata=metadata, last_good=last_good, commit_ms=commit.timestamp_ms
+            cursor,
+            version=commit.version,
+            digest=commit.digest,
+            metadata=metadata,
+            last_good=last_good,
+            commit_ms=commit.timestamp_ms,
         )
 
     async def _nothing_new(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
@@ -177,7 +207,7 @@ class Follower:
             if later and later[0] > cursor.version + 1:
                 return _Step(cursor, rescan=f"versions {cursor.version + 1} to {later[0] - 1} are gone from the log")
             if later:
-                return _Step(cursor)
+                return _Step(cursor, raced=True)
         return _Step(cursor, caught_up=True)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
@@ -186,21 +216,26 @@ class Follower:
         if not done.is_possible:
             return _Step(old, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
+        # The jobs that one script cannot carry are queued first: a crash before the cursor moves folds the batch again.
+        for spec in done.jobs[JOBS_PER_INGEST:]:
+            await self._queue.run(transitions.enqueue(self._queue.name, spec))
         result = await self._queue.run(
             transitions.ingest(
                 self._queue.name,
                 table=table.id,
                 expected=old.version,
+                expected_policy=old.policy,
                 cursor=new.encode(),
                 cells=done.cells,
                 reset=False,
-                jobs=done.jobs,
-                ledger=done.ledger,
+                jobs=done.jobs[:JOBS_PER_INGEST],
+                ledger=[(line, index if index < JOBS_PER_INGEST else -1) for line, index in done.ledger],
                 counters=done.counters,
             )
         )
         if not result.applied:
             return _Step(old, raced=True)
+        self._trusted[table.id] = (new.version, self._now_ms())
         log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.jobs))
         return _Step(new, commits=len(batch), caught_up=caught_up)
 
@@ -211,7 +246,8 @@ class Follower:
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
-            signature=in_force.policy.state_signature,
+            policy=in_force.policy.version,
+            digest=snapshot.digest,
             last_good=in_force.last_good,
             folded_ms=self._now_ms(),
             commit_ms=snapshot.timestamp_ms,
@@ -228,6 +264,7 @@ class Follower:
                 self._queue.name,
                 table=table.id,
                 expected=old.version if old else -1,
+                expected_policy=old.policy if old else "",
                 cursor=cursor.encode(),
                 cells={cell: state.encode() for cell, state in cells.items()},
                 reset=True,
@@ -238,8 +275,15 @@ class Follower:
         )
         if not result.applied:
             return _Step(cursor, raced=True)
+        if not in_force.policy.enabled:
+            await self._withdraw(table, cells)
         log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
         return _Step(cursor, rescan=reason)
+
+    async def _withdraw(self, table: TableRef, cells: Iterable[CellKey]) -> None:
+        """Take back the jobs that wait for a table that was switched off; one that runs is told to stop."""
+        for cell in cells:
+            await self._queue.run(transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT))))
 
     def _jobs_after_recount(
         self, table: TableRef, snapshot: Snapshot, in_force: Effective, cells: Mapping[CellKey, CellState]
@@ -251,7 +295,8 @@ class Follower:
             )
             for cell, state in cells.items()
         )
-        return [job_spec(table, decision, in_force.policy) for decision in decisions if decision.prediction]
+        said = terms(snapshot.metadata.configuration)
+        return [job_spec(table, decision, in_force.policy, said) for decision in decisions if decision.prediction]
 
     def _reader(self, location: str) -> LogReader:
         reader = self._logs.pop(location, None) or self._open_log(location)

@@ -53,8 +53,18 @@ class Intake:
         return await self.register(hint.location)
 
     async def register(self, location: str, *, name: str | None = None, tenant: str = "default") -> TableRef:
-        """Register a table and look at it; returns what is known if it was registered before."""
+        """Register a table and look at it; returns what is known if it was registered before.
+
+        Raises InvalidInput for a location outside the allowed roots, where there are any: whoever may call us must not
+        make us read with our credentials where we were not told to.
+        """
         canonical = canonical_location(location)
+        if self._roots and not is_under(canonical, self._roots):
+            raise InvalidInput(
+                f"{canonical} lies outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
+                field="location",
+                allowed=", ".join(self._roots),
+            )
         identity = table_id(canonical)
         known = await self._registry.get(identity)
         if known is not None:

@@ -21,13 +21,18 @@ class Predicted:
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """Where the table is, what its owner calls it, the policy to plan with, and why the job exists."""
+    """Where the table is, what its owner calls it, the policy to plan with, and why the job exists.
+
+    `terms` is the digest of the properties that the policy was read from (`policy.terms`); an actor that finds others
+    on the table has not satisfied what may be asked for under them.
+    """
 
     location: str
     name: str
     policy: Policy
     reason: str
     predicted: Predicted
+    terms: str = ""
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -38,6 +43,7 @@ class JobFacts:
                 "policy": self.policy.encode(),
                 "reason": self.reason,
                 "predicted": asdict(self.predicted),
+                "terms": self.terms,
             },
             separators=(",", ":"),
         )
@@ -47,5 +53,10 @@ class JobFacts:
         """Read what `encode` wrote."""
         raw = json.loads(text)
         return JobFacts(
-            raw["location"], raw["name"], Policy.decode(raw["policy"]), raw["reason"], Predicted(**raw["predicted"])
+            raw["location"],
+            raw["name"],
+            Policy.decode(raw["policy"]),
+            raw["reason"],
+            Predicted(**raw["predicted"]),
+            raw.get("terms", ""),
         )

@@ -67,7 +67,9 @@ def _canonical_timestamp(value: str) -> str:
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     micros = (fraction or "")[:6].ljust(6, "0")
     text = f"{year}-{month}-{day}T{hour}:{minute}:{second}.{micros}"
-    if zone in (None, "Z") or int(year) > MAXYEAR:
+    if zone in (None, "Z"):
         return text
+    if int(year) > MAXYEAR:
+        return value
     moment = datetime.fromisoformat(text + zone).astimezone(UTC)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")

@@ -78,11 +78,6 @@ class Policy:
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
 
     @property
-    def state_signature(self) -> str:
-        """Names the values that the rolling state depends on; another signature means a rescan."""
-        return f"{self.target_bytes}:{self.fan_in}:{self.full_ratio}"
-
-    @property
     def version(self) -> str:
         """Short digest of all values: decisions name the policy they were made under."""
         return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
@@ -102,7 +97,9 @@ class Policy:
         # What was written before a field existed has its default.
         values["order"] = Order(values.get("order", Order.NONE))
         values["max_mode"] = MaxMode(values.get("max_mode", MaxMode.MAJOR))
-        return Policy(**values)
+        # Another release may know more fields; what this one does not know it could not obey anyway.
+        known = {f.name for f in fields(Policy)}
+        return Policy(**{name: value for name, value in values.items() if name in known})
 
 
 @dataclass(frozen=True, slots=True)
@@ -354,6 +351,13 @@ def read_properties(configuration: Mapping[str, str]) -> Layer:
     ]
     issues += [Issue(name, configuration[name], why) for name, why in REFUSED.items() if name in configuration]
     return Layer(values, named, tuple(issues))
+
+
+def terms(configuration: Mapping[str, str]) -> str:
+    """Return a digest of all properties that can bear on the policy: while it stays, so does what they ask for."""
+    known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()
+    said = sorted((name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX))
+    return hashlib.blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()
 
 
 def apply(base: Policy, *layers: Layer) -> Policy:

@@ -112,7 +112,8 @@ class Origin:
 class Commit:
     """One version of a table, decoded.
 
-    `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits.
+    `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits. `digest` names
+    the commit by its content: a table that was dropped and made anew has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them.
     """
 
@@ -125,14 +126,16 @@ class Commit:
     protocol: TableProtocol | None = None
     data_change: bool = True
     origin: Origin | None = None
+    digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All live files of one version, each key once."""
+    """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up."""
 
     version: int
     timestamp_ms: int
     metadata: TableMetadata
     protocol: TableProtocol
     files: tuple[DataFile, ...]
+    digest: str = ""

@@ -18,10 +18,10 @@ class Reason(StrEnum):
 
     DISABLED = "disabled"
     OWN_COMMIT = "own_commit"
+    NO_DATA_CHANGE = "no_data_change"
     NOTHING_SMALL = "nothing_small"
     WITHIN_TOLERANCE = "within_tolerance"
     NO_PROMOTION = "no_promotion"
-    RESCANNED = "rescanned"
     WORTH_IT = "worth_it"
     TOO_MANY_SMALL = "too_many_small"
     REQUESTED = "requested"
@@ -38,10 +38,10 @@ class Reason(StrEnum):
 _SENTENCES = {
     Reason.DISABLED: "Automatic optimization is off for this table.",
     Reason.OWN_COMMIT: "The commit was our own rewrite: it updates the state and never triggers work.",
+    Reason.NO_DATA_CHANGE: "The commit changed no data, as somebody else's compaction does: it never triggers work.",
     Reason.NOTHING_SMALL: "Fewer than two files are small: there is nothing to merge.",
     Reason.WITHIN_TOLERANCE: "Merging could remove less shortfall per file than the tolerance: it would not pay.",
     Reason.NO_PROMOTION: "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
-    Reason.RESCANNED: "The state was recounted from the table's log.",
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",

@@ -74,13 +74,13 @@ def refused(error: BaseException, location: str) -> Conflict:
     return Conflict(f"the rewrite of {location} was refused ({kind}): {first_line(error)}; plan it again", kind=kind)
 
 
-def translate(error: BaseException, doing: str) -> LakewrightError:
-    """Return our error for a failure of Spark or Delta outside a commit."""
+def translate(error: BaseException, doing: str, *, so: str = "") -> LakewrightError:
+    """Return our error for a failure of Spark or Delta outside a commit; `so` says what follows for the table."""
     names = jvm_class_names(error)
     text = f"{doing}: {first_line(error)}"
     if any("UnsupportedTableFeature" in name or name == "InvalidProtocolVersionException" for name in names):
         return Unsupported(f"{text}; this Delta version does not know the table's protocol", field="protocol")
-    return RetryableError(f"{text}; the table is unchanged")
+    return RetryableError(f"{text}; {so}" if so else text)
 
 
 def first_line(error: BaseException) -> str:

@@ -50,6 +50,7 @@ class DeltaEngine:
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()
+        self._spark = spark
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
         self._memory = CellMemory()
@@ -85,6 +86,13 @@ class DeltaEngine:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
         with self._log(location, "find") as log:
             return log.find_origin(Origin(job, token), since_version=since_version)
+
+    def is_alive(self) -> bool:
+        """Ask the JVM whether its Spark still runs."""
+        try:
+            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
+        except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
+            return False
 
     def cancel(self, job: str) -> None:
         """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""

@@ -3,7 +3,8 @@
 For `file:` Delta checks that the commit file is absent and then renames over it: a commit of another process in
 between is replaced and its rows are lost without a trace. Ours (`ExclusiveLogStore.java`) creates the file's name by
 a hard link, which fails if the name exists. It is compiled inside the JVM by the compiler that Spark brings for its
-own generated code, so there is no binary to trust and no JDK to install.
+own generated code, so there is no binary to trust and no JDK to install. Its folder joins the class path of the running
+JVM: named before the start it would forbid the class archive, which allows jars only.
 """
 
 from importlib.resources import files
@@ -20,7 +21,7 @@ CONFIGURATION = {"spark.delta.logStore.file.impl": CLASS_NAME}
 
 
 def classes_dir(work_dir: Path) -> Path:
-    """Return the folder that must be on the driver's class path before the JVM starts."""
+    """Return the folder that the compiled store is kept in."""
     return work_dir / "classes"
 
 
@@ -36,6 +37,7 @@ def install(spark: SparkSession, work_dir: Path) -> None:
         target = classes_dir(work_dir).joinpath(*name.split(".")).with_suffix(".class")
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(bytes(bytecodes[name]))
+    loader.addURL(scala.resolve("java.io.File")(str(classes_dir(work_dir).resolve())).toURI().toURL())
     try:
         scala.resolve("java.lang.Class").forName(CLASS_NAME, True, loader)  # noqa: FBT003 - Java has no keywords
     except Exception as error:

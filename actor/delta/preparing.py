@@ -84,5 +84,6 @@ def _explain(workshop: Workshop, live: LiveGroup, error: Exception) -> None:
     if isinstance(error, LakewrightError):
         raise error
     if workshop.is_live(live):
-        raise translate(error, f"writing {len(live.inputs)} files of {live.group.cell}") from error
+        doing = f"writing {len(live.inputs)} files of {live.group.cell}"
+        raise translate(error, doing, so="the table is unchanged") from error
     _log.info("group_taken_while_writing", cell=live.group.cell, files=len(live.inputs), error=first_line(error))

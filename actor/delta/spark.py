@@ -10,12 +10,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from actor.delta import logstore
+from actor.delta.class_archive import class_archive, options_now
 from actor.delta.jars import look_up
 from shared.errors import PermanentError
+
+_TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +33,7 @@ class SparkSettings:
     ivy_dir: Path  # Where the pinned jars of Delta lie, or are fetched to.
     master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
     driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
+    archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
     log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)  # Wins over everything below.
 
@@ -35,7 +43,7 @@ class SparkSettings:
         return self.master.startswith("local")
 
 
-def configuration(settings: SparkSettings) -> dict[str, str]:
+def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]:
     """Return the Spark configuration for these settings."""
     conf = {
         "spark.app.name": "lakewright-actor",
@@ -61,36 +69,63 @@ def configuration(settings: SparkSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
         }
-    return conf | logstore.CONFIGURATION | _class_path(settings) | dict(settings.extra)
+    jars = _jars(settings)
+    if settings.archive_dir is not None:
+        own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
+        archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])
+        conf["spark.driver.extraJavaOptions"] = " ".join(options_now(archive))
+    # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
+    conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+    if not settings.local:
+        conf["spark.jars"] = ",".join(map(str, jars))
+    return conf | logstore.CONFIGURATION | dict(settings.extra)
 
 
-def _class_path(settings: SparkSettings) -> dict[str, str]:
-    """Put the pinned jars and our own log store on the driver's class path; executors of a cluster get the jars."""
+def _jars(settings: SparkSettings) -> list[Path]:
+    """Return the pinned jars; raises PermanentError unless they are all there."""
     found = look_up(settings.ivy_dir)
     if not found.complete:
         raise PermanentError(
             f"jars of Delta are missing in {found.directory}; fetch them with `python -m services.standalone.prepare`"
         )
-    jars = [str(file.resolve()) for file in found.files]
-    driver = os.pathsep.join([str(logstore.classes_dir(settings.work_dir).resolve()), *jars])
-    return {"spark.driver.extraClassPath": driver} | ({} if settings.local else {"spark.jars": ",".join(jars)})
+    return [file.resolve() for file in found.files]
 
 
 def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
-    """Start the application; only one may run in a process. Takes seconds."""
-    # A folder that is missing when the JVM starts stays off its class path for good.
-    logstore.classes_dir(settings.work_dir).mkdir(parents=True, exist_ok=True)
-    builder = SparkSession.builder
-    for name, value in configuration(settings).items():
-        builder = builder.config(name, value)
-    with _environment(JAVA_HOME=str(java_home), PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP="127.0.0.1"):
-        session = builder.getOrCreate()
+    """Start the application; only one may run in a process. Takes seconds.
+
+    What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
+    """
+    settings.work_dir.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings, java_home=java_home).items()))
+    printed = settings.work_dir / "jvm.log"
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    if settings.local:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
+    with printed.open("wb") as output, _environment(variables):
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            tail = "\n".join(printed.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise PermanentError(
+                f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
+            ) from error
+    session = SparkSession(context)
     logstore.install(session, settings.work_dir)
     return session
 
 
+def stop_session(spark: SparkSession) -> None:
+    """Stop the application and let its JVM go, without waiting until it has gone."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark stops the application, never the JVM
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+
+
 @contextmanager
-def _environment(**variables: str) -> Iterator[None]:
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
     """Set variables for the JVM that is being launched: PySpark passes them on no other way."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
@@ -99,6 +134,6 @@ def _environment(**variables: str) -> Iterator[None]:
     finally:
         for name, value in before.items():
             if value is None:
-                del os.environ[name]
+                os.environ.pop(name, None)
             else:
                 os.environ[name] = value

@@ -85,7 +85,7 @@ def decode(text: str, outcome: str = "") -> Record:
 
 
 def recompute(record: Record) -> Verdict:
-    """Decide again from the record's own numbers; a commit of our own and the filter lie outside of them."""
-    if record.reason in (Reason.OWN_COMMIT, Reason.FILTERED):
+    """Decide again from the record's own numbers; what the commit was and the filter lie outside of them."""
+    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.FILTERED):
         return Verdict.SKIP
     return decide_numbers(record.cell, record.state, record.policy, record.version, record.purgeable).verdict

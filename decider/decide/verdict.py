@@ -57,8 +57,9 @@ def decide(
     columns: Sequence[PartitionColumn] = (),
 ) -> Decision:
     """Decide about a cell after a commit was folded into it, with the files to purge that the commit added."""
-    if commit.origin is not None or not commit.data_change:
-        return Decision(commit.version, cell, Verdict.SKIP, Reason.OWN_COMMIT, state, None)
+    if not commit.data_change:
+        reason = Reason.NO_DATA_CHANGE if commit.origin is None else Reason.OWN_COMMIT
+        return Decision(commit.version, cell, Verdict.SKIP, reason, state, None)
     return decide_state(cell, state, policy, commit.version, purgeable, columns)
 
 

@@ -94,12 +94,20 @@ class FileDecoder:
         return CellKey(self._encodable(cell, position))
 
     def _cell_of_removed(self, action: Action, position: int) -> CellKey | None:
-        """Return the cell that a removed file lay in, None where its values do not name it (an older layout)."""
+        """Return the cell that a removed file lay in, None where its values are of other columns (an older layout).
+
+        Spark leaves nulls out of the `partitionValues` of a `remove`, though not of an `add`: what is missing is null.
+        """
         if not self._columns:
             return WHOLE_TABLE
         values = action.get("partitionValues")
-        if values is None or (type(values) is dict and not all(column.physical in values for column in self._columns)):
+        if values is None:
             return None
+        if type(values) is dict:
+            nulls: dict[str, object] = {column.physical: None for column in self._columns}
+            if not values.keys() <= nulls.keys():
+                return None
+            values = nulls | values
         return self._cell(values, position)
 
     def _vector(self, vector: object, position: int) -> tuple[str, int]:

@@ -5,7 +5,9 @@ is missing above the checkpoint means that files were added or removed that nobo
 """
 
 import asyncio
+import hashlib
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from json import loads
 from typing import TypeVar
 
@@ -64,6 +66,11 @@ class DeltaLog:
             check_readable(commit.protocol, self.location)
         return commit
 
+    async def digest(self, version: int) -> str | None:
+        """Return the digest of one commit, None if it does not exist."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
+        return None if body is None else _digest(body)
+
     async def versions_after(self, version: int) -> tuple[int, ...]:
         """Return the versions above `version` that have a commit file, ascending; a missing log has none."""
         after = commit_name(version) if version >= 0 else None
@@ -87,10 +94,10 @@ class DeltaLog:
         target = self._target(listing, version)
         first = 0 if base is None else base + 1
         await self._refuse_holes(range(first, target + 1), listing, damage)
-        timestamp_ms = await self._replay(range(first, target + 1), replay)
+        timestamp_ms, digest = await self._replay(range(first, target + 1), replay)
         snapshot = replay.snapshot(self._file(target), timestamp_ms)
         check_readable(snapshot.protocol, self.location)
-        return snapshot
+        return replace(snapshot, digest=digest)
 
     async def _hinted(self, version: int | None) -> int | None:
         """Return the version that `_last_checkpoint` speaks of, None if that is of no use for what is wanted."""
@@ -185,11 +192,11 @@ class DeltaLog:
     async def _exists(self, version: int) -> bool:
         return await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}") is not None
 
-    async def _replay(self, versions: range, replay: Replay) -> int:
-        """Apply commits in order and return the time of the last, which is the checkpoint's own if there are none."""
+    async def _replay(self, versions: range, replay: Replay) -> tuple[int, str]:
+        """Apply commits in order and return time and digest of the last, the checkpoint's own if there are none."""
         if not versions:
-            return await self._commit_time_ms(versions.start - 1)
-        timestamp_ms = 0
+            return await self._known_of(versions.start - 1)
+        timestamp_ms, digest = 0, ""
         for start in range(versions.start, versions.stop, READ_AHEAD):
             window = range(start, min(start + READ_AHEAD, versions.stop))
             names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
@@ -199,19 +206,26 @@ class DeltaLog:
                     raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
                 commit = await self._decode(body, version, replay.metadata)
                 replay.apply(commit)
-                timestamp_ms = commit.timestamp_ms
-        return timestamp_ms
+                timestamp_ms, digest = commit.timestamp_ms, commit.digest
+        return timestamp_ms, digest
 
-    async def _commit_time_ms(self, version: int) -> int:
-        """Return the time of a commit that a checkpoint covers; checkpoints do not keep it. 0 if it was cleaned up."""
+    async def _known_of(self, version: int) -> tuple[int, str]:
+        """Return time and digest of a commit that a checkpoint covers, which does not keep them; 0 and `""` if gone."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
-        return 0 if body is None else await _off_loop(body, lambda: commit_time_ms(body, self._file(version)))
+        if body is None:
+            return 0, ""
+        return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
 
     async def _decode(self, body: bytes, version: int, metadata: TableMetadata | None) -> Commit:
-        return await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata))
+        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata))
+        return replace(commit, digest=_digest(body))
 
     def _file(self, version: int) -> LogFile:
         return LogFile(self.location, version, commit_name(version))
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
 
 
 async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:

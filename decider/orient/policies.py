@@ -4,7 +4,6 @@ A table whose properties hold anything unusable keeps the last good layer as a w
 intention. What is wrong is kept beside it, to be shown.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
@@ -34,11 +33,6 @@ def effective(default: Policy, configuration: Mapping[str, str], last_good: Last
     if policy is None:
         layer, policy, last_good = Layer(), default, {}
     return Effective(policy, _origins(layer), issues, dict(last_good))
-
-
-def encode_last_good(last_good: LastGood) -> str:
-    """Write a last good configuration as JSON text."""
-    return json.dumps(last_good, sort_keys=True, separators=(",", ":"))
 
 
 def _try(default: Policy, configuration: Mapping[str, str]) -> tuple[Layer, Policy | None, tuple[Issue, ...]]:

@@ -25,13 +25,15 @@ PAGE = 1_000
 class Cursor:
     """How far a table has been folded, and under which metadata and policy.
 
-    `signature` names the policy values that the cells' states depend on; `last_good` is the newest configuration that
-    could be used as a whole; `folded_ms` is the decider's clock at the last move.
+    `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
+    `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
+    at the last move.
     """
 
     version: int
     metadata: TableMetadata
-    signature: str
+    policy: str
+    digest: str = ""
     last_good: Mapping[str, str] = field(default_factory=dict)
     folded_ms: int = 0
     commit_ms: int = 0
@@ -43,7 +45,8 @@ class Cursor:
         return {
             "version": str(self.version),
             "metadata": json.dumps(asdict(self.metadata), separators=(",", ":")),
-            "signature": self.signature,
+            "policy": self.policy,
+            "digest": self.digest,
             "last_good": json.dumps(dict(self.last_good), separators=(",", ":")),
             "folded_ms": str(self.folded_ms),
             "commit_ms": str(self.commit_ms),
@@ -58,7 +61,8 @@ class Cursor:
         return Cursor(
             int(values["version"]),
             _metadata(values["metadata"]),
-            values["signature"],
+            values["policy"],
+            values["digest"],
             json.loads(values["last_good"]),
             int(values["folded_ms"]),
             int(values["commit_ms"]),

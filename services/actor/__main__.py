@@ -7,9 +7,9 @@ from pathlib import Path
 
 import structlog
 
-from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
+from actor.delta.engine import EngineSettings, start_engine
 from actor.delta.java import find_java
-from actor.delta.spark import SparkSettings, build_session
+from actor.delta.spark import SparkSettings, build_session, stop_session
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
@@ -29,15 +29,15 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
         configure_logs(settings.log_level)
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         with scratch_dir(settings.scratch_parent) as scratch:
-            serve(settings, _engine(settings, scratch, environment), reached)
+            _run(settings, scratch, environment, reached)
     except LakewrightError as problem:
         print(f"lakewright actor: {problem}", file=sys.stderr)
         return 1
     return 0
 
 
-def _engine(settings: ActorSettings, scratch: Path, environment: Mapping[str, str]) -> DeltaEngine:
-    """Start Spark and find out whether the exact rewrite works with what is installed."""
+def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: Reached) -> None:
+    """Start Spark, find out whether the exact rewrite works with what is installed, and take jobs."""
     prepare(environment)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
@@ -54,7 +54,10 @@ def _engine(settings: ActorSettings, scratch: Path, environment: Mapping[str, st
         spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
     )
     log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
-    return engine
+    try:
+        serve(settings, engine, reached)
+    finally:
+        stop_session(spark)
 
 
 if __name__ == "__main__":

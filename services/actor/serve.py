@@ -21,12 +21,20 @@ BEATS_PER_LEASE = 12
 
 
 def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> None:
-    """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold."""
+    """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
+
+    A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
+    that slot raised, after the others have finished.
+    """
     heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s))
     actor = Actor(settings.name, heartbeat, _stop_on_signals())
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
-    slots = [threading.Thread(target=worker.run, name=f"slot-{number}") for number, worker in enumerate(workers)]
+    failures: list[Exception] = []
+    slots = [
+        threading.Thread(target=_run_slot, args=(worker, actor.stopping, failures), name=f"slot-{number}")
+        for number, worker in enumerate(workers)
+    ]
     for slot in slots:
         slot.start()
     with _ready(settings.ready_file):
@@ -34,7 +42,18 @@ def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> Non
         for slot in slots:
             slot.join()
     heartbeat.close()
-    log.info("actor_stopped", actor=settings.name)
+    log.info("actor_stopped", actor=settings.name, failed=bool(failures))
+    if failures:
+        raise failures[0]
+
+
+def _run_slot(worker: Worker, stopping: threading.Event, failures: list[Exception]) -> None:
+    try:
+        worker.run()
+    except Exception as failure:
+        log.exception("slot_failed")
+        failures.append(failure)
+        stopping.set()
 
 
 def _queue(settings: ActorSettings) -> SyncQueue:

@@ -53,7 +53,7 @@ def build_services(settings: DeciderSettings) -> Services:
     registry = TableRegistry(redis)
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, Settings(settings.policy, settings.queue))
+    follower = Follower(queue, opened, now_ms, Settings(settings.policy))
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
         redis=redis,

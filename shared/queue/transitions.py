@@ -110,6 +110,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     *,
     table: str,
     expected: int,
+    expected_policy: str = "",
     cursor: Mapping[str, str],
     cells: Mapping[str, str | None],
     reset: bool = False,
@@ -120,6 +121,8 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
 ) -> Transition[Ingested]:
     """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
 
+    expected_policy: the cursor's `policy` as it was read (empty: none yet); cells that were counted under one policy
+    must not be mixed with changes that were folded under another, although the version is the same.
     cells: new state of each changed cell, None to drop it; with `reset` all others are dropped, too.
     ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
     Without `reset` the new version must lie above `expected`, or a repetition could not be told from a first call.
@@ -149,7 +152,8 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         body += (record, str(index + 1))
     body += map(str, counts)
     head: tuple[int, ...] = (int(reset), ledger_kept, *sizes)
-    args: tuple[str | int, ...] = (table, expected, _digest(table, expected, *head, *body), *head, *body)
+    stood_at = f"{expected}|{expected_policy}"
+    args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
     return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
 

@@ -195,14 +195,13 @@ def test_a_cancelled_job_fails_retryably_and_leaves_the_table_alone(
 def test_an_input_missing_on_disk_fails_retryably_and_names_the_file(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=4)
     group = lab.group(table.location)
-    (table.path / group.files[0].path).unlink()
-    on_disk = tables.parquet_files(table.path)
+    missing = group.files[0].path
+    (table.path / missing).unlink()
 
-    with pytest.raises(RetryableError, match="the table is unchanged"):
+    with pytest.raises(RetryableError, match=f"{missing}.*the table is unchanged"):
         lab.rewrite(table.location, [group])
 
     assert tables.newest(table.path) == table.version
-    assert tables.parquet_files(table.path) == on_disk
 
 
 def test_a_group_whose_files_were_vacuumed_under_way_is_stale_and_the_others_land(lab: DeltaLab) -> None:

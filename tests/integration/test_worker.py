@@ -11,10 +11,11 @@ import pytest
 import redis
 
 from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.ports import EngineDied
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.facts import JobFacts, Predicted
-from shared.policy import MIB, Policy
+from shared.policy import MIB, Policy, terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState
 from tests.support.memory_engine import MemoryEngine
@@ -28,7 +29,7 @@ EIGHT = [100_000] * 8
 
 
 def spec(version: int) -> JobSpec:
-    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000))
+    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
     return JobSpec(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
 
 
@@ -235,3 +236,58 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     worker.run_next()
     assert bench.state() is None
     assert bench.runs()[0].verdict == "cancelled"
+
+
+def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench) -> None:
+    """Facts of another release must not take a slot with them."""
+    broken = JobSpec(KEY, "default", Band.NORMAL, 5, 0, 1, '{"location": 1}')
+    bench.queue.run(transitions.enqueue("default", broken))
+    worker = bench.worker()
+    assert worker.run_next()
+    assert bench.state() is JobState.DELAYED
+    assert not worker._heartbeat._leases
+
+
+def test_an_actor_whose_engine_died_ends_and_leaves_the_job_to_others(bench: Bench) -> None:
+    def die() -> None:
+        bench.engine.alive = False
+        raise ConnectionRefusedError("no JVM")
+
+    bench.engine.before_commit = die
+    bench.enqueue(1)
+    with pytest.raises(EngineDied, match="no JVM"):
+        bench.worker().run()
+    assert bench.state() is JobState.LEASED
+    assert bench.runs() == []
+
+
+def test_a_place_that_cannot_be_reached_is_tried_again(bench: Bench) -> None:
+    """A mount that is away, or an actor that may not read there, says nothing about the table."""
+    bench.engine.refusal = "there is no Delta table"
+    bench.engine.refused_field = "location"
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is JobState.DELAYED
+
+
+def test_a_wish_made_under_other_properties_outlives_a_run_under_the_old_ones(bench: Bench) -> None:
+    def change_policy() -> None:
+        bench.engine.before_commit = lambda: None
+        bench.engine.configuration = {"lakewright.min-input-files": "2"}
+        bench.enqueue(bench.engine.append([100_000] * 2))
+
+    bench.engine.before_commit = change_policy
+    bench.enqueue(1)
+    bench.worker().run_next()
+    assert bench.state() is JobState.QUEUED
+
+
+def test_releasing_a_lost_lease_leaves_the_new_one_of_another_slot_alone(bench: Bench) -> None:
+    worker = bench.worker()
+    bench.enqueue(1)
+    heart = worker._heartbeat
+    (claim,) = bench.queue.run(transitions.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=2000))
+    old = heart.hold(claim, sent=time.monotonic())
+    new = heart.hold(claim, sent=time.monotonic())
+    heart.release(old)
+    assert list(heart._leases.values()) == [new]

@@ -21,6 +21,9 @@ class MemoryEngine:
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
         self.refusal: str | None = None
+        self.refused_field = ""
+        self.configuration: dict[str, str] = {}
+        self.alive = True
         self.reads = 0
         self._names = count()
         self._lock = threading.RLock()
@@ -41,10 +44,15 @@ class MemoryEngine:
 
     def read_cell(self, location: str, cell: CellKey) -> LiveCell:
         if self.refusal:
-            raise Unsupported(self.refusal)
+            raise Unsupported(self.refusal, field=self.refused_field)
         with self._lock:
             self.reads += 1
-            return LiveCell(self.version, TableMetadata("t"), TableProtocol(1, 2), tuple(self.files.values()))
+            return LiveCell(
+                self.version,
+                TableMetadata("t", (), self.configuration),
+                TableProtocol(1, 2),
+                tuple(self.files.values()),
+            )
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         started = []
@@ -74,6 +82,9 @@ class MemoryEngine:
             control.reached("committed")
             self.after_commit()
         return RewriteOutcome(version, tuple(outcomes), 1, 1, conflicts=len(started) - len(live))
+
+    def is_alive(self) -> bool:
+        return self.alive
 
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         wanted = Origin(job, token)

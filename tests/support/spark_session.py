@@ -7,11 +7,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from actor.delta.java import JavaSearch, find_java
-from actor.delta.spark import SparkSettings, build_session
+from actor.delta.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
 
 # Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
-QUICK = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+QUICK = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.databricks.delta.snapshotPartitions": "1",  # The tables have a handful of files.
+    "spark.sql.shuffle.partitions": "1",
+}
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -34,8 +38,6 @@ def start_spark(work_dir: Path) -> SparkSession:
 
 def stop_spark(spark: SparkSession) -> None:
     """Stop the application and its JVM, and wait until it has gone."""
-    gateway = spark.sparkContext._gateway
-    spark.stop()
-    gateway.shutdown()
-    gateway.proc.stdin.close()
-    gateway.proc.wait(60)
+    process = spark.sparkContext._gateway.proc
+    stop_session(spark)
+    process.wait(60)

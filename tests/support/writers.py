@@ -9,6 +9,7 @@ import json
 import random
 import time
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from services.demo.writer import notification
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
+CHANGED_DAY = DAYS[-1]
+"""The day that deletes and merges work on. Appends go there, too, but seldom: delta-rs refuses a DELETE during which
+anything was added to the partition, and refused operations prove nothing."""
 Rows = dict[int, tuple[str, str]]
 PAUSE_S = 0.3
 """Between operations of one writer: on a small machine writers at full speed leave no time to anybody else."""
@@ -34,7 +38,7 @@ def create(location: Path, **configuration: str) -> None:
 
 
 def batch(rng: random.Random, first_id: int, rows: int) -> pa.Table:
-    day = rng.choice(DAYS)
+    day = CHANGED_DAY if rng.random() < 0.15 else rng.choice(DAYS[:-1])
     return pa.table(
         {
             "id": list(range(first_id, first_id + rows)),
@@ -112,39 +116,38 @@ class Writer:
     def change(self, appended: list[Path]) -> None:
         """Delete and merge rows that others have committed, until told to stop; refused operations are dropped."""
         alive: Rows = {}
-        seen = 0
+        seen = dict.fromkeys(appended, 0)
         while not self.stop.exists():
-            notes = [note for file in appended for note in _notes(file)]
-            for note in notes[seen:]:
-                alive |= {key: (day, value) for key, day, value in note["rows"]}
-            seen = len(notes)
-            if len(alive) < 200:
-                time.sleep(PAUSE_S)
-                continue
-            day = self.rng.choice(DAYS)
-            chosen = self.rng.sample(sorted(key for key, (its_day, _) in alive.items() if its_day == day), 5)
+            for file in appended:
+                for note in islice(_notes(file), seen[file], None):
+                    alive |= {key: (day, value) for key, day, value in note["rows"]}
+                    seen[file] += 1
             time.sleep(PAUSE_S)
+            candidates = sorted(key for key, (day, _) in alive.items() if day == CHANGED_DAY)
+            if len(candidates) < 50:
+                continue
+            chosen = self.rng.sample(candidates, 5)
             table = DeltaTable(str(self.location))
             try:
                 if self.rng.random() < 0.5:
-                    self._delete(table, day, chosen, alive)
+                    self._delete(table, chosen, alive)
                 else:
-                    self._merge(table, day, chosen, alive)
+                    self._merge(table, chosen, alive)
             except (CommitFailedError, DeltaError) as refused:
                 print(f"refused: {refused}")
 
-    def _delete(self, table: DeltaTable, day: str, chosen: list[int], alive: Rows) -> None:
-        table.delete(f"day = '{day}' and id in ({', '.join(map(str, chosen))})")
+    def _delete(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
+        table.delete(f"day = '{CHANGED_DAY}' and id in ({', '.join(map(str, chosen))})")
         for key in chosen:
             del alive[key]
         self.note(table, deleted=chosen)
 
-    def _merge(self, table: DeltaTable, day: str, chosen: list[int], alive: Rows) -> None:
+    def _merge(self, table: DeltaTable, chosen: list[int], alive: Rows) -> None:
         new = [(key, alive[key][0], self.rng.randbytes(12).hex()) for key in chosen]
         columns = dict(zip(SCHEMA.names, map(list, zip(*new, strict=True)), strict=True))
         merger = table.merge(
             pa.table(columns, schema=SCHEMA),
-            f"t.day = '{day}' and t.day = s.day and t.id = s.id",
+            f"t.day = '{CHANGED_DAY}' and t.day = s.day and t.id = s.id",
             source_alias="s",
             target_alias="t",
         )

@@ -5,7 +5,7 @@
 
   KEYS[1]  prefix of the queue
   ARGV[1]  table
-  ARGV[2]  version that the cursor must have, -1: none yet
+  ARGV[2]  `version|policy` that the cursor must have, `-1|`: none yet
   ARGV[3]  digest of the call, by which a repetition is recognised
   ARGV[4]  1: drop all cells first
   ARGV[5]  ledger records kept per table
@@ -30,11 +30,11 @@ local ARGS_PER_CALL = 1000
 local first = 12
 
 -- The cursor itself remembers the last call, so that a repetition is told from a race.
-local found, last_call, last_ms, last_reply = unpack(
-  call('HMGET', cursor_key(tbl), 'version', 'last_call', 'last_call_ms', 'last_reply'))
+local found, policy, last_call, last_ms, last_reply = unpack(
+  call('HMGET', cursor_key(tbl), 'version', 'policy', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
-if found ~= expected then return cjson.encode({false, found}) end
+if found .. '|' .. (policy or '') ~= expected then return cjson.encode({false, found}) end
 if #ARGV ~= 11 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters then
   return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
 end

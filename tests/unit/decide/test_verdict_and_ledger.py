@@ -27,9 +27,15 @@ def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
 
 def test_own_commits_and_foreign_compactions_never_trigger() -> None:
     crowd = state(*[100_000] * 10)
-    assert decide(WHOLE_TABLE, crowd, POLICY, Commit(4, 0, "OPTIMIZE", data_change=False)).reason is Reason.OWN_COMMIT
-    ours = Commit(4, 0, "OPTIMIZE", origin=Origin("j", 1))
-    assert decide(WHOLE_TABLE, crowd, POLICY, ours).verdict is Verdict.SKIP
+    theirs = Commit(4, 0, "OPTIMIZE", data_change=False)
+    assert decide(WHOLE_TABLE, crowd, POLICY, theirs).reason is Reason.NO_DATA_CHANGE
+    ours = Commit(4, 0, "OPTIMIZE", data_change=False, origin=Origin("j", 1))
+    assert decide(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
+
+
+def test_our_mark_on_a_commit_that_changes_data_is_somebody_elses_and_is_not_believed() -> None:
+    forged = Commit(4, 0, "WRITE", origin=Origin("j", 1))
+    assert decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is Verdict.ENQUEUE
 
 
 def test_a_disabled_table_is_left_alone() -> None:

@@ -317,3 +317,11 @@ def test_a_log_that_lies_elsewhere_is_refused_even_as_a_writer_feature(feature: 
 def test_a_newer_reader_version_is_refused() -> None:
     with pytest.raises(Unsupported, match="version 4"):
         check_readable(TableProtocol(4, 7), "t")
+
+
+def test_a_null_that_spark_leaves_out_of_a_removal_is_null() -> None:
+    """Spark writes `{}` for the removal of a file whose only partition value is null."""
+    commit = decoded(remove(partitionValues={}), metadata=BY_DAY)
+    assert [file.cell for file in commit.removed] == ['{"day":null}']
+    older = decoded(remove(partitionValues={"month": "1"}), metadata=BY_DAY)
+    assert older.removed[0].cell is None

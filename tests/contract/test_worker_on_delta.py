@@ -1,0 +1,90 @@
+"""The whole actor on real parts: a job from Redis, planned and rewritten on a real table, against a real DELETE."""
+
+import json
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Actor, Worker, WorkerSettings
+from shared.facts import JobFacts, Predicted
+from shared.partitions import WHOLE_TABLE
+from shared.policy import KIB, Policy, terms
+from shared.queue import reads, transitions
+from shared.queue.model import Band, Claim, JobKey, JobSpec
+from tests.support.delta_lab import DeltaLab
+from tests.support.stack import commits_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis]
+
+POLICY = Policy(target_bytes=64 * KIB, min_input_files=2)
+
+
+@pytest.fixture
+def queue(redis_url: str) -> SyncQueue:
+    return SyncQueue(connect(redis_url), "default")
+
+
+@pytest.fixture
+def actor(redis_url: str) -> Iterator[Actor]:
+    heartbeat = Heartbeat(SyncQueue(connect(redis_url), "default"), "a-1", LeaseTimes())
+    heartbeat.start()
+    yield Actor("a-1", heartbeat, threading.Event())
+    heartbeat.close()
+
+
+def small_files(location: Path, files: int) -> None:
+    """Write files of some 28 KiB each, so that nine of them make three groups of at least 64 KiB."""
+    rng = random.Random(3)
+    for number in range(files):
+        rows = {
+            "id": list(range(number * 100, number * 100 + 100)),
+            "v": [rng.randbytes(140).hex() for _ in range(100)],
+        }
+        write_deltalake(str(location), pa.table(rows), mode="append")
+
+
+def rows(location: Path) -> list[tuple[int, str]]:
+    table = DeltaTable(str(location)).to_pyarrow_table()
+    return sorted(zip(table.column("id").to_pylist(), table.column("v").to_pylist(), strict=True))
+
+
+def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_third_is_planned_again(
+    lab: DeltaLab, queue: SyncQueue, actor: Actor
+) -> None:
+    location = lab.directory / "t"
+    small_files(location, 9)
+    before = rows(location)
+    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 6, 0), terms({}))
+    spec = JobSpec(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    queue.run(transitions.enqueue("default", spec))
+    deleted: list[int] = []
+
+    def delete_one_row(_claim: Claim, point: str) -> None:
+        """The barrier: outputs are written and nothing is committed yet."""
+        if point == "files_written" and not deleted:
+            deleted.append(350)
+            lab.sql(f"DELETE FROM delta.`{location}` WHERE id = 350")
+
+    worker = Worker(lab.engine, queue, actor, WorkerSettings(), delete_one_row)
+    assert worker.run_next()
+
+    assert rows(location) == [row for row in before if row[0] != 350]
+    (run,) = queue.run(reads.history("default")).runs
+    result = json.loads(run.result)
+    assert run.verdict == "done"
+    assert result["groups_stale"] == 1
+    assert result["conflicts"] == 1
+    first, *later = [
+        [action["remove"]["path"] for action in commits_of(location)[version] if "remove" in action]
+        for version in result["versions"]
+    ]
+    assert len(first) == 6, "two of three groups of three files landed"
+    assert later, "the third was planned again"
+    assert queue.run(reads.job("default", spec.id)) is None

@@ -1,0 +1,191 @@
+"""Following a log into a real Redis through all that can happen to a table; the state always equals a recount."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from decider.follow import TRUSTED_MS, Follower, Settings
+from decider.orient.cells import recount
+from decider.store.cursors import TableStates
+from decider.store.queue import AsyncQueue, connect
+from shared.cells import CellState
+from shared.policy import MIB, Policy
+from shared.queue import reads
+from shared.queue.model import JobState, JobView
+from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
+from tests.support.memory_log import MemoryLog
+
+pytestmark = pytest.mark.redis
+
+POLICY = Policy(target_bytes=8 * MIB)
+DT = (PartitionColumn("dt", "dt", "string"),)
+META = TableMetadata("u-1", DT)
+TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
+
+
+class World:
+    """One table, its log, and deciders that follow it; `now_ms` is their clock."""
+
+    def __init__(self, url: str) -> None:
+        self.log = MemoryLog(META)
+        self.queue = AsyncQueue(connect(url), "default")
+        self.states = TableStates(self.queue)
+        self.now_ms = 1_000
+        self.decider = self.new_decider(POLICY)
+
+    def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> Follower:
+        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, Settings(policy))
+
+    async def jobs(self) -> list[JobView]:
+        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        return [job for page in pages for job in page.jobs]
+
+    async def waiting(self) -> int:
+        return sum((await self.queue.run(reads.depth("default"))).depth.values())
+
+    async def cells(self) -> dict[CellKey, CellState]:
+        return await self.states.all_cells(TABLE.id)
+
+    async def expect_exact(self, policy: Policy = POLICY) -> None:
+        """The cursor stands at the newest version and the cells equal a recount."""
+        cursor = await self.states.cursor(TABLE.id)
+        assert cursor is not None
+        assert cursor.version == len(self.log.commits) - 1
+        assert await self.cells() == recount((await self.log.snapshot()).files, policy.ladder)
+
+
+def cell(name: object) -> CellKey:
+    return CellKey(f'{{"dt":"{name}"}}')
+
+
+def files(of: CellKey, count: int, tag: object = "") -> list[DataFile]:
+    return [DataFile(f"{of}-{tag}-{number}", 100_000, of) for number in range(count)]
+
+
+def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    async def tell() -> None:
+        world = World(url)
+        await world.decider.follow(TABLE)
+        await story(world)
+        await world.queue.redis.aclose()
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
+def test_wide_commits_are_taken_and_every_cell_that_needs_a_job_gets_one(
+    redis_url: str, widths: tuple[int, ...]
+) -> None:
+    """A backfill touches more cells than one ingest may carry; it must neither stop the table nor drop a job."""
+
+    async def story(world: World) -> None:
+        for number, width in enumerate(widths):
+            world.log.add(file for n in range(width) for file in files(cell(n), 8, number))
+        await world.decider.follow(TABLE)
+        await world.expect_exact()
+        assert await world.waiting() == max(widths)
+
+    in_world(redis_url, story)
+
+
+@pytest.mark.parametrize("hint", [None, 3])
+def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
+    async def story(world: World) -> None:
+        for number in range(5):
+            world.log.add(files(cell("old"), 1, number))
+        await world.decider.follow(TABLE)
+        world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
+        for number in range(3):
+            world.log.add(files(cell("new"), 8, number))
+        world.now_ms += TRUSTED_MS
+        followed = await world.decider.follow(TABLE, hint)
+        assert "made anew" in followed.rescan
+        await world.expect_exact()
+
+    in_world(redis_url, story)
+
+
+def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        for number in range(5):
+            world.log.add(files(cell("old"), 1, number))
+        await world.decider.follow(TABLE)
+        world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
+        for number in range(9):
+            world.log.add(files(cell("new"), 1, number))
+        restarted = world.new_decider(POLICY)
+        await restarted.follow(TABLE, 9)
+        await world.expect_exact()
+
+    in_world(redis_url, story)
+
+
+def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        world.log.add(files(cell(1), 1))
+        await world.decider.follow(TABLE)
+        for number in range(20):
+            world.log.add(files(cell(1), 1, number))
+        world.log.oldest = 15
+        world.now_ms += TRUSTED_MS
+        await world.decider.follow(TABLE)
+        await world.expect_exact()
+
+    in_world(redis_url, story)
+
+
+def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        world.log.add(files(cell(1), 8))
+        await world.decider.follow(TABLE)
+        assert len(await world.jobs()) == 1
+        off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
+        world.log.add(metadata=off, data_change=False)
+        await world.decider.follow(TABLE)
+        assert await world.jobs() == []
+        world.log.add(metadata=META, data_change=False)
+        await world.decider.follow(TABLE)
+        assert len(await world.jobs()) == 1
+
+    in_world(redis_url, story)
+
+
+@pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
+def test_a_changed_default_of_the_service_reaches_idle_cells(redis_url: str, before: Policy) -> None:
+    async def story(world: World) -> None:
+        strict = world.new_decider(before)
+        world.log.add(files(cell(1), 8))
+        await strict.follow(TABLE)
+        assert await world.jobs() == []
+        await world.new_decider(POLICY).follow(TABLE)
+        assert len(await world.jobs()) == 1
+
+    in_world(redis_url, story)
+
+
+def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(redis_url: str) -> None:
+    """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
+
+    async def story(world: World) -> None:
+        world.log.add([*files(cell(1), 3), *files(cell(2), 3)])
+        await world.decider.follow(TABLE)
+        lagging = MemoryLog(META)
+        lagging.commits = list(world.log.commits)
+        other = world.new_decider(replace(POLICY, target_bytes=64 * MIB), lagging)
+        world.log.add(files(cell(1), 1, "new"))
+        read, before = world.log.commit, []
+
+        async def recounted_meanwhile(version: int, metadata: TableMetadata) -> Any:
+            if not before:
+                before.append(await other.follow(TABLE))
+            return await read(version, metadata)
+
+        world.log.commit = recounted_meanwhile  # type: ignore[method-assign]
+        await world.decider.follow(TABLE)
+        assert before
+        await world.expect_exact()
+
+    in_world(redis_url, story)

@@ -1,0 +1,67 @@
+"""A table's log in memory behind the decider's `LogReader`, for histories that no library writes on demand."""
+
+import hashlib
+from collections.abc import Iterable
+
+from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+
+
+class MemoryLog:
+    """Commits in a list; `oldest` is the first version that log retention has left."""
+
+    def __init__(self, metadata: TableMetadata) -> None:
+        self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
+        self.oldest = 0
+
+    def add(
+        self,
+        added: Iterable[DataFile] = (),
+        removed: Iterable[RemovedFile] = (),
+        *,
+        metadata: TableMetadata | None = None,
+        data_change: bool = True,
+    ) -> int:
+        version = len(self.commits)
+        self.commits.append(
+            Commit(version, 0, "WRITE", tuple(added), tuple(removed), metadata=metadata, data_change=data_change)
+        )
+        return version
+
+    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
+        if not self.oldest <= version < len(self.commits):
+            return None
+        found = self.commits[version]
+        return Commit(
+            found.version,
+            found.timestamp_ms,
+            found.operation,
+            found.added,
+            found.removed,
+            found.metadata,
+            found.protocol,
+            found.data_change,
+            found.origin,
+            self._digest(version),
+        )
+
+    async def digest(self, version: int) -> str | None:
+        return self._digest(version) if self.oldest <= version < len(self.commits) else None
+
+    async def versions_after(self, version: int) -> tuple[int, ...]:
+        return tuple(range(max(version + 1, self.oldest), len(self.commits)))
+
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        live: dict[object, DataFile] = {}
+        metadata = None
+        for commit in self.commits:
+            for file in commit.removed:
+                live.pop(file.key, None)
+            for added in commit.added:
+                live[added.key] = added
+            metadata = commit.metadata or metadata
+        assert metadata is not None
+        newest = len(self.commits) - 1
+        return Snapshot(newest, 0, metadata, TableProtocol(1, 2), tuple(live.values()), self._digest(newest))
+
+    def _digest(self, version: int) -> str:
+        return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()
