@@ -50,13 +50,12 @@ end
 for i = 2, #ARGV do
   local id = ARGV[i]
   local job = read_job(id)
-  if job and not is_whole(job) then
-    leave_others(id, nil)
-    call('DEL', job_key(id))
-    mend()
-  elseif job then
+  if job and is_whole(job) then
     leave_others(id, job.state)
     if job.state == 'queued' then mend_queued(id, job) else mend_timed(id, job.state) end
+  elseif call('DEL', job_key(id)) == 1 then
+    leave_others(id, nil)
+    mend()
   end
 end
 return mended
