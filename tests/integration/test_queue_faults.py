@@ -165,7 +165,7 @@ def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_ser
         killer.join(30)
         assert executor.run(reads.depth(QUEUE)).depth[JobState.QUEUED] == 400
         with own_redis_server.client() as client:
-            every_queued_job_is_reachable(read_state(client, QUEUE), QueueSettings())
+            every_queued_job_is_reachable(read_state(client, QUEUE))
 
 
 def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisServer) -> None:
