@@ -128,7 +128,12 @@ class Worker:
             logger.warning("job_refused", error=error)
         except Exception as failure:
             error = f"{type(failure).__name__}: {failure}"
-            logger.exception("job_failed")
+            if lease.stop_reason is None:
+                logger.exception("job_failed")
+            else:
+                # Its rewrite was cancelled because it did not end in time: no failure of the job's.
+                verdict = _verdict(_End.STOPPED, lease)
+                logger.warning("job_cancelled", reason=lease.stop_reason, error=error[:200])
         finally:
             self._heartbeat.release(lease)
         finished = self._finish(claim, verdict, report, error)

@@ -22,7 +22,7 @@ BEATS_PER_LEASE = 12
 
 def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold."""
-    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s))
+    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s), cancel=engine.cancel)
     actor = Actor(settings.name, heartbeat, _stop_on_signals())
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
