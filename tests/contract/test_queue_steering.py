@@ -122,6 +122,16 @@ def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: B
     assert [one.why for one in foreseen[7:10]] == [Why.STRICT, Why.GUARD, Why.STRICT]
 
 
+def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_strict_claims(bench: Bench) -> None:
+    """Moving empties the tree for a moment; found by the state machine."""
+    bench.enqueue(spec(1, cell="waits", band=Band.LOW))
+    fill(bench, 8, band=Band.URGENT)
+    bench.claim(slots=8)
+    bench.enqueue(spec(2, cell="waits", band=Band.LOW, tenant="other"))
+    bench.enqueue(spec(cell="one more", band=Band.URGENT))
+    assert [claim.band for claim in bench.claim(slots=2)] == [Band.LOW, Band.URGENT]
+
+
 def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming(bench: Bench) -> None:
     bench.run(steering.weigh(QUEUE, Level.TENANT, "acme", 3))
     bench.run(steering.limit(QUEUE, Level.TABLE, "b", Slots(2)))

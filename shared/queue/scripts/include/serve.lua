@@ -14,14 +14,11 @@ end
 
 -- Writes what the claims have moved, with one HSET.
 local function end_service()
-  local moved = {'token', int(last_token)}
+  -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
+  local moved = {'token', int(last_token), 'strict_run', int(strict_run)}
   for node, time in pairs(virtual_now) do
     moved[#moved + 1] = node
     moved[#moved + 1] = int(time)
-  end
-  if virtual_now[ROOT] or call('EXISTS', ready_key(ROOT)) == 1 then
-    moved[#moved + 1] = 'strict_run'
-    moved[#moved + 1] = int(strict_run)
   end
   call('HSET', VIRTUAL, unpack(moved))
 end

@@ -30,7 +30,6 @@ local function still_busy(node)
   virtual_now[node] = nil
   call('DEL', idle_key(node))
   call('HDEL', VIRTUAL, node)
-  if node == ROOT then call('HDEL', VIRTUAL, 'strict_run') end
   return false
 end
 
