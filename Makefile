@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean
+.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean stress chaos bench-queue
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,8 +31,16 @@ test: check ## everything: the checks and all tests, with real Redis and real Sp
 integration: setup ## only the tests that need real Redis or real Spark
 	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)
 
-bench: setup ## figures of the queue, the planner and the rewrite; JSON=file keeps them
-	@$(BIN)/python -m tests.bench $(if $(JSON),--json $(JSON))
+stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for another number)
+	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
+
+chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=n for another time)
+	@$(BIN)/python -m tests.chaos $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(JSON),--json $(JSON))
+
+bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
+	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench: bench-policy bench-queue ## every benchmark, one after another
 
 bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
 	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))

@@ -22,11 +22,16 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class LeaseTimes:
-    """Times in seconds. A lease survives eleven missed beats; the margin covers a pause between check and commit."""
+    """Times in seconds.
+
+    A lease survives eleven missed beats; the margin covers a pause between check and commit. A job that was told to
+    stop is given the grace to end at a group boundary; then its rewrite is cancelled.
+    """
 
     lease_s: float = 60.0
     interval_s: float = 5.0
     margin_s: float = 10.0
+    grace_s: float = 45.0
 
     @property
     def lease_ms(self) -> int:
@@ -38,12 +43,19 @@ class Heartbeat:
     """Keeps leases alive until `close`; `queue` must not be shared with other threads."""
 
     def __init__(
-        self, queue: SyncQueue, worker: str, times: LeaseTimes, clock: Callable[[], float] = time.monotonic
+        self,
+        queue: SyncQueue,
+        worker: str,
+        times: LeaseTimes,
+        clock: Callable[[], float] = time.monotonic,
+        cancel: Callable[[JobId], None] | None = None,
     ) -> None:
         self._queue = queue
         self._worker = worker
         self._times = times
         self._clock = clock
+        self._cancel = cancel
+        self._cancelling: threading.Thread | None = None
         self._leases: dict[JobId, Lease] = {}
         self._lock = threading.Lock()
         self._connection = threading.Lock()
@@ -109,6 +121,16 @@ class Heartbeat:
                 self._beat(leases)
             except LakewrightError as problem:
                 log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
+            self._cancel_overdue(leases)
+
+    def _cancel_overdue(self, leases: Sequence[Lease]) -> None:
+        """Cancel the rewrites that did not end in time, beat after beat until they have; it may block in the JVM."""
+        overdue = [lease.job for lease in leases if lease.is_overdue(self._times.grace_s)]
+        if self._cancel is None or not overdue or (self._cancelling is not None and self._cancelling.is_alive()):
+            return
+        log.warning("rewrites_cancelled", jobs=overdue)
+        self._cancelling = threading.Thread(target=_each, args=(self._cancel, overdue), name="cancel", daemon=True)
+        self._cancelling.start()
 
     def _beat(self, leases: Sequence[Lease]) -> None:
         sent = self._clock()
@@ -127,3 +149,8 @@ class Heartbeat:
         lease.extend(self.until(sent))
         if reply.reason is not None:
             lease.stop(reply.reason)
+
+
+def _each(cancel: Callable[[JobId], None], jobs: Sequence[JobId]) -> None:
+    for job in jobs:
+        cancel(job)

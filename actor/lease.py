@@ -22,6 +22,7 @@ class Lease:
         self._until = until
         self._lost: str | None = None
         self._stop: str | None = None
+        self._told: float | None = None
         self._progress = "{}"
 
     def extend(self, until: float) -> None:
@@ -38,12 +39,18 @@ class Lease:
         """Note that the job shall end at the next group boundary."""
         with self._lock:
             self._stop = self._stop or reason
+            self._told = self._clock() if self._told is None else self._told
 
     @property
     def stop_reason(self) -> str | None:
         """Why the job shall end, None if it may go on."""
         with self._lock:
             return self._stop
+
+    def is_overdue(self, grace_s: float) -> bool:
+        """Say whether the job was told to end longer ago than it was given for that."""
+        with self._lock:
+            return self._told is not None and self._clock() - self._told >= grace_s
 
     @property
     def progress(self) -> str:

@@ -86,5 +86,8 @@ class TableEngine(Protocol):
     def is_alive(self) -> bool:
         """Say whether the engine can work at all; asked after a failure."""
 
+    def cancel(self, job: str) -> None:
+        """End the rewrite of this job, from any thread; it then fails, unless its commit was made already."""
+
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

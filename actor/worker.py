@@ -129,7 +129,10 @@ class Worker:
                 # Not reported: the lease runs out, and an actor that can work takes the job.
                 raise EngineDied(f"the engine died while job {claim.id} ran: {failure}") from failure
             error = f"{type(failure).__name__}: {failure}"
-            if _is_the_tables_fault(failure):
+            if lease.stop_reason is not None:
+                # Cancelled inside a group, because it did not end when it was told to: that is no failure of the job.
+                verdict = _verdict(_End.STOPPED, lease)
+            elif _is_the_tables_fault(failure):
                 verdict, error = Verdict.CANCELLED, str(failure)
             logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is Verdict.FAIL)
         finally:

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import events, health, jobs, optimize, problems, status, tables, what_if
+from decider.http import events, health, jobs, optimize, problems, queue, status, tables, what_if
 from decider.http.auth import BearerToken
 from decider.http.body import BoundedBody
 from decider.http.duties import Duties
@@ -24,6 +24,7 @@ TAGS = [
     {"name": "events", "description": "Commits, told in any known shape."},
     {"name": "tables", "description": "Tables, their state, and the decisions about them."},
     {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
+    {"name": "queue", "description": "Who waits, who is next and why; weights, limits and pauses."},
     {"name": "status", "description": "The service at a glance."},
     {"name": "health", "description": "Probes and metrics."},
 ]
@@ -41,7 +42,7 @@ class _Described(FastAPI):
 
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
-    duties = Duties({"inbox": services.inbox.run, "sweep": services.sweep.run})
+    duties = Duties({"inbox": services.inbox.run, "sweep": services.sweep.run, "queue_care": services.queue_care.run})
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -64,7 +65,7 @@ def create_app(services: Services) -> FastAPI:
     app.state.duties = duties
     for router in (events.router, tables.router, optimize.router, what_if.router):
         app.include_router(router)
-    for router in (jobs.router, status.router, health.router):
+    for router in (jobs.router, queue.router, status.router, health.router):
         app.include_router(router)
     problems.install(app)
     # The last one added is the first to see a call: count it, know the caller, then bound what is read.

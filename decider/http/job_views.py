@@ -9,8 +9,9 @@ from typing import Any
 
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Cancelled, Job, JobEvent
+from decider.http.schemas.queue import Moved
 from shared.partitions import cell_label
-from shared.queue.model import CancelOutcome, JobView, RunRecord
+from shared.queue.model import CancelOutcome, JobView, MoveOutcome, RunRecord
 from shared.table import CellKey
 
 FINISHED = "finished"
@@ -49,6 +50,12 @@ def cancelled_view(outcome: CancelOutcome) -> Cancelled:
         CancelOutcome.UNKNOWN: "There was no such job.",
     }[outcome]
     return Cancelled(outcome=outcome, sentence=sentence)
+
+
+def moved_view(outcome: MoveOutcome) -> Moved:
+    """Show where a promoted or requeued job is now."""
+    runs = outcome is MoveOutcome.LEASED
+    return Moved(state=outcome.value, sentence="The job runs already." if runs else "The job is ready now.")
 
 
 def _live(job: JobView) -> Job:

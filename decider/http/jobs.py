@@ -4,14 +4,15 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from decider.http.job_views import cancelled_view, job_view, timeline
+from decider.http.job_views import cancelled_view, job_view, moved_view, timeline
 from decider.http.openapi import failures
 from decider.http.problems import not_found
 from decider.http.schemas.jobs import Cancelled, JobDetail, Jobs
+from decider.http.schemas.queue import Moved
 from decider.http.services import Parts
 from decider.store.runs import Stage
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
-from shared.queue.model import CancelOutcome, JobId
+from shared.queue.model import CancelOutcome, JobId, MoveOutcome
 
 RUNS_SHOWN = 20
 """Finished runs of one job that its page shows."""
@@ -68,3 +69,21 @@ async def cancel_job(job: JobPath, parts: Parts) -> Cancelled:
     if outcome is CancelOutcome.UNKNOWN:
         raise not_found("job", job)
     return cancelled_view(outcome)
+
+
+@router.post("/{job}/promote", summary="Promote a job", responses=failures(404, 422))
+async def promote_job(job: JobPath, parts: Parts) -> Moved:
+    """Make a waiting job ready now, in the urgent band at the best priority."""
+    return _moved(job, await parts.steering.promote(JobId(job)))
+
+
+@router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))
+async def requeue_job(job: JobPath, parts: Parts) -> Moved:
+    """Make a delayed or quarantined job ready now, and forget its failures: what made it fail has been mended."""
+    return _moved(job, await parts.steering.requeue(JobId(job)))
+
+
+def _moved(job: str, outcome: MoveOutcome) -> Moved:
+    if outcome is MoveOutcome.UNKNOWN:
+        raise not_found("job", job)
+    return moved_view(outcome)

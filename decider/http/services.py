@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
+from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
@@ -20,6 +21,7 @@ from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
+from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from shared.policy import Policy
 from shared.table import TableRef
@@ -60,6 +62,8 @@ class Services:
     ledgers: Ledgers
     counters: Counters
     runs: Runs
+    steering: Steering
+    queue_care: QueueCare
     intake: Intake
     inbox: Inbox
     sweep: Sweep

@@ -26,7 +26,7 @@ def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> Non
     A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
     that slot raised, after the others have finished.
     """
-    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s))
+    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s), cancel=engine.cancel)
     actor = Actor(settings.name, heartbeat, _stop_on_signals())
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.cli import events, jobs, tables
+from services.cli import events, jobs, queue, tables
 from services.cli.client import segment
 from services.cli.context import Setting, setting_of
 from services.cli.output import duration, size
@@ -19,6 +19,7 @@ from shared.errors import LakewrightError
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 app.add_typer(tables.app, name="tables")
 app.add_typer(jobs.app, name="jobs")
+app.add_typer(queue.app, name="queue")
 app.add_typer(events.app, name="events")
 app.command("what-if")(what_if)
 

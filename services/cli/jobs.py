@@ -65,6 +65,25 @@ def cancel_job(context: typer.Context, job: JobArgument) -> None:
     return out.raw(answer) if out.as_json else out.line(answer["sentence"])
 
 
+@app.command("promote")
+def promote_job(context: typer.Context, job: JobArgument) -> None:
+    """Make a waiting job the next one."""
+    _move(context, job, "promote")
+
+
+@app.command("requeue")
+def requeue_job(context: typer.Context, job: JobArgument) -> None:
+    """Make a delayed or quarantined job ready now, and forget its failures."""
+    _move(context, job, "requeue")
+
+
+def _move(context: typer.Context, job: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/jobs/{segment(job)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
 def _summary(job: dict[str, Any]) -> dict[str, object]:
     return {
         "state": job["state"],

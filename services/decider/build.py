@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.follow import Follower, Settings
 from decider.http.app import create_app
@@ -26,6 +27,7 @@ from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from decider.store.runs import Runs
+from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from services.settings import DeciderSettings
 
@@ -51,6 +53,7 @@ def build_services(settings: DeciderSettings) -> Services:
     redis = connect(settings.redis_url)
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
+    levers = Steering(queue)
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
     follower = Follower(queue, opened, now_ms, Settings(settings.policy))
@@ -63,6 +66,8 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
+        steering=levers,
+        queue_care=QueueCare(levers),
         intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),

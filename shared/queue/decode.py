@@ -20,6 +20,7 @@ from shared.queue.model import (
     JobKey,
     JobState,
     JobView,
+    MoveOutcome,
     QueueDepth,
     RunRecord,
     StopReason,
@@ -81,6 +82,11 @@ def finished(raw: Any) -> Finished:
 def cancelled(raw: Any) -> CancelOutcome:
     """Read the outcome's one word."""
     return CancelOutcome(text(raw))
+
+
+def move(raw: Any) -> MoveOutcome:
+    """Read the outcome's one word."""
+    return MoveOutcome(text(raw))
 
 
 def ingested(raw: Any) -> Ingested:

@@ -4,7 +4,7 @@ All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script
 """
 
 from shared.queue.limits import require_queue
-from shared.queue.model import Band, JobId
+from shared.queue.model import Band, JobId, Level
 
 ROOT = "root"
 """The node of the tree whose children are the bands."""
@@ -52,7 +52,7 @@ def idle(queue: str, node: str) -> str:
 
 
 def virtual(queue: str) -> str:
-    """Hash: virtual time of each busy node; field `token` is the last token handed out."""
+    """Hash: virtual time of each busy node, the row of strict claims (`strict_run`), and the last `token`."""
     return prefix(queue) + "v"
 
 
@@ -81,9 +81,9 @@ def in_flight(queue: str) -> str:
     return prefix(queue) + "infl"
 
 
-def running(queue: str, band: Band) -> str:
-    """Zset: running jobs of a band by start time."""
-    return f"{prefix(queue)}run:{int(band)}"
+def parked(queue: str, level: Level, name: str) -> str:
+    """Zset: the flows of a table (`band|tenant`), or bands of a tenant, that are out of the tree while at a limit."""
+    return f"{prefix(queue)}p:{level}|{name}"
 
 
 def reply(queue: str, worker: str, nonce: str) -> str:

@@ -18,6 +18,12 @@ _INCLUDE = re.compile(r"^-- include: (\w+)$")
 class ScriptName(StrEnum):
     """One script per transition and per read."""
 
+    AUDIT_FLIGHT = "audit_flight"
+    AUDIT_FLOW = "audit_flow"
+    AUDIT_INDEX = "audit_index"
+    AUDIT_JOBS = "audit_jobs"
+    AUDIT_NODE = "audit_node"
+    AUDIT_PARKED = "audit_parked"
     CANCEL = "cancel"
     CLAIM = "claim"
     CONFIGURE = "configure"
@@ -27,8 +33,15 @@ class ScriptName(StrEnum):
     HEARTBEAT = "heartbeat"
     HISTORY = "history"
     INGEST = "ingest"
+    LIMIT = "limit"
     LIST = "list"
+    ORDER = "order"
+    PAUSE = "pause"
+    PREEMPT = "preempt"
+    PROMOTE = "promote"
+    REQUEUE = "requeue"
     VIEW = "view"
+    WEIGHT = "weight"
 
 
 @dataclass(frozen=True, slots=True)

@@ -178,6 +178,23 @@ class BeatStatus(StrEnum):
     STOP = "STOP"
 
 
+class Level(StrEnum):
+    """Where weights, limits and pauses are set."""
+
+    QUEUE = "queue"
+    BAND = "band"
+    TENANT = "tenant"
+    TABLE = "table"
+
+
+class MoveOutcome(StrEnum):
+    """Where a promoted or requeued job is now; a running one is left alone, an unknown one was not there."""
+
+    QUEUED = "queued"
+    LEASED = "leased"
+    UNKNOWN = "unknown"
+
+
 class StopReason(StrEnum):
     """Why a running job shall stop; a cancelled one does not come back, whatever verdict its worker gives but DONE."""
 
@@ -248,6 +265,11 @@ class QueueSettings:
     half_open_ms: int = field(default=6 * 3_600_000)
     """A quarantined job gets one more try after this time, so that a cured table recovers unattended."""
 
+    strict_in_row: int = field(default=8)
+    """Claims of strict bands in a row while a weighted band waits; the next one is the weighted band's."""
+    slots: int = field(default=0)
+    """All slots of the queue's actors, of which limits may be shares; 0: not known, and shares do not limit."""
+
     def __post_init__(self) -> None:
         require_range(self.strict_bands, "strict_bands", 0, len(Band))
         require_range(self.aging_ms, "aging_ms", 0, 24 * 3_600_000)
@@ -255,6 +277,8 @@ class QueueSettings:
         require_range(self.backoff_base_ms, "backoff_base_ms", 1, MAX_DELAY_MS)
         require_range(self.backoff_cap_ms, "backoff_cap_ms", self.backoff_base_ms, MAX_DELAY_MS)
         require_range(self.half_open_ms, "half_open_ms", 1, 10 * MAX_DELAY_MS)
+        require_range(self.strict_in_row, "strict_in_row", 1, 1_000)
+        require_range(self.slots, "slots", 0, 100_000)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,14 @@
 """Reading the queue without touching it: one job, pages of jobs and of history, depth and oldest wait."""
 
+from dataclasses import dataclass
+from enum import StrEnum
 from functools import partial
 from typing import Any
 
 from shared.queue import decode, keys, limits
 from shared.queue.library import ScriptName
 from shared.queue.limits import require_range
-from shared.queue.model import HistoryPage, JobId, JobPage, JobState, JobView, QueueDepth
+from shared.queue.model import Band, HistoryPage, JobId, JobPage, JobState, JobView, QueueDepth
 from shared.queue.transition import Transition
 
 
@@ -32,6 +34,65 @@ def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Tr
     """Read a page of finished runs, newest first; `before` is the `next_before` of the page that came first."""
     require_range(limit, "limit", 1, limits.MAX_PAGE)
     return Transition(ScriptName.HISTORY, (keys.prefix(queue),), (before, limit), partial(_runs, limit=limit))
+
+
+class Why(StrEnum):
+    """Why a band is next: its rank, the guard against strict bands, or its share."""
+
+    STRICT = "strict"
+    GUARD = "guard"
+    SHARE = "share"
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """A job that will be claimed, and the figures that put it there.
+
+    Tags are start tags, in thousandths of a MiB at weight 1; the least one of a node is served. `aged_ms` is the
+    arrival plus an ageing interval per step of priority; the least one of a flow is served.
+    """
+
+    id: JobId
+    band: Band
+    tenant: str
+    table: str
+    why: Why
+    band_tag: int
+    tenant_tag: int
+    table_tag: int
+    aged_ms: int
+    t0_ms: int
+    priority: int
+
+
+def order(queue: str, *, claims: int = 20) -> Transition[tuple[Next, ...]]:
+    """Foresee the next claims of one slot each, if nothing arrives and nothing ends; nothing is claimed."""
+    require_range(claims, "claims", 1, limits.MAX_PAGE)
+    return Transition(ScriptName.ORDER, (keys.prefix(queue),), (claims,), _order)
+
+
+def _order(raw: Any) -> tuple[Next, ...]:
+    return tuple(_next([decode.text(field) for field in row]) for row in raw)
+
+
+def _next(row: list[str]) -> Next:
+    job, band, tenant, table, why, *numbers = row
+    band_tag, tenant_tag, table_tag, aged_ms, t0_ms, priority = (int(float(number)) for number in numbers)
+    return Next(
+        *(
+            JobId(job),
+            Band(int(band)),
+            tenant,
+            table,
+            Why(why),
+            band_tag,
+            tenant_tag,
+            table_tag,
+            aged_ms,
+            t0_ms,
+            priority,
+        )
+    )
 
 
 def _page(raw: Any, *, offset: int, limit: int) -> JobPage:

@@ -41,6 +41,8 @@ def configure(queue: str, settings: QueueSettings) -> Transition[None]:
         settings.backoff_base_ms,
         settings.backoff_cap_ms,
         settings.half_open_ms,
+        settings.strict_in_row,
+        settings.slots,
     )
     return Transition(ScriptName.CONFIGURE, _keys(queue), args, decode.nothing)
 

@@ -2,11 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from shared.queue import keys, reads, transitions
+from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.model import (
     Band,
     Beat,
@@ -16,6 +17,7 @@ from shared.queue.model import (
     JobKey,
     JobSpec,
     JobState,
+    Level,
     QueueSettings,
     Verdict,
 )
@@ -94,6 +96,16 @@ def beat(of: Claim) -> Transition[Any]:
     return transitions.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
 
 
+def failed(made: Executor) -> None:
+    end = finish(held(made), "f-0")
+    made.run(replace(end, args=tuple("fail" if arg == "done" else arg for arg in end.args)))
+
+
+def waits_for_a_slot(made: Executor) -> None:
+    held(made)
+    made.run(transitions.enqueue(QUEUE, replace(spec("urgent"), band=Band.URGENT)))
+
+
 CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "enqueue": lambda _: transitions.enqueue(QUEUE, spec()),
     "claim": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), claim())[1],
@@ -101,12 +113,20 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "finish": lambda made: finish(held(made)),
     "ingest": lambda _: ingest(),
     "cancel": lambda made: transitions.cancel(QUEUE, held(made).id),
+    "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
+    "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
+    "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),
+    "limit": lambda made: (held(made), steering.limit(QUEUE, Level.TABLE, "t-1", steering.Slots(1)))[1],
+    "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
+    "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
+    "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
+    "configure": lambda _: transitions.configure(QUEUE, QueueSettings(max_attempts=3)),
 }
 
 
 def without_times(state: State) -> Any:
     """A state in which the moment of a call, and what follows from it, is left out."""
-    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call")
+    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call", "revoked")
     hashes = {
         name: {field: value for field, value in fields.items() if field not in timed}
         for name, fields in state.hashes.items()
@@ -131,7 +151,7 @@ def test_a_lost_reply_doubles_no_effect(
         assert without_times(read_state(client, QUEUE)) == undisturbed
         if name == "claim":
             assert [(one.id, one.attempts) for one in reply] == [(one.id, one.attempts) for one in expected]
-        elif name != "enqueue":
+        elif name not in ("enqueue", "preempt"):
             assert repr(reply) == repr(expected)
 
 
@@ -145,7 +165,7 @@ def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_ser
         killer.join(30)
         assert executor.run(reads.depth(QUEUE)).depth[JobState.QUEUED] == 400
         with own_redis_server.client() as client:
-            every_queued_job_is_reachable(read_state(client, QUEUE), QueueSettings())
+            every_queued_job_is_reachable(read_state(client, QUEUE))
 
 
 def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisServer) -> None:

@@ -14,17 +14,18 @@ from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import EngineDied
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
+from shared.errors import RetryableError
 from shared.facts import JobFacts, Predicted
 from shared.policy import MIB, Policy, terms
-from shared.queue import reads, transitions
-from shared.queue.model import Band, JobKey, JobSpec, JobState
+from shared.queue import reads, steering, transitions
+from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
 
 pytestmark = pytest.mark.redis
 
 POLICY = Policy(target_bytes=8 * MIB)
 KEY = JobKey("t-1", "{}", "compact")
-TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5)
+TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5, grace_s=0.3)
 EIGHT = [100_000] * 8
 
 
@@ -44,7 +45,7 @@ class Bench:
         self._hearts: list[Heartbeat] = []
 
     def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
-        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES)
+        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
         heart.start()
         self._hearts.append(heart)
         settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
@@ -291,3 +292,24 @@ def test_releasing_a_lost_lease_leaves_the_new_one_of_another_slot_alone(bench: 
     new = heart.hold(claim, sent=time.monotonic())
     heart.release(old)
     assert list(heart._leases.values()) == [new]
+
+
+def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_attempt(bench: Bench) -> None:
+    """An urgent job gets the slot of a rewrite that is stuck in one large group; that one comes back behind it."""
+
+    def stuck() -> None:
+        urgent = JobSpec(JobKey("t-2", "{}", "compact"), "default", Band.URGENT, 0, 1, 1)
+        bench.queue.run(transitions.enqueue("default", urgent))
+        rules = steering.Preemption(patience_ms=0, run_ms=0)
+        assert len(bench.queue.run(steering.preempt("default", rules))) == 1
+        assert bench.engine.cancelled.wait(10), "the rewrite must be cancelled after its grace"
+        raise RetryableError("cancelled")
+
+    bench.engine.before_commit = stuck
+    bench.enqueue(1)
+    assert bench.worker().run_next()
+    job = bench.queue.run(reads.job("default", spec(0).id))
+    assert job is not None
+    assert (job.state, job.attempts) == (JobState.QUEUED, 0)
+    assert bench.runs()[0].verdict == Verdict.YIELD
+    assert [one.band for one in bench.queue.run(reads.order("default"))] == [Band.URGENT, Band.NORMAL]

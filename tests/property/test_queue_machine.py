@@ -1,5 +1,6 @@
 """Random lives of a queue on a real server, compared step by step with a model and with the laws of the design."""
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from actor.store.queue import SyncQueue
-from shared.queue import reads, transitions
+from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.library import ScriptName
 from shared.queue.model import (
     Band,
@@ -25,10 +26,13 @@ from shared.queue.model import (
     JobKey,
     JobSpec,
     JobState,
+    Level,
+    MoveOutcome,
     QueueSettings,
     Verdict,
 )
 from shared.queue.transition import Transition
+from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
 from tests.support.queue_state import TestClock, library_with_test_clock, read_state
@@ -37,11 +41,14 @@ from tests.support.redis_server import RedisServer
 pytestmark = pytest.mark.redis
 
 QUEUE = "machine"
-SETTINGS = QueueSettings(max_attempts=2)
+SETTINGS = QueueSettings(max_attempts=2, strict_in_row=2)
 LEASE_MS = 60_000
 STALE = Finished(FinishOutcome.STALE)
-EXAMPLES = 200
-STEPS = 40
+EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
+STEPS = 50
+NAMES = {Level.BAND: ["2", "3"], Level.TENANT: ["x", "y"], Level.TABLE: ["t1", "t2"]}
+MENDABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
+"""Keys without which an audit can still tell what they held."""
 
 specs = st.builds(
     JobSpec,
@@ -128,18 +135,24 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(slots=st.integers(1, 3), worker=st.sampled_from(["w1", "w2"]))
     def claim(self, slots: int, worker: str) -> None:
         nonce = f"n{self.steps}"
+        foreseen = None if self.something_is_due() else self.queue.run(reads.order(QUEUE, claims=slots))
         got = self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
         for job_id in self.model.take_up_due():
             if job_id in stopping:
                 self.end_of_stopped(job_id)
-        assert len(got) == min(slots, len(self.model.of(JobState.QUEUED))), "I7: a ready job was not found"
+        if foreseen is not None:
+            assert [claim.id for claim in got] == [one.id for one in foreseen], "the order was foreseen wrongly"
         for claim in got:
             self.model.check_and_take(claim, LEASE_MS)
             self.claimed_at[claim.token] = self.steps
             newest = max((version for _, version in self.waiting[claim.id]), default=0)
             assert claim.version >= newest, "I5: a claim after an event must see its version"
+        assert len(got) == slots or not self.model.ready(), "I7: a ready job was not found"
         self.claims += got
+
+    def something_is_due(self) -> bool:
+        return any(job.at_ms is not None and job.at_ms <= self.clock.now_ms for job in self.model.jobs.values())
 
     def some_claim(self, data: st.DataObject) -> Claim:
         """Pick a claim, more often one whose job is running, for its own worker or by now for another."""
@@ -207,7 +220,7 @@ class QueueMachine(RuleBasedStateMachine):
             return
         job = self.model.jobs[claim.id]
         job.at_ms = self.clock.now_ms + LEASE_MS
-        assert reply.status is (BeatStatus.STOP if job.stopping else BeatStatus.OK)
+        assert reply.status is (BeatStatus.STOP if job.stopping or job.revoked else BeatStatus.OK)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data())
@@ -221,6 +234,94 @@ class QueueMachine(RuleBasedStateMachine):
             self.served(job_id, lambda *_: True)
             self.again = None
 
+    @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
+    def weigh(self, data: st.DataObject, level: Level, weight: float | None) -> None:
+        self.run(steering.weigh(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
+
+    @rule(
+        data=st.data(),
+        level=st.sampled_from([Level.TENANT, Level.TABLE]),
+        most=st.sampled_from([None, steering.Slots(1), steering.Slots(2)]),
+    )
+    def limit(self, data: st.DataObject, level: Level, most: steering.Slots | None) -> None:
+        name = data.draw(st.sampled_from(NAMES[level]))
+        self.run(steering.limit(QUEUE, level, name, most))
+        self.model.limits.pop((level, name), None)
+        if most is not None:
+            self.model.limits[level, name] = most.count
+
+    @rule(data=st.data(), level=st.sampled_from(Level), paused=st.booleans())
+    def pause(self, data: st.DataObject, level: Level, *, paused: bool) -> None:
+        """What is paused is more often resumed, or nothing would be served for most of a life."""
+        name = data.draw(st.sampled_from(NAMES[level])) if level in NAMES else ""
+        if self.model.paused and paused:
+            level, name, paused = *data.draw(st.sampled_from(sorted(self.model.paused))), False
+        self.run(steering.pause(QUEUE, level, name, paused=paused))
+        (self.model.paused.add if paused else self.model.paused.discard)((level, name))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data(), band=st.sampled_from([Band.URGENT, Band.NORMAL]))
+    def promote(self, data: st.DataObject, band: Band) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+        outcome = self.run(steering.promote(QUEUE, job_id, band))
+        leased = self.model.jobs[job_id].state is JobState.LEASED
+        assert outcome is (MoveOutcome.LEASED if leased else MoveOutcome.QUEUED)
+        self.model.promote(job_id, int(band))
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(data=st.data())
+    def requeue(self, data: st.DataObject) -> None:
+        job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
+        outcome = self.run(steering.requeue(QUEUE, job_id))
+        leased = self.model.jobs[job_id].state is JobState.LEASED
+        assert outcome is (MoveOutcome.LEASED if leased else MoveOutcome.QUEUED)
+        self.model.requeue(job_id)
+
+    @precondition(lambda self: self.model.of(JobState.LEASED))
+    @rule()
+    def preempt(self) -> None:
+        """Only for a strict job, only at the cost of a weighted one, and nobody more than twice."""
+        for one in self.run(steering.preempt(QUEUE, steering.Preemption(0, 0, 2))):
+            waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
+            assert one.waiting in self.model.ready()
+            assert waiting.wish.band < SETTINGS.strict_bands <= victim.wish.band
+            assert victim.state is JobState.LEASED
+            assert not victim.revoked
+            assert not victim.stopping
+            assert victim.preempted < 2
+            victim.revoked, victim.preempted = True, victim.preempted + 1
+
+    def audit(self) -> int:
+        return sum(mended(self.queue, self.client))
+
+    @rule()
+    def audit_of_a_sound_queue(self) -> None:
+        """I16: nothing is changed."""
+        before = self.dump()
+        assert self.audit() == 0
+        assert self.dump() == before
+
+    @rule(data=st.data())
+    def audit_of_a_queue_that_lost_a_key(self, data: st.DataObject) -> None:
+        """I16: one key is gone, and the audit restores what it held, as the laws then show."""
+        start = keys.prefix(QUEUE)
+        names = [key.decode().removeprefix(start) for key in self.client.scan_iter(match=start + "*")]
+        lost = sorted(name for name in names if name.startswith(MENDABLE))
+        if not lost:
+            return
+        name = data.draw(st.sampled_from(lost))
+        self.client.delete(start + name)
+        self.audit()
+        assert self.audit() == 0
+        for job in self.model.jobs.values():
+            if name == "lease" and job.state is JobState.LEASED:
+                job.at_ms = self.clock.now_ms + audit.LOST_LEASE_MS
+            elif name == "delay" and job.state is JobState.DELAYED:
+                job.at_ms = self.clock.now_ms
+            elif name == "dead" and job.state is JobState.QUARANTINED:
+                job.at_ms = self.clock.now_ms + SETTINGS.half_open_ms
+        self.again = None
+
     @precondition(lambda self: self.again)
     @rule()
     def lost_reply(self) -> None:
@@ -229,8 +330,8 @@ class QueueMachine(RuleBasedStateMachine):
         transition, reply = self.again
         before = self.dump()
         repeated = self.queue.run(transition)
-        # A wish that made a job is merged into it the second time, which changes nothing.
-        assert repeated == reply or transition.script is ScriptName.ENQUEUE
+        # A wish that made a job is merged into it the second time, and who was revoked is not revoked again.
+        assert repeated == reply or transition.script in (ScriptName.ENQUEUE, ScriptName.PREEMPT)
         assert self.dump() == before
 
     @precondition(lambda self: self.remembered)

@@ -20,6 +20,7 @@ class MemoryEngine:
         self.origins: dict[int, Origin] = {}
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
+        self.cancelled = threading.Event()
         self.refusal: str | None = None
         self.refused_field = ""
         self.configuration: dict[str, str] = {}
@@ -41,6 +42,9 @@ class MemoryEngine:
         with self._lock:
             del self.files[path]
             self.version += 1
+
+    def cancel(self, job: str) -> None:
+        self.cancelled.set()
 
     def read_cell(self, location: str, cell: CellKey) -> LiveCell:
         if self.refusal:

@@ -12,6 +12,7 @@ from shared.queue.model import (
     JobKey,
     JobSpec,
     JobState,
+    Level,
     QueueSettings,
     Verdict,
 )
@@ -56,6 +57,8 @@ class Job:
     token: int | None = None
     pending: Wish | None = None
     stopping: bool = False
+    revoked: bool = False
+    preempted: int = 0
 
 
 @dataclass(slots=True)
@@ -66,6 +69,10 @@ class QueueModel:
     now_ms: int
     jobs: dict[JobId, Job] = field(default_factory=dict)
     last_token: int = 0
+    limits: dict[tuple[Level, str], int] = field(default_factory=dict)
+    paused: set[tuple[Level, str]] = field(default_factory=set)
+    strict_row: int = 0
+    strict_row_while_weighted_wait: int = 0
 
     def of(self, state: JobState) -> dict[JobId, Job]:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
@@ -108,13 +115,32 @@ class QueueModel:
     def _queue(self, job: Job) -> None:
         job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
 
+    def in_flight(self, level: Level, name: str) -> int:
+        running = self.of(JobState.LEASED).values()
+        return sum((job.key.table if level is Level.TABLE else job.wish.tenant) == name for job in running)
+
+    def is_blocked(self, level: Level, name: str) -> bool:
+        limit = self.limits.get((level, name))
+        return (level, name) in self.paused or (limit is not None and self.in_flight(level, name) >= limit)
+
+    def ready(self) -> dict[JobId, Job]:
+        """The jobs that a claim may hand out."""
+        if (Level.QUEUE, "") in self.paused:
+            return {}
+        return {
+            job_id: job
+            for job_id, job in self.of(JobState.QUEUED).items()
+            if (Level.BAND, str(job.wish.band)) not in self.paused
+            and not self.is_blocked(Level.TENANT, job.wish.tenant)
+            and not self.is_blocked(Level.TABLE, job.key.table)
+        }
+
     def check_and_take(self, claim: Claim, lease_ms: int) -> None:
         """Check that this job was the right one to hand out, then hand it out."""
         job = self.jobs[claim.id]
         assert job.state is JobState.QUEUED, f"{claim.id} was handed out while {job.state}"
-        strict = [j.wish.band for j in self.of(JobState.QUEUED).values() if j.wish.band < self.settings.strict_bands]
-        if strict:
-            assert claim.band == min(strict), "a strict band waits, but a later one was served"
+        assert claim.id in self.ready(), "I6: handed out beyond a limit, or in spite of a pause"
+        self._check_band(claim)
         siblings = [
             self._aged(other) for other in self.of(JobState.QUEUED).values() if self._flow(other) == self._flow(job)
         ]
@@ -127,6 +153,33 @@ class QueueModel:
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
         job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
+
+    def _check_band(self, claim: Claim) -> None:
+        """I9: strict bands by rank, but at most `strict_in_row` claims in a row while a weighted band waits."""
+        bands = {job.wish.band for job in self.ready().values()}
+        strict = {band for band in bands if band < self.settings.strict_bands}
+        if claim.band < self.settings.strict_bands:
+            assert claim.band == min(strict), "a better strict band waits"
+            self.strict_row += 1
+            self.strict_row_while_weighted_wait = self.strict_row_while_weighted_wait + 1 if bands - strict else 0
+            assert self.strict_row_while_weighted_wait <= self.settings.strict_in_row, "I9: too many strict in a row"
+            return
+        if strict:
+            assert self.strict_row >= self.settings.strict_in_row, "a strict band waits, but a later one was served"
+        self.strict_row = self.strict_row_while_weighted_wait = 0
+
+    def promote(self, job_id: JobId, band: int) -> None:
+        job = self.jobs[job_id]
+        if job.state is JobState.LEASED:
+            return
+        job.wish = replace(job.wish, band=min(job.wish.band, band), priority=0)
+        self._queue(job)
+
+    def requeue(self, job_id: JobId) -> None:
+        job = self.jobs[job_id]
+        if job.state in (JobState.DELAYED, JobState.QUARANTINED):
+            job.attempts = 0
+            self._queue(job)
 
     def _aged(self, job: Job) -> int:
         return job.wish.t0_ms + job.wish.priority * self.settings.aging_ms
@@ -148,7 +201,7 @@ class QueueModel:
         job = self.jobs[job_id]
         if job.stopping and verdict != "done":
             verdict = "cancelled"
-        pending, job.pending, job.stopping = job.pending, None, False
+        pending, job.pending, job.stopping, job.revoked = job.pending, None, False, False
         if verdict == "done" and pending is not None and pending.version <= seen_version:
             pending = None
         if verdict in ("done", "cancelled"):

@@ -16,40 +16,36 @@
 -- include: serve
 -- include: reply
 local worker, nonce, slots, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local PASSED_OVER = 8
+local PASSED_OVER = 100
 
 local known = recall(worker, nonce)
 if known then return known end
 
--- Strictly increasing even if the counter was lost: the clock has moved on since.
-local function next_token(last)
-  return math.max(last + 1, now_us)
-end
+local deadline, started = int(now_ms + lease_ms), int(now_ms)
 
-local function lease(id, job, token)
-  local deadline = int(now_ms + lease_ms)
-  call('HSET', job_key(id), 'state', 'leased', 'token', int(token), 'worker', worker, 'started', int(now_ms))
+local function lease(id, job)
+  -- Strictly increasing even if the counter was lost: the clock has moved on since.
+  last_token = math.max(last_token + 1, now_us)
+  local token = int(last_token)
+  call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', started)
   call('ZADD', LEASE, deadline, id)
-  call('ZADD', running_key(job.band), int(now_ms), id)
-  in_flight('table|' .. job.table, 1)
-  in_flight('tenant|' .. job.tenant, 1)
-  return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, int(token), job.token or '', job.attempts,
+  call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
+  call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
+  return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
     job.generation, job.version, job.cost, job.facts, job.t0, deadline}
 end
 
 take_up_due()
-local claims, token = {}, number(call('HGET', VIRTUAL, 'token'))
+begin_service()
+local claims = {}
 for _ = 1, slots + PASSED_OVER do
   if #claims == slots then break end
   local any, id, job = take_next()
   if not any then break end
-  if job then
-    token = next_token(token)
-    claims[#claims + 1] = lease(id, job, token)
-  end
+  if job then claims[#claims + 1] = lease(id, job) end
 end
 
 -- Nothing was given, so nothing can be doubled; an idle worker's polls leave no trace.
 if #claims == 0 then return '[]' end
-call('HSET', VIRTUAL, 'token', int(token))
+end_service()
 return remember(worker, nonce, cjson.encode(claims))

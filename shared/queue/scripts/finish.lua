@@ -19,6 +19,7 @@
   Output: gone, requeued, delayed, quarantined or STALE
 ]]
 -- include: run_end
+-- include: charge
 -- include: reply
 -- include: count
 local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.library import source
-from shared.queue.model import Band, JobId, JobKey, JobSpec, job_id
+from shared.queue.model import Band, JobId, JobKey, JobSpec, Level, job_id
 
 tables = st.from_regex(r"[A-Za-z0-9_.\-/]{1,20}", fullmatch=True)
 kinds = st.from_regex(r"[A-Za-z0-9_\-]{1,20}", fullmatch=True)
@@ -38,7 +38,7 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.delay("q"),
         keys.dead("q"),
         keys.in_flight("q"),
-        keys.running("q", Band.URGENT),
+        keys.parked("q", Level.TABLE, "t"),
         keys.reply("q", "worker", "nonce"),
         keys.cursor("q", "t"),
         keys.cells("q", "t"),
@@ -75,7 +75,7 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.cells("q", ""),
         keys.ledger("q", ""),
         "{lw:q}:f:",
-        "{lw:q}:run:",
+        "{lw:q}:p:",
         "{lw:q}:w:",
     }
     assert {"{lw:q}:" + name for name in lua} == python

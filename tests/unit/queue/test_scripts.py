@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from shared.queue import reads, transitions
+from shared.queue import audit, reads, steering, transitions
 from shared.queue.library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, QueueSettings, Token, Verdict
+from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, Level, QueueSettings, Token, Verdict
 from shared.queue.transition import Transition
 
 SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
@@ -36,6 +36,19 @@ SAMPLES: list[Transition[Any]] = [
     ),
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
     transitions.cancel("q", JOB),
+    steering.weigh("q", Level.TENANT, "a", 2),
+    steering.limit("q", Level.TABLE, "t", steering.Slots(2)),
+    steering.pause("q", Level.QUEUE),
+    steering.promote("q", JOB),
+    steering.requeue("q", JOB),
+    steering.preempt("q", steering.Preemption()),
+    audit.jobs("q", [JOB]),
+    audit.flow("q", "2|a|t", 0),
+    audit.node("q", "root", 0),
+    audit.index("q", JobState.QUEUED, 0),
+    audit.flight("q"),
+    audit.parked("q", Level.TABLE, "t"),
+    reads.order("q"),
     reads.job("q", JOB),
     reads.jobs("q", JobState.QUEUED),
     reads.depth("q"),
@@ -97,9 +110,9 @@ def test_scripts_are_bounded_and_leave_keys_to_one_file(name: ScriptName) -> Non
 def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory() -> None:
     """With a shebang the server decides before the first command, so that no script fails in the middle."""
     flags = {name: source(name).splitlines()[0].removeprefix("#!lua").strip() for name in ScriptName}
-    reading = {ScriptName.VIEW, ScriptName.LIST, ScriptName.DEPTH, ScriptName.HISTORY}
+    reading = {ScriptName.VIEW, ScriptName.LIST, ScriptName.DEPTH, ScriptName.HISTORY, ScriptName.ORDER}
     assert {name for name, flag in flags.items() if flag == "flags=no-writes"} == reading
-    making_room = {ScriptName.CLAIM, ScriptName.HEARTBEAT, ScriptName.FINISH, ScriptName.CANCEL}
+    making_room = {ScriptName.CLAIM, ScriptName.HEARTBEAT, ScriptName.FINISH, ScriptName.CANCEL, ScriptName.PAUSE}
     assert {name for name, flag in flags.items() if flag == "flags=allow-oom"} == making_room
 
 

@@ -4,22 +4,26 @@
 -- include: merge
 -- include: event
 
-local function in_flight(name, change)
-  if call('HINCRBY', IN_FLIGHT, name, change) <= 0 then call('HDEL', IN_FLIGHT, name) end
+local function leave_flight(level, name)
+  local field = level .. '|' .. name
+  if call('HINCRBY', IN_FLIGHT, field, -1) <= 0 then call('HDEL', IN_FLIGHT, field) end
 end
 
 -- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
 local function release(id, job)
   call('ZREM', LEASE, id)
-  call('ZREM', running_key(job.band), id)
-  in_flight('table|' .. job.table, -1)
-  in_flight('tenant|' .. job.tenant, -1)
+  leave_flight('table', job.table)
+  leave_flight('tenant', job.tenant)
+  if call('EXISTS', parked_key('table|' .. job.table), parked_key('tenant|' .. job.tenant)) > 0 then
+    unpark('table', job.table)
+    unpark('tenant', job.tenant)
+  end
 end
 
 -- A job that goes on keeps nothing of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_facts', 'd_t0')
+    'd_version', 'd_facts', 'd_t0', 'revoked')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
@@ -37,7 +41,7 @@ local function start_anew(id, job, pending)
     return 'gone'
   end
   forget_run(id)
-  call('HDEL', job_key(id), 'token', 'error')
+  call('HDEL', job_key(id), 'token', 'error', 'preempted')
   pending.table = job.table
   place(id, pending, 'queued', nil, 'attempts', '0', wish_fields(pending, ''))
   return 'requeued'

@@ -1,44 +1,92 @@
 -- One claim: three heads, one pop, three tag updates.
 -- include: index
+-- include: charge
+-- include: limits
 local MAX_BANDS = 8
 
--- The first ready strict band by rank, else the ready band with the least start tag; nil if nothing is ready.
-local function next_band()
-  local by_tag = call('ZRANGE', ready_key(ROOT), 0, MAX_BANDS - 1)
-  local strict = nil
-  for _, band in ipairs(by_tag) do
-    if is_strict(band) and (not strict or tonumber(band) < tonumber(strict)) then strict = band end
-  end
-  return strict or by_tag[1]
+-- Strict claims in a row while a weighted band waited, the virtual time of the root, and the last token.
+local strict_run, root_time, last_token
+
+local function begin_service()
+  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token')
+  strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
 end
 
-local function head(node) return call('ZRANGE', ready_key(node), 0, 0)[1] end
-
--- A child without work was left behind by a log cut in the middle; it leaves the tree, so that others can be served.
-local function drop_empty(band, tenant, tbl)
-  if tbl then
-    leave_tree(band, tenant, tbl)
-  elseif not tenant or not leave(band, tenant) then
-    leave(ROOT, band)
+-- Writes what the claims have moved, with one HSET.
+local function end_service()
+  -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
+  local moved = {'token', int(last_token), 'strict_run', int(strict_run)}
+  for node, time in pairs(virtual_now) do
+    moved[#moved + 1] = node
+    moved[#moved + 1] = int(time)
   end
+  call('HSET', VIRTUAL, unpack(moved))
+end
+
+-- The first ready strict band by rank, else the ready band with the least start tag; but after `strict_in_row` strict
+-- claims in a row, a weighted band that waits is next. Returns nil if nothing is ready, else the band, its tag, and
+-- whether a weighted band waits.
+local function next_band()
+  local tags = call('ZRANGE', ready_key(ROOT), 0, MAX_BANDS - 1, 'WITHSCORES')
+  local strict, weighted, tag
+  for i = 1, #tags, 2 do
+    local band = tags[i]
+    if not is_paused(band) then
+      if not is_strict(band) then
+        if not weighted then weighted, tag = band, tonumber(tags[i + 1]) end
+      elseif not strict or tonumber(band) < tonumber(strict) then
+        strict = band
+      end
+    end
+  end
+  if strict and not (weighted and strict_run >= cfg.strict_in_row) then return strict, 0, weighted ~= nil end
+  return weighted, tag, weighted ~= nil
+end
+
+local function head(node)
+  local found = call('ZRANGE', ready_key(node), 0, 0, 'WITHSCORES')
+  return found[1], tonumber(found[2])
+end
+
+local function charge_band(band, tag, amount, ready, weighted_waits)
+  if is_strict(band) then
+    strict_run = weighted_waits and strict_run + 1 or 0
+    if not ready then leave(ROOT, band) end
+    return
+  end
+  strict_run = 0
+  -- A band that was strict until now comes with an old tag; it must not serve what it has missed.
+  root_time = math.max(root_time, tag)
+  if not charge(ROOT, band, root_time, amount, ready) then root_time = 0 end
 end
 
 -- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was anything, and the
--- job's id and hash; an entry without a queued job is passed over.
+-- job's id and hash; an entry without a queued job, and who is at its limit, are passed over and leave the tree.
 local function take_next()
-  local band = next_band()
+  local band, band_tag, weighted_waits = next_band()
   if not band then return false end
-  local tenant = head(band)
-  local tbl = tenant and head(leaf_node(band, tenant))
-  local flow = tbl and flow_key(band, tenant, tbl)
-  local id = flow and call('ZPOPMIN', flow)[1]
-  if not id then
-    drop_empty(band, tenant, tbl)
+  local tenant, tenant_tag = head(band)
+  if not tenant then leave(ROOT, band) return true end
+  local leaf = leaf_node(band, tenant)
+  local tbl, table_tag = head(leaf)
+  if not tbl then leave_band(band, tenant) return true end
+  local set = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
+    'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
+  if is_at(limit_of(set[4]), 'tenant', tenant) then park_tenant(band, tenant) return true end
+  if is_at(limit_of(set[5]), 'table', tbl) then park_table(band, tenant, tbl) return true end
+  local flow = flow_key(band, tenant, tbl)
+  local id = call('ZPOPMIN', flow)[1]
+  if not id then leave_tree(band, tenant, tbl) return true end
+  local ready = call('EXISTS', flow) == 1
+  local job = read_job(id)
+  if not job or job.state ~= 'queued' then
+    if not ready then leave_tree(band, tenant, tbl) end
     return true
   end
-  local job = read_job(id)
-  if job and job.state ~= 'queued' then job = nil end
   call('ZREM', QUEUED, id)
-  charge_path(band, tenant, tbl, job and tonumber(job.cost) or 0, call('EXISTS', flow) == 1)
+  local cost = tonumber(job.cost)
+  ready = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), ready)
+  ready = charge(band, tenant, tenant_tag, units(cost, tonumber(set[2] or 1)), ready)
+  charge_band(band, band_tag, units(cost, tonumber(set[1] or 1)), ready, weighted_waits)
   return true, id, job
 end

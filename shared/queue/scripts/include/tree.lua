@@ -1,35 +1,33 @@
--- Start-time fair queueing (Goyal, Vin, Cheng 1996), one sorted set of start tags per node, ready children only:
--- root -> band -> tenant -> table. A child is served at the least start tag S, which becomes the node's virtual time;
--- it is charged to F = S + cost/weight. A child that returns starts at max(virtual time, its last F).
--- A node without ready children forgets its tags: its next busy period begins at zero, which also keeps tags small.
+-- Start-time fair queueing (Goyal, Vin, Cheng 1996), one sorted set of start tags per node of the tree, ready children
+-- only: root -> band -> tenant -> table. Here is who is in the tree; `charge` is what service costs.
+-- A child that returns starts at max(virtual time, its last finish tag). A node without ready children forgets its tags:
+-- its next busy period begins at zero, which also keeps tags small.
+-- A table or tenant that is paused or at its limit is parked: out of the tree, its tag kept, remembered in a set of its
+-- own, because a table can have flows in several bands.
 -- include: config
-local MIB = 1048576
-local PRUNED_PER_CHARGE = 4
+local FLOWS_UNPARKED = 100
 
--- A thousandth of a MiB at weight 1; a job costs at least one MiB, because claiming and committing are never free.
-local function units(cost, weight)
-  return math.max(1, math.floor(math.max(1, cost / MIB) * 1000 / weight + 0.5))
+-- Virtual times that this script has moved and not written yet; one HSET at its end writes all of them.
+local virtual_now = {}
+
+local function virtual_of(node)
+  return virtual_now[node] or number(call('HGET', VIRTUAL, node))
 end
 
--- Weights of the three edges on the way to a table: 1 unless cfg says otherwise.
-local function weights(band, tenant, tbl)
-  local found = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
-  return tonumber(found[1] or 1), tonumber(found[2] or 1), tonumber(found[3] or 1)
-end
-
--- Makes a child ready; false if it was so already, and then its ancestors are ready, too.
+-- Makes a child ready that is not.
 local function join(node, child)
-  local ready = ready_key(node)
-  if call('ZSCORE', ready, child) then return false end
-  local start = math.max(number(call('HGET', VIRTUAL, node)), number(call('ZSCORE', idle_key(node), child)))
-  call('ZREM', idle_key(node), child)
-  call('ZADD', ready, int(start), child)
-  return true
+  local ready, idle = ready_key(node), idle_key(node)
+  local kept = call('ZSCORE', idle, child)
+  if kept then call('ZREM', idle, child) end
+  call('ZADD', ready, int(math.max(virtual_of(node), number(kept))), child)
 end
+
+local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
 
 -- After a child has left: true if others are ready, else the node forgets and leaves its own parent.
 local function still_busy(node)
   if call('EXISTS', ready_key(node)) == 1 then return true end
+  virtual_now[node] = nil
   call('DEL', idle_key(node))
   call('HDEL', VIRTUAL, node)
   return false
@@ -40,76 +38,58 @@ local function leave(node, child)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
   if not still_busy(node) then return false end
-  if start > number(call('HGET', VIRTUAL, node)) then call('ZADD', idle_key(node), int(start), child) end
+  if start > virtual_of(node) then call('ZADD', idle_key(node), int(start), child) end
   return true
 end
 
--- Tags that the virtual time has passed say nothing any more. Some go whenever one comes, so that they cannot pile up.
-local function prune(node, virtual)
-  local passed = call('ZRANGE', idle_key(node), '-inf', int(virtual), 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
-  if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
+local function admit_tenant(band, tenant)
+  if is_ready(band, tenant) or call('ZSCORE', parked_key('tenant|' .. tenant), band) then return end
+  join(band, tenant)
+  if not is_ready(ROOT, band) then join(ROOT, band) end
 end
 
--- Charges the child that is served; `ready`: it has more. True if the node stays busy.
-local function charge(node, child, amount, ready)
-  local start = number(call('ZSCORE', ready_key(node), child))
-  if ready then
-    call('ZADD', ready_key(node), int(start + amount), child)
-  else
-    call('ZREM', ready_key(node), child)
-    if not still_busy(node) then return false end
-    prune(node, start)
-    call('ZADD', idle_key(node), int(start + amount), child)
-  end
-  call('HSET', VIRTUAL, node, int(start))
-  return true
-end
-
--- Corrects a charge made by estimate once the cost is known; no tag falls behind the virtual time.
-local function correct(node, child, difference)
-  if difference == 0 then return end
-  local virtual = number(call('HGET', VIRTUAL, node))
-  local start = call('ZSCORE', ready_key(node), child)
-  if start then
-    call('ZADD', ready_key(node), int(math.max(virtual, tonumber(start) + difference)), child)
-    return
-  end
-  if call('EXISTS', ready_key(node)) == 0 then return end
-  local finish = math.max(virtual, number(call('ZSCORE', idle_key(node), child))) + difference
-  if finish > virtual then
-    call('ZADD', idle_key(node), int(finish), child)
-  else
-    call('ZREM', idle_key(node), child)
-  end
-end
-
+-- A flow got its first job, or is no longer parked.
 local function enter_tree(band, tenant, tbl)
-  if join(leaf_node(band, tenant), tbl) and join(band, tenant) then join(ROOT, band) end
+  local leaf = leaf_node(band, tenant)
+  if is_ready(leaf, tbl) or call('ZSCORE', parked_key('table|' .. tbl), leaf) then return end
+  join(leaf, tbl)
+  admit_tenant(band, tenant)
 end
 
+local function leave_band(band, tenant)
+  if not leave(band, tenant) then leave(ROOT, band) end
+end
+
+-- A flow has lost its last job without being served.
 local function leave_tree(band, tenant, tbl)
-  if leave(leaf_node(band, tenant), tbl) or leave(band, tenant) then return end
-  leave(ROOT, band)
+  local leaf = leaf_node(band, tenant)
+  if call('ZREM', parked_key('table|' .. tbl), leaf) == 1 or leave(leaf, tbl) then return end
+  if call('ZREM', parked_key('tenant|' .. tenant), band) == 0 then leave_band(band, tenant) end
+end
+
+local function park_tenant(band, tenant)
+  call('ZADD', parked_key('tenant|' .. tenant), 0, band)
+  leave_band(band, tenant)
+end
+
+local function park_table(band, tenant, tbl)
+  local leaf = leaf_node(band, tenant)
+  call('ZADD', parked_key('table|' .. tbl), 0, leaf)
+  if not leave(leaf, tbl) then leave_band(band, tenant) end
+end
+
+-- Lets a table's or tenant's flows back in; whoever is still at its limit is parked again when it is met.
+local function unpark(level, name)
+  local parked = call('ZPOPMIN', parked_key(level .. '|' .. name), FLOWS_UNPARKED)
+  for i = 1, #parked, 2 do
+    if level == 'tenant' then
+      admit_tenant(parked[i], name)
+    else
+      local band, tenant = parked[i]:match('^(%d+)|(.*)$')
+      enter_tree(band, tenant, name)
+    end
+  end
 end
 
 -- Strict bands are served by rank, so their service moves no tag at the root.
 local function is_strict(band) return tonumber(band) < cfg.strict_bands end
-
-local function charge_path(band, tenant, tbl, cost, ready)
-  local of_band, of_tenant, of_table = weights(band, tenant, tbl)
-  ready = charge(leaf_node(band, tenant), tbl, units(cost, of_table), ready)
-  ready = charge(band, tenant, units(cost, of_tenant), ready)
-  if not is_strict(band) then
-    charge(ROOT, band, units(cost, of_band), ready)
-  elseif not ready then
-    leave(ROOT, band)
-  end
-end
-
-local function settle_path(band, tenant, tbl, estimated, actual)
-  if estimated == actual then return end
-  local of_band, of_tenant, of_table = weights(band, tenant, tbl)
-  correct(leaf_node(band, tenant), tbl, units(actual, of_table) - units(estimated, of_table))
-  correct(band, tenant, units(actual, of_tenant) - units(estimated, of_tenant))
-  if not is_strict(band) then correct(ROOT, band, units(actual, of_band) - units(estimated, of_band)) end
-end

@@ -1,4 +1,4 @@
-"""Server time per script: `python -m tests.bench.queue_scripts [jobs]`, on a queue that holds that many jobs.
+"""Server time per script: `python -m tests.bench.queue.scripts [jobs]`, on a queue that holds that many jobs.
 
 The time is the server's own (INFO commandstats), which a busy client does not distort; a busy machine does.
 """
@@ -66,12 +66,15 @@ class Bench:
     def __init__(self, server: RedisServer) -> None:
         self.client: redis.Redis = server.client()
         self.queue = SyncQueue(connect(server.socket_url), QUEUE)
+        self.server_us: dict[str, float] = {}
+        self.bytes_per_job = 0
 
     def measure(self, name: str, calls: Iterable[Transition[Any]]) -> list[Any]:
         self.client.config_resetstat()
         replies = [self.queue.run(call) for call in calls]
         stats: Any = self.client.info("commandstats")
-        print(f"{name:28s} {stats['cmdstat_evalsha']['usec'] / len(replies):8.1f} us  ({len(replies)} calls)")
+        self.server_us[name] = round(stats["cmdstat_evalsha"]["usec"] / len(replies), 1)
+        print(f"{name:28s} {self.server_us[name]:8.1f} us  ({len(replies)} calls)", flush=True)
         return replies
 
     def memory(self) -> int:
@@ -81,8 +84,10 @@ class Bench:
     def run(self, jobs: int) -> None:
         before = self.memory()
         self.measure("enqueue new", (transitions.enqueue(QUEUE, spec(number)) for number in range(jobs)))
-        print(f"{'memory per queued job':28s} {(self.memory() - before) / jobs:8.0f} B")
-        self.measure("enqueue again", (transitions.enqueue(QUEUE, spec(number)) for number in range(jobs)))
+        self.bytes_per_job = round((self.memory() - before) / jobs)
+        print(f"{'memory per queued job':28s} {self.bytes_per_job:8d} B")
+        again = range(0, jobs, max(1, jobs // 20_000))
+        self.measure("enqueue again", (transitions.enqueue(QUEUE, spec(number)) for number in again))
         held = [claim for batch in self.measure("claim 1", self.claims("a", 3_000, 1)) for claim in batch]
         self.measure("claim 8", self.claims("b", 200, 8))
         self.measure("heartbeat of 1", (self.beat([claim]) for claim in held))
@@ -97,6 +102,7 @@ class Bench:
         self.measure("view", (reads.job(QUEUE, spec(number).id) for number in range(1_000)))
         self.measure("list of 100", (reads.jobs(QUEUE, JobState.QUEUED, offset=100 * page) for page in range(20)))
         self.measure("depth", [reads.depth(QUEUE)] * 500)
+        self.measure("order of the next 20", [reads.order(QUEUE, claims=20)] * 100)
 
     def claims(self, series: str, count: int, slots: int) -> Iterable[Transition[Any]]:
         for number in range(count):

@@ -1,0 +1,59 @@
+"""The queue is looked after: urgent jobs that wait too long get a slot, and what a torn log left behind is mended.
+
+Both are safe to do from several deciders at once: each step is one script, and a second one finds nothing to do.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import structlog
+
+from shared.errors import RetryableError
+from shared.queue.steering import Preemption, Revoked
+
+PREEMPT_EVERY_S = 2.0
+"""Well below the patience of a waiting job (5 s); a look costs the server some 30 microseconds."""
+
+AUDIT_EVERY_S = 600.0
+"""An audit reads every job; ten minutes is far below what a lost job could cost."""
+
+log = structlog.get_logger()
+
+
+class Cared(Protocol):
+    """The levers that are used here."""
+
+    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+        """Tell running jobs to yield."""
+
+    async def audit(self) -> object:
+        """Mend what differs."""
+
+
+class QueueCare:
+    """Preempts and audits, each in its own rhythm."""
+
+    def __init__(self, levers: Cared, rules: Preemption | None = None) -> None:
+        self._levers = levers
+        self._rules = rules or Preemption()
+
+    async def run(self) -> None:
+        """Look after the queue until cancelled; a Redis that is away is waited for."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(_regularly("audit", self._levers.audit, AUDIT_EVERY_S))
+            group.create_task(_regularly("preempt", self.preempt, PREEMPT_EVERY_S))
+
+    async def preempt(self) -> None:
+        """Give each urgent job that has waited for too long the prospect of a slot."""
+        for one in await self._levers.preempt(self._rules):
+            log.info("job_preempted", job=one.victim, waiting=one.waiting)
+
+
+async def _regularly(name: str, act: Callable[[], Awaitable[object]], every_s: float) -> None:
+    while True:
+        try:
+            await act()
+        except RetryableError as problem:
+            log.warning("queue_care_failed", duty=name, error=str(problem))
+        await asyncio.sleep(every_s)

@@ -1,0 +1,97 @@
+"""The queue: who waits, who is next and why; weights, limits, pauses and the audit."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from decider.http.openapi import failures
+from decider.http.schemas.base import moment
+from decider.http.schemas.queue import AuditReport, Done, Lever, NextJob, Queue, Weight
+from decider.http.services import Parts
+from shared.queue.limits import MAX_PAGE
+from shared.queue.model import Level
+from shared.queue.reads import Next, Why
+from shared.queue.steering import Quota, Slots
+
+router = APIRouter(prefix="/v1/queue", tags=["queue"])
+
+
+@router.get("", summary="Show the queue", responses=failures(422))
+async def show_queue(
+    parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many claims to foresee.")] = 20
+) -> Queue:
+    """Show depth and wait, who waits by band, tenant and table, the settings, and the order of the next claims."""
+    depth = await parts.steering.depth()
+    waiting = await parts.steering.waiting()
+    order = await parts.steering.order(next_claims)
+    return Queue(
+        depth={state.value: count for state, count in depth.depth.items()},
+        oldest_wait_s=depth.oldest_wait_ms / 1000,
+        bands=dict(waiting.bands),
+        tenants=dict(waiting.tenants),
+        tables=dict(waiting.tables),
+        settings=dict(await parts.steering.settings()),
+        next=tuple(map(_next, order)),
+    )
+
+
+@router.put("/weights", summary="Set a share or limit", responses=failures(422))
+async def set_weight(body: Weight, parts: Parts) -> Done:
+    """Set what a band, tenant or table gets relative to its siblings, or how many of its jobs run at once."""
+    level = Level(body.level)
+    said = []
+    if body.weight is not None:
+        await parts.steering.weigh(level, body.name, body.weight)
+        said.append(f"weight {body.weight:g}")
+    if body.quota_percent is not None:
+        await parts.steering.limit(level, body.name, Quota(body.quota_percent))
+        said.append(f"at most {body.quota_percent} % of the slots")
+    elif body.limit is not None:
+        await parts.steering.limit(level, body.name, Slots(body.limit) if body.limit else None)
+        said.append(f"at most {body.limit} at once" if body.limit else "no limit")
+    return Done(sentence=f"{body.level.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
+
+
+@router.post("/pause", summary="Pause", responses=failures(422))
+async def pause(body: Lever, parts: Parts) -> Done:
+    """Hand out nothing of the queue, a band, a tenant or a table; what runs goes on, what arrives waits."""
+    await parts.steering.pause(Level(body.level), body.name, paused=True)
+    return Done(sentence=f"{_named(body)} is paused; what runs goes on.")
+
+
+@router.post("/resume", summary="Resume", responses=failures(422))
+async def resume(body: Lever, parts: Parts) -> Done:
+    """Hand out again what was paused, within the limits that were there before."""
+    await parts.steering.pause(Level(body.level), body.name, paused=False)
+    return Done(sentence=f"{_named(body)} is no longer paused.")
+
+
+@router.post("/audit", summary="Audit and mend", responses=failures())
+async def audit(parts: Parts) -> AuditReport:
+    """Compute every index of the queue anew from its jobs, and mend what differs; the queue goes on meanwhile."""
+    report = await parts.steering.audit()
+    return AuditReport(keys=report.keys, mended=report.mended)
+
+
+def _named(body: Lever) -> str:
+    return "The queue" if body.level == "queue" else f"{body.level.capitalize()} {body.name}"
+
+
+def _next(one: Next) -> NextJob:
+    band = one.band.name.lower()
+    sentence = {
+        Why.STRICT: f"Band {band} comes first, whatever the others have had.",
+        Why.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
+        Why.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} have had the least of their shares.",
+    }[one.why]
+    return NextJob(
+        id=one.id,
+        table=one.table,
+        tenant=one.tenant,
+        priority=band,
+        step=one.priority,
+        why=one.why.value,
+        tags=(one.band_tag, one.tenant_tag, one.table_tag),
+        asked_at=moment(one.t0_ms),
+        sentence=sentence,
+    )

@@ -1,0 +1,150 @@
+"""Steering and mending a queue: what people and duties may change while it runs, and what is foreseen of it."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from decider.store.answers import answered, redis_answers
+from decider.store.queue import AsyncQueue
+from shared.queue import audit, keys, reads, steering
+from shared.queue.audit import Found
+from shared.queue.decode import text
+from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueDepth
+from shared.queue.reads import Next
+from shared.queue.steering import Preemption, Quota, Revoked, Slots
+from shared.queue.transition import Transition
+
+SCAN_COUNT = 500
+"""Keys that one SCAN looks at: some 100 microseconds of the server."""
+
+MAX_FLOWS = 20_000
+"""Flows that one look counts; beyond, the depth by tenant and table is left at what was counted."""
+
+SETTINGS_SHOWN = ("weight:", "limit:")
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """How many keys an audit looked at, and how many things it mended."""
+
+    keys: int
+    mended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Queued jobs by band, tenant and table id."""
+
+    bands: Mapping[str, int]
+    tenants: Mapping[str, int]
+    tables: Mapping[str, int]
+
+
+class Steering:
+    """The queue's levers; each call may be repeated."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+        self._name = queue.name
+
+    async def depth(self) -> QueueDepth:
+        """Count the jobs per state."""
+        return await self._queue.run(reads.depth(self._name))
+
+    async def order(self, claims: int) -> tuple[Next, ...]:
+        """Foresee the next claims without claiming."""
+        return await self._queue.run(reads.order(self._name, claims=claims))
+
+    @answered
+    async def waiting(self) -> Waiting:
+        """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
+        start = keys.prefix(self._name) + "f:"
+        bands: Counter[str] = Counter()
+        tenants: Counter[str] = Counter()
+        tables: Counter[str] = Counter()
+        flows = [key async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT)][:MAX_FLOWS]
+        for first in range(0, len(flows), SCAN_COUNT):
+            page = flows[first : first + SCAN_COUNT]
+            pipeline = self._queue.redis.pipeline(transaction=False)
+            for key in page:
+                pipeline.zcard(key)
+            for key, count in zip(page, await pipeline.execute(), strict=True):
+                band, tenant, table = text(key).removeprefix(start).split("|")
+                bands[Band(int(band)).name.lower()] += count
+                tenants[tenant] += count
+                tables[table] += count
+        return Waiting(bands, tenants, tables)
+
+    @answered
+    async def settings(self) -> Mapping[str, str]:
+        """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
+        raw = await self._queue.redis.hgetall(keys.cfg(self._name))
+        found = {text(name): text(value) for name, value in raw.items()}
+        return {name: value for name, value in found.items() if name == "paused" or name.startswith(SETTINGS_SHOWN)}
+
+    async def weigh(self, level: Level, name: str, weight: float | None) -> None:
+        """Set a weight; None is the default."""
+        await self._queue.run(steering.weigh(self._name, level, name, weight))
+
+    async def limit(self, level: Level, name: str, most: Slots | Quota | None) -> None:
+        """Set how many jobs of a tenant or table run at once; None lifts the limit."""
+        await self._queue.run(steering.limit(self._name, level, name, most))
+
+    async def pause(self, level: Level, name: str, *, paused: bool) -> None:
+        """Hand out nothing of this, or again."""
+        await self._queue.run(steering.pause(self._name, level, name, paused=paused))
+
+    async def promote(self, job: JobId) -> MoveOutcome:
+        """Make a waiting job the next one."""
+        return await self._queue.run(steering.promote(self._name, job))
+
+    async def requeue(self, job: JobId) -> MoveOutcome:
+        """Make a failed job ready now, its failures forgotten."""
+        return await self._queue.run(steering.requeue(self._name, job))
+
+    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+        """Tell running jobs to yield to strict ones that wait for too long."""
+        return await self._queue.run(steering.preempt(self._name, rules))
+
+    async def audit(self) -> Audited:
+        """Compute every index anew and mend what differs; a page per call, so that the queue goes on meanwhile."""
+        seen = mended = 0
+        page: list[Found] = []
+        async for found in self._audited_keys():
+            seen += 1
+            page.append(found)
+            if len(page) == audit.PAGE:
+                mended += await self._mend(page)
+                page = []
+        mended += await self._mend(page)
+        for asked in audit.closing(self._name):
+            mended += await self._follow(asked)
+        if mended:
+            log.warning("queue_mended", queue=self._name, keys=seen, mended=mended)
+        return Audited(seen, mended)
+
+    async def _mend(self, page: list[Found]) -> int:
+        return sum([await self._follow(asked) for asked in audit.steps(self._name, page)])
+
+    async def _follow(self, asked: Transition[Any]) -> int:
+        mended = 0
+        call: Transition[Any] | None = asked
+        while call is not None:
+            reply = await self._queue.run(call)
+            if isinstance(reply, int):
+                return mended + max(0, reply)
+            mended += reply.mended
+            call = audit.follow(call, reply)
+        return mended
+
+    async def _audited_keys(self) -> AsyncIterator[Found]:
+        start = keys.prefix(self._name)
+        with redis_answers():
+            async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):
+                if one := audit.found(self._name, key):
+                    yield one

@@ -1,0 +1,176 @@
+"""Fair queueing against first come, first served, in numbers: the same arrivals under both, and how long each waits.
+
+Tenants arrive by Zipf's law, so that few have most of the jobs; the rule is that of the queue (start-time fair
+queueing), computed in memory. Nothing is sent to a queue.
+"""
+
+import heapq
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from random import Random
+from statistics import quantiles
+
+HEIGHT, BAR, LEFT = 240, 14, 60
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What arrives; `load` is the share of the slots' time that all jobs together need."""
+
+    tenants: int = 8
+    jobs: int = 4_000
+    slots: int = 4
+    exponent: float = 1.2
+    load: float = 0.95
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """One job: when it comes, whose it is, and how long it takes, in seconds."""
+
+    at_s: float
+    tenant: int
+    takes_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Seconds of waiting of one tenant's jobs under one rule."""
+
+    p50_s: float
+    p95_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One rule's result.
+
+    jain: Jain's index of what each tenant got of its max-min fair share, in the first half of the work when all jobs
+    come at once; 1 if each got its share.
+    """
+
+    waits: tuple[Waits, ...]
+    jain: float
+
+
+def arrivals(load: Load) -> tuple[Arrival, ...]:
+    """Draw the jobs: Poisson arrivals, tenants by Zipf's law, exponential times with a mean of one second."""
+    random = Random(load.seed)  # noqa: S311 - a simulation
+    weights = [1 / (rank + 1) ** load.exponent for rank in range(load.tenants)]
+    at_s, drawn = 0.0, []
+    for tenant in random.choices(range(load.tenants), weights, k=load.jobs):
+        at_s += random.expovariate(load.slots * load.load)
+        drawn.append(Arrival(at_s, tenant, random.expovariate(1.0)))
+    return tuple(drawn)
+
+
+Served = list[tuple[float, Arrival]]
+"""Each job with the second at which it began."""
+
+
+def outcome(load: Load, jobs: Sequence[Arrival], rule: Callable[[Load, Sequence[Arrival]], Served]) -> Outcome:
+    """Serve the jobs under a rule, as they come and all at once, and measure."""
+    waits: dict[int, list[float]] = defaultdict(list)
+    for began_s, job in rule(load, jobs):
+        waits[job.tenant].append(began_s - job.at_s)
+    at_once = rule(load, [Arrival(0.0, job.tenant, job.takes_s) for job in jobs])
+    return Outcome(tuple(_waits(waits[tenant]) for tenant in range(load.tenants)), _jain(load, at_once))
+
+
+def fifo(load: Load, jobs: Sequence[Arrival]) -> Served:
+    """Serve in the order of arrival."""
+    waiting: deque[Arrival] = deque()
+    return _served(load, jobs, waiting.append, lambda: waiting.popleft() if waiting else None)
+
+
+def fair(load: Load, jobs: Sequence[Arrival]) -> Served:
+    """Serve the tenant with the least start tag, as the queue does."""
+    waiting: dict[int, deque[Arrival]] = defaultdict(deque)
+    finish: dict[int, float] = defaultdict(float)
+    tags: dict[int, float] = {}
+    now = [0.0]
+
+    def put(job: Arrival) -> None:
+        waiting[job.tenant].append(job)
+        tags.setdefault(job.tenant, max(now[0], finish[job.tenant]))
+
+    def take() -> Arrival | None:
+        if not tags:
+            return None
+        tenant = min(tags, key=lambda one: (tags[one], one))
+        job = waiting[tenant].popleft()
+        now[0] = tags.pop(tenant)
+        finish[tenant] = now[0] + job.takes_s
+        if waiting[tenant]:
+            tags[tenant] = finish[tenant]
+        return job
+
+    return _served(load, jobs, put, take)
+
+
+def _served(
+    load: Load, jobs: Sequence[Arrival], put: Callable[[Arrival], None], take: Callable[[], Arrival | None]
+) -> Served:
+    free = [0.0] * load.slots
+    served: Served = []
+    coming = deque(jobs)
+    for _ in jobs:
+        now_s = heapq.heappop(free)
+        while coming and coming[0].at_s <= now_s:
+            put(coming.popleft())
+        job = take()
+        if job is None:
+            now_s = coming[0].at_s
+            put(coming.popleft())
+            job = take()
+        if job is None:
+            raise AssertionError("a job that was put can be taken")
+        served.append((now_s, job))
+        heapq.heappush(free, now_s + job.takes_s)
+    return served
+
+
+def _jain(load: Load, served: Served) -> float:
+    """Compare what each tenant got in the first half of the work with its max-min fair share of that half."""
+    demand, got = [0.0] * load.tenants, [0.0] * load.tenants
+    half = sum(job.takes_s for _, job in served) / 2
+    given = 0.0
+    for _, job in served:
+        demand[job.tenant] += job.takes_s
+        if given < half:
+            got[job.tenant] += job.takes_s
+            given += job.takes_s
+    left, shares = half, [0.0] * load.tenants
+    for place, tenant in enumerate(sorted(range(load.tenants), key=demand.__getitem__)):
+        shares[tenant] = min(demand[tenant], left / (load.tenants - place))
+        left -= shares[tenant]
+    ratios = [one / share for one, share in zip(got, shares, strict=True) if share]
+    return sum(ratios) ** 2 / (len(ratios) * sum(ratio * ratio for ratio in ratios))
+
+
+def _waits(values: Sequence[float]) -> Waits:
+    if len(values) < 2:  # noqa: PLR2004 - quantiles need two
+        return Waits(sum(values), sum(values))
+    cuts = quantiles(values, n=20)
+    return Waits(cuts[9], cuts[18])
+
+
+def picture(first: Outcome, shared: Outcome) -> str:
+    """Draw the 95th percentile of each tenant's wait under both rules, as SVG."""
+    top = max(one.p95_s for outcome in (first, shared) for one in outcome.waits) or 1.0
+    bars = []
+    for number, pair in enumerate(zip(first.waits, shared.waits, strict=True)):
+        for offset, (one, colour) in enumerate(zip(pair, ("#c66", "#369"), strict=True)):
+            height = round(one.p95_s / top * HEIGHT)
+            x = LEFT + number * 3 * BAR + offset * BAR
+            bars.append(f'<rect x="{x}" y="{20 + HEIGHT - height}" width="{BAR}" height="{height}" fill="{colour}"/>')
+        bars.append(f'<text x="{LEFT + number * 3 * BAR + 6}" y="{HEIGHT + 36}">{number + 1}</text>')
+    width = LEFT + len(first.waits) * 3 * BAR + 20
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT + 70}" font-family="sans-serif" '
+        f'font-size="12"><text x="4" y="14">wait p95, up to {top:.0f} s, by tenant</text>{"".join(bars)}'
+        f'<text x="4" y="{HEIGHT + 60}"><tspan fill="#c66">first come, first served</tspan> · '
+        f'<tspan fill="#369">fair</tspan></text></svg>\n'
+    )

@@ -1,0 +1,117 @@
+"""Audit: every index, count and path is computed anew from the jobs, and what differs is mended, a page per call.
+
+Jobs are found by SCAN from outside, because a script must not look for keys; each page is a transition, so that the
+server is never held for long, and on a consistent queue nothing is written.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared.queue import decode, keys
+from shared.queue.library import ScriptName
+from shared.queue.limits import require_count
+from shared.queue.model import JobState, Level
+from shared.queue.transition import Transition
+
+PAGE = 100
+"""Jobs or entries per call."""
+
+LOST_LEASE_MS = 60_000
+"""A running job whose lease was lost gets one anew: its actor may still be alive and beat."""
+
+MAX_LEASES = 10_000
+"""Leases that one script counts, some 10 ms; a queue with more running jobs has its counts left alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageAudit:
+    """Entries that are left on a page, which is where the next one begins, and what was mended."""
+
+    kept: int
+    mended: int
+
+
+def jobs(queue: str, ids: Sequence[str]) -> Transition[int]:
+    """Put each job into the one index that its state names; returns the number of things mended."""
+    require_count(len(ids), "jobs", PAGE)
+    return Transition(ScriptName.AUDIT_JOBS, (keys.prefix(queue),), (LOST_LEASE_MS, *ids), int)
+
+
+def flow(queue: str, name: str, offset: int) -> Transition[PageAudit]:
+    """Drop from a flow (`band|tenant|table`) what is no queued job of it."""
+    band, tenant, table = name.split("|")
+    return Transition(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
+
+
+def node(queue: str, name: str, offset: int) -> Transition[PageAudit]:
+    """Drop from a node of the tree the children that have nothing below them."""
+    return Transition(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, offset), _page)
+
+
+def index(queue: str, state: JobState, offset: int) -> Transition[PageAudit]:
+    """Drop from a state's index what is not in that state."""
+    return Transition(ScriptName.AUDIT_INDEX, (keys.prefix(queue),), (state.value, offset), _page)
+
+
+def flight(queue: str) -> Transition[int]:
+    """Count the running jobs anew; returns the number of counts mended, -1 if there are too many."""
+    return Transition(ScriptName.AUDIT_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
+
+
+def parked(queue: str, level: Level, name: str) -> Transition[int]:
+    """Let back in who is parked without a reason; returns the number of things mended."""
+    return Transition(ScriptName.AUDIT_PARKED, (keys.prefix(queue),), (level.value, name), int)
+
+
+def _page(raw: Any) -> PageAudit:
+    kept, mended = raw
+    return PageAudit(int(kept), int(mended))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One key of the queue that an audit looks at: `kind` is its letter, `name` the rest."""
+
+    kind: str
+    name: str
+
+
+def found(queue: str, key: bytes | str) -> Found | None:
+    """Read a key that SCAN returned; None if audits do not look at such keys."""
+    kind, _, name = decode.text(key).removeprefix(keys.prefix(queue)).partition(":")
+    return Found(kind, name) if kind in ("j", "f", "n", "p") and name else None
+
+
+STATES = tuple(JobState)
+
+
+def steps(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] | Transition[PageAudit]]:
+    """Plan the calls for these keys, in the order in which they build on one another; `follow` continues a page."""
+    ids = [one.name for one in keys_found if one.kind == "j"]
+    for first in range(0, len(ids), PAGE):
+        yield jobs(queue, ids[first : first + PAGE])
+    for one in keys_found:
+        match one.kind:
+            case "f":
+                yield flow(queue, one.name, 0)
+            case "n":
+                yield node(queue, one.name, 0)
+            case "p":
+                level, _, name = one.name.partition("|")
+                yield parked(queue, Level(level), name)
+
+
+def closing(queue: str) -> Iterator[Transition[int] | Transition[PageAudit]]:
+    """Plan the calls that look at the queue as a whole; they come after the keys."""
+    for state in STATES:
+        yield index(queue, state, 0)
+    yield flight(queue)
+
+
+def follow(asked: Transition[Any], page: PageAudit) -> Transition[PageAudit] | None:
+    """Return the call for the next page, None if this was the last one."""
+    if page.kept < PAGE:
+        return None
+    *head, offset = asked.args
+    return Transition(asked.script, asked.keys, (*head, int(offset) + page.kept), _page)

@@ -1,0 +1,37 @@
+#!lua
+--[[
+  audit_flight: the counts of running jobs are the leases. All leases are read at once, because a count cannot be
+  mended piece by piece; beyond the bound nothing is done.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  most leases that are read
+
+  Output: number of things mended, -1 if there are too many leases
+]]
+-- include: base
+local most = tonumber(ARGV[1])
+if call('ZCARD', LEASE) > most then return -1 end
+local counts, mended = {}, 0
+local ids = call('ZRANGE', LEASE, 0, most - 1)
+for i = 1, #ids do
+  local job = call('HMGET', job_key(ids[i]), 'table', 'tenant')
+  if job[1] and job[2] then
+    local of_table, of_tenant = 'table|' .. job[1], 'tenant|' .. job[2]
+    counts[of_table] = (counts[of_table] or 0) + 1
+    counts[of_tenant] = (counts[of_tenant] or 0) + 1
+  end
+end
+local found = call('HGETALL', IN_FLIGHT)
+for i = 1, #found, 2 do
+  if not counts[found[i]] then
+    call('HDEL', IN_FLIGHT, found[i])
+    mended = mended + 1
+  elseif counts[found[i]] == tonumber(found[i + 1]) then
+    counts[found[i]] = nil
+  end
+end
+for name, count in pairs(counts) do
+  call('HSET', IN_FLIGHT, name, int(count))
+  mended = mended + 1
+end
+return mended

@@ -1,0 +1,29 @@
+#!lua
+--[[
+  audit_flow: a page of one flow holds queued jobs of this flow only; an empty flow is not in the tree.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  band
+  ARGV[2]  tenant
+  ARGV[3]  table
+  ARGV[4]  offset
+
+  Output: {entries that are left on this page, number of things mended}
+]]
+-- include: mend
+local band, tenant, tbl, offset = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local PAGE = 100
+local flow = flow_key(band, tenant, tbl)
+local ids = call('ZRANGE', flow, int(offset), int(offset + PAGE - 1))
+local kept = 0
+for i = 1, #ids do
+  local job = call('HMGET', job_key(ids[i]), 'state', 'band', 'tenant', 'table')
+  if job[1] == 'queued' and job[2] == band and job[3] == tenant and job[4] == tbl then
+    kept = kept + 1
+  else
+    call('ZREM', flow, ids[i])
+    mend()
+  end
+end
+if call('EXISTS', flow) == 1 then mend_path(band, tenant, tbl) elseif #ids > 0 then leave_tree(band, tenant, tbl) end
+return {kept, mended}

@@ -1,0 +1,60 @@
+-- What service costs: a child is served at the least start tag S, which becomes the node's virtual time, and is charged
+-- to F = S + cost/weight; an estimate at claim, the difference when the run has ended.
+-- include: tree
+local MIB = 1048576
+local PRUNED_PER_CHARGE = 4
+
+-- A thousandth of a MiB at weight 1; a job costs at least one MiB, because claiming and committing are never free.
+local function units(cost, weight)
+  return math.max(1, math.floor(math.max(1, cost / MIB) * 1000 / weight + 0.5))
+end
+
+-- Tags that the virtual time has passed say nothing any more. Some go whenever one comes, so that they cannot pile up.
+local function prune(node, virtual)
+  local passed = call('ZRANGE', idle_key(node), '-inf', int(virtual), 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
+  if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
+end
+
+-- Charges the child that is served at tag `start`; `ready`: it has more. True if the node stays busy.
+local function charge(node, child, start, amount, ready)
+  if ready then
+    call('ZADD', ready_key(node), int(start + amount), child)
+  else
+    call('ZREM', ready_key(node), child)
+    if not still_busy(node) then return false end
+    prune(node, start)
+    call('ZADD', idle_key(node), int(start + amount), child)
+  end
+  virtual_now[node] = start
+  return true
+end
+
+-- Corrects a charge made by estimate once the cost is known; no tag falls behind the virtual time.
+local function correct(node, child, virtual, difference)
+  if difference == 0 then return end
+  local start = call('ZSCORE', ready_key(node), child)
+  if start then
+    call('ZADD', ready_key(node), int(math.max(virtual, tonumber(start) + difference)), child)
+    return
+  end
+  if call('EXISTS', ready_key(node)) == 0 then return end
+  local finish = math.max(virtual, number(call('ZSCORE', idle_key(node), child))) + difference
+  if finish > virtual then
+    call('ZADD', idle_key(node), int(finish), child)
+  else
+    call('ZREM', idle_key(node), child)
+  end
+end
+
+local function settle_path(band, tenant, tbl, estimated, actual)
+  if estimated == actual then return end
+  local leaf = leaf_node(band, tenant)
+  local weights = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)
+  local of_band, of_tenant, of_table = tonumber(weights[1] or 1), tonumber(weights[2] or 1), tonumber(weights[3] or 1)
+  local times = call('HMGET', VIRTUAL, leaf, band, ROOT)
+  correct(leaf, tbl, number(times[1]), units(actual, of_table) - units(estimated, of_table))
+  correct(band, tenant, number(times[2]), units(actual, of_tenant) - units(estimated, of_tenant))
+  if not is_strict(band) then
+    correct(ROOT, band, number(times[3]), units(actual, of_band) - units(estimated, of_band))
+  end
+end

@@ -1,0 +1,21 @@
+-- How many jobs of one table or tenant may run at once. The text in cfg is a number of slots, or a share of all slots
+-- (`25%`), or either of them behind `!` while paused, so that resuming finds what was there.
+-- include: config
+
+-- Returns nil for no limit; a share is at least one slot, or the table would never be served.
+local function limit_of(text)
+  if not text then return nil end
+  local slots = tonumber(text)
+  if slots then return slots end
+  if text:sub(1, 1) == '!' then return 0 end
+  if cfg.slots == 0 then return nil end
+  return math.max(1, math.floor(tonumber(text:sub(1, -2)) * cfg.slots / 100))
+end
+
+local function is_paused(band)
+  return cfg.paused ~= '' and (cfg.paused:sub(1, 3) == 'all' or cfg.paused:find(band, 1, true) ~= nil)
+end
+
+local function is_at(limit, level, name)
+  return limit and number(call('HGET', IN_FLIGHT, level .. '|' .. name)) >= limit
+end

@@ -1,0 +1,18 @@
+#!lua
+--[[
+  limit: how many jobs of a tenant or table may run at once. Those that run go on; a pause stays a pause.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  level (tenant, table)
+  ARGV[2]  name
+  ARGV[3]  number of slots, a share of them (25%), or "" for no limit
+
+  Output: 1
+]]
+-- include: tree
+local level, name, limit = ARGV[1], ARGV[2], ARGV[3]
+local field = 'limit:' .. level .. '|' .. name
+local pause = (call('HGET', CFG, field) or ''):sub(1, 1) == '!' and '!' or ''
+if pause .. limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, pause .. limit) end
+unpark(level, name)
+return 1

@@ -1,0 +1,132 @@
+#!lua flags=no-writes
+--[[
+  order: who would be served by the next claims of one slot each, and why, if nothing arrived and nothing ended
+  meanwhile. The tree is read as far as so many claims can reach, and served in memory.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  number of claims
+
+  Output: list of {id, band, tenant, table, reason (strict, guard, share), tag of the band, of the tenant, of the table,
+          aged arrival ms, t0 ms, priority}, all as text
+]]
+-- include: charge
+-- include: limits
+-- include: merge
+local wanted = tonumber(ARGV[1])
+local nodes, flows, flights = {}, {}, {}
+
+-- The first children of a node by (tag, name); more than `wanted` cannot be reached.
+local function children(node)
+  if not nodes[node] then
+    local found, list = call('ZRANGE', ready_key(node), 0, wanted + 100, 'WITHSCORES'), {}
+    for i = 1, #found, 2 do list[#list + 1] = {name = found[i], tag = tonumber(found[i + 1])} end
+    nodes[node] = list
+  end
+  return nodes[node]
+end
+
+local function first(list)
+  local best
+  for i = 1, #list do
+    local one = list[i]
+    if not best or one.tag < best.tag or (one.tag == best.tag and bytes_after(best.name, one.name)) then best = one end
+  end
+  return best
+end
+
+local function drop(list, child)
+  for i = 1, #list do
+    if list[i] == child then table.remove(list, i) return end
+  end
+end
+
+local function flow_of(key)
+  if not flows[key] then flows[key] = {at = 1, left = call('ZCARD', key), ids = call('ZRANGE', key, 0, wanted - 1, 'WITHSCORES')} end
+  return flows[key]
+end
+
+local function is_full(limit, level, name)
+  if not limit then return false end
+  local field = level .. '|' .. name
+  flights[field] = flights[field] or number(call('HGET', IN_FLIGHT, field))
+  return flights[field] >= limit
+end
+
+local function fly(level, name)
+  local field = level .. '|' .. name
+  flights[field] = (flights[field] or number(call('HGET', IN_FLIGHT, field))) + 1
+end
+
+local strict_run = number(call('HGET', VIRTUAL, 'strict_run'))
+local root_time = number(call('HGET', VIRTUAL, ROOT))
+
+local function choose_band()
+  local strict, weighted = nil, {}
+  local bands = children(ROOT)
+  for i = 1, #bands do
+    local one = bands[i]
+    if not is_paused(one.name) then
+      if not is_strict(one.name) then
+        weighted[#weighted + 1] = one
+      elseif not strict or tonumber(one.name) < tonumber(strict.name) then
+        strict = one
+      end
+    end
+  end
+  if strict and not (#weighted > 0 and strict_run >= cfg.strict_in_row) then return strict, 'strict', #weighted > 0 end
+  return first(weighted), strict and 'guard' or 'share', true
+end
+
+-- Moves a served child on, or drops it when it has nothing left; true if its node has anything left.
+local function advance(list, child, amount, has_more)
+  if has_more then child.tag = child.tag + amount else drop(list, child) end
+  return #list > 0
+end
+
+-- One claim in memory: nil when nothing is ready, false when somebody was passed over, else the row to show.
+local function serve()
+  local band, reason, weighted_waits = choose_band()
+  if not band then return nil end
+  local tenants = children(band.name)
+  local tenant = first(tenants)
+  if not tenant then drop(children(ROOT), band) return false end
+  local leaf = leaf_node(band.name, tenant.name)
+  local tables = children(leaf)
+  local tbl = first(tables)
+  if not tbl then drop(tenants, tenant) return false end
+  local set = call('HMGET', CFG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
+    'weight:table|' .. tbl.name, 'limit:tenant|' .. tenant.name, 'limit:table|' .. tbl.name)
+  if is_full(limit_of(set[4]), 'tenant', tenant.name) then drop(tenants, tenant) return false end
+  if is_full(limit_of(set[5]), 'table', tbl.name) then drop(tables, tbl) return false end
+  local flow = flow_of(flow_key(band.name, tenant.name, tbl.name))
+  local id, aged = flow.ids[flow.at], flow.ids[flow.at + 1]
+  local job = id and call('HMGET', job_key(id), 'cost', 't0', 'prio')
+  if not id or not job[1] then drop(tables, tbl) return false end
+  flow.at, flow.left = flow.at + 2, flow.left - 1
+  local row = {id, band.name, tenant.name, tbl.name, reason, int(band.tag), int(tenant.tag), int(tbl.tag), aged, job[2],
+    job[3]}
+  local cost = tonumber(job[1])
+  local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), flow.left > 0)
+  more = advance(tenants, tenant, units(cost, tonumber(set[2] or 1)), more)
+  if is_strict(band.name) then
+    strict_run = weighted_waits and strict_run + 1 or 0
+    if not more then drop(children(ROOT), band) end
+  else
+    strict_run = 0
+    root_time = math.max(root_time, band.tag)
+    band.tag = root_time
+    advance(children(ROOT), band, units(cost, tonumber(set[1] or 1)), more)
+  end
+  fly('tenant', tenant.name)
+  fly('table', tbl.name)
+  return row
+end
+
+local rows = {}
+for _ = 1, wanted + 100 do
+  if #rows == wanted then break end
+  local row = serve()
+  if row == nil then break end
+  if row then rows[#rows + 1] = row end
+end
+return rows

@@ -1,0 +1,37 @@
+#!lua flags=allow-oom
+--[[
+  pause: nothing of a queue, band, tenant or table is handed out until it is resumed; what runs goes on, what arrives
+  waits.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  level (queue, band, tenant, table)
+  ARGV[2]  name, "" for the queue
+  ARGV[3]  1: pause, 0: resume
+
+  Output: 1
+]]
+-- include: tree
+local level, name, is_pause = ARGV[1], ARGV[2], ARGV[3] == '1'
+
+-- `before` without what means the pause of this name, and with it again if it shall be paused. A paused queue keeps its
+-- bands' digits behind the word.
+local function pause_top()
+  local before, mark = cfg.paused, level == 'queue' and 'all' or name
+  local after = before:gsub(mark, '')
+  if is_pause then after = level == 'queue' and mark .. after or after .. mark end
+  if after == '' then call('HDEL', CFG, 'paused') else call('HSET', CFG, 'paused', after) end
+end
+
+local function pause_child()
+  local field = 'limit:' .. level .. '|' .. name
+  local limit = (call('HGET', CFG, field) or ''):gsub('^!', '')
+  if is_pause then
+    call('HSET', CFG, field, '!' .. limit)
+  else
+    if limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, limit) end
+    unpark(level, name)
+  end
+end
+
+if level == 'queue' or level == 'band' then pause_top() else pause_child() end
+return 1

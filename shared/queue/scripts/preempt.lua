@@ -1,0 +1,93 @@
+#!lua
+--[[
+  preempt: a job of a strict band that has waited for too long gets a running job of a weighted band told to yield: of the
+  lowest band, the one whose restart costs least. One revocation per waiting job at a time, and nobody is preempted
+  again and again.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  patience ms: how long a job waits before it may preempt
+  ARGV[2]  how long a job runs at least before it is preempted, ms
+  ARGV[3]  how often a job is preempted at most
+
+  Output: list of {waiting id, id of the job that shall yield}
+]]
+-- include: job
+-- include: tree
+-- include: limits
+-- include: event
+local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local LOOKED_AT, WAITING, LEASES = 10, 8, 100
+
+-- True if the job that was revoked for this one has not given its slot back yet.
+local function is_served(revoked)
+  local victim, token = (revoked or ''):match('^(.*)|(%d+)$')
+  if not victim then return false end
+  local found = call('HMGET', job_key(victim), 'state', 'token')
+  return found[1] == 'leased' and found[2] == token
+end
+
+-- Adds the jobs of one flow that have waited for long enough.
+local function add_waiting(waiting, flow)
+  local ids = call('ZRANGE', flow, 0, LOOKED_AT - 1)
+  for i = 1, #ids do
+    local found = call('HMGET', job_key(ids[i]), 't0', 'revoked')
+    if #waiting == WAITING then return end
+    if now_ms - number(found[1]) >= patience_ms and not is_served(found[2]) then waiting[#waiting + 1] = ids[i] end
+  end
+end
+
+local function add_band(waiting, band)
+  local tenants = call('ZRANGE', ready_key(band), 0, LOOKED_AT - 1)
+  for i = 1, #tenants do
+    local tenant = tenants[i]
+    local tables = call('ZRANGE', ready_key(leaf_node(band, tenant)), 0, LOOKED_AT - 1)
+    for j = 1, #tables do
+      local set = call('HMGET', CFG, 'limit:tenant|' .. tenant, 'limit:table|' .. tables[j])
+      if not is_at(limit_of(set[1]), 'tenant', tenant) and not is_at(limit_of(set[2]), 'table', tables[j]) then
+        add_waiting(waiting, flow_key(band, tenant, tables[j]))
+      end
+    end
+  end
+end
+
+-- What is lost with a run: its cost times the share that is done; a run that tells nothing counts as half done.
+local function loss(cost, progress)
+  local known, said = pcall(cjson.decode, progress or '')
+  local share = known and type(said) == 'table' and tonumber(said.share) or 0.5
+  return tonumber(cost) * math.min(1, math.max(0, share))
+end
+
+local function victims()
+  local found, ids = {}, call('ZRANGE', LEASE, 0, LEASES - 1)
+  for i = 1, #ids do
+    local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token')
+    local ran_ms = now_ms - number(job[2])
+    if job[1] and not is_strict(job[1]) and not job[5] and ran_ms >= run_ms and number(job[6]) < times then
+      found[#found + 1] = {id = ids[i], band = tonumber(job[1]), loss = loss(job[3], job[4]), token = job[7],
+        preempted = number(job[6])}
+    end
+  end
+  table.sort(found, function(a, b)
+    if a.band ~= b.band then return a.band > b.band end
+    if a.loss ~= b.loss then return a.loss < b.loss end
+    return tonumber(a.token) > tonumber(b.token)
+  end)
+  return found
+end
+
+local waiting = {}
+local bands = call('ZRANGE', ready_key(ROOT), 0, LOOKED_AT - 1)
+for i = 1, #bands do
+  if is_strict(bands[i]) and not is_paused(bands[i]) then add_band(waiting, bands[i]) end
+end
+if #waiting == 0 then return {} end
+local revoked = {}
+local running = victims()
+for i = 1, math.min(#waiting, #running) do
+  local victim = running[i]
+  call('HSET', job_key(victim.id), 'stop', 'preempt', 'preempted', int(victim.preempted + 1))
+  call('HSET', job_key(waiting[i]), 'revoked', victim.id .. '|' .. victim.token)
+  event('preempted', victim.id, waiting[i])
+  revoked[i] = {waiting[i], victim.id}
+end
+return revoked

@@ -1,0 +1,18 @@
+#!lua
+--[[
+  requeue: a delayed or quarantined job is ready now, its attempts forgotten: whatever made it fail has been mended.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  id
+
+  Output: queued, leased or unknown
+]]
+-- include: index
+local id = ARGV[1]
+local job = read_job(id)
+if not job then return 'unknown' end
+if job.state == 'leased' or job.state == 'queued' then return job.state end
+withdraw(id, job)
+call('HDEL', job_key(id), 'error')
+place(id, job, 'queued', nil, 'attempts', '0')
+return 'queued'

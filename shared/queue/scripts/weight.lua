@@ -1,0 +1,15 @@
+#!lua
+--[[
+  weight: a band's, tenant's or table's share of what its siblings get; it counts from the next claim on.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  level (band, tenant, table)
+  ARGV[2]  name
+  ARGV[3]  weight, "" for 1
+
+  Output: 1
+]]
+-- include: config
+local field = 'weight:' .. ARGV[1] .. '|' .. ARGV[2]
+if ARGV[3] == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, ARGV[3]) end
+return 1

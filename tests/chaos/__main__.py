@@ -1,0 +1,39 @@
+"""`make chaos`: ten kinds of faults against a queue with real processes; exit code 1 if a promise was broken."""
+
+import argparse
+import json
+import secrets
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from tests.chaos.run import run
+from tests.support.redis_server import find_binary
+
+
+def main() -> int:
+    """Run, print, keep."""
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos")
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long commits and faults go on")
+    parser.add_argument("--seed", type=int, default=None, help="repeats a run's choices, though not its timing")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    arguments = parser.parse_args()
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+    print(f"seed {seed}", flush=True)
+    verdict = run(binary, arguments.seconds, seed, lambda line: print(line, flush=True))
+    figures = asdict(verdict) | {
+        "seed": seed,
+        "duplicates_per_1000_kills": round(1000 * verdict.duplicates / max(1, verdict.kills)),
+        "good": verdict.is_good,
+    }
+    print(json.dumps(figures, indent=2))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
+    return 0 if verdict.is_good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""One run: commits keep coming, faults come one after another, and at the end everything must have been served."""
+
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from shared.errors import RetryableError
+from shared.queue import reads, transitions
+from shared.queue.model import JobState
+from tests.chaos.checker import Verdict, check
+from tests.chaos.faults import FAULTS
+from tests.chaos.network import Network
+from tests.chaos.worker import QUEUE
+from tests.chaos.world import SETTINGS, World
+from tests.support.redis_server import RedisServer
+
+WORKERS = 3
+COMMIT_EVERY_S = 0.02
+BETWEEN_S = 0.3
+DRAIN_S = 60.0
+
+
+def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> Verdict:
+    """Run for so many seconds, every kind of fault at least once, then let the queue run empty."""
+    redis = RedisServer(binary, appendfsync="everysec").start()
+    network = Network(redis.port)
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(redis, network, Path(folder), Random(seed))
+        try:
+            world.queue().run(transitions.configure(QUEUE, SETTINGS))
+            for _ in range(WORKERS):
+                world.start_worker()
+            _do_harm(world, seconds, say)
+            return check(world, _drained(world))
+        finally:
+            world.close()
+
+
+def _do_harm(world: World, seconds: float, say: Callable[[str], None]) -> None:
+    ended = threading.Event()
+    writer = threading.Thread(target=_commits, args=(world, ended))
+    writer.start()
+    until = time.monotonic() + seconds
+    try:
+        rounds = 0
+        while time.monotonic() < until or rounds == 0:
+            for fault in world.random.sample(FAULTS, len(FAULTS)):
+                since = time.monotonic()
+                fault(world)
+                say(f"{fault.__name__:16s} {time.monotonic() - since:5.1f} s")
+                time.sleep(BETWEEN_S)
+                if rounds and time.monotonic() >= until:
+                    break
+            rounds += 1
+    finally:
+        ended.set()
+        writer.join()
+
+
+def _commits(world: World, ended: threading.Event) -> None:
+    while not ended.wait(COMMIT_EVERY_S):
+        world.commit()
+
+
+def _drained(world: World) -> int:
+    """Sweep once, then wait until nothing is left; returns the jobs that are left at the deadline."""
+    deadline = time.monotonic() + DRAIN_S
+    left = -1
+    while time.monotonic() < deadline:
+        try:
+            world.tell_all()
+            depth = world.queue().run(reads.depth(QUEUE)).depth
+        except RetryableError:
+            continue
+        left = sum(depth[state] for state in JobState)
+        if left == 0:
+            return 0
+        time.sleep(0.1)
+    return left

@@ -1,0 +1,229 @@
+"""One behaviour for both executors: weights, limits, pauses, the guard against strict bands, promotion, preemption."""
+
+import pytest
+
+from shared.errors import InvalidInput
+from shared.queue import reads, steering, transitions
+from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, QueueSettings, StopReason, Verdict
+from shared.queue.reads import Why
+from shared.queue.steering import Preemption, Quota, Slots
+from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
+
+pytestmark = pytest.mark.redis
+
+AT_ONCE = Preemption(patience_ms=0, run_ms=0)
+
+
+def fill(bench: Bench, count: int, **more: object) -> None:
+    for number in range(count):
+        bench.enqueue(spec(cell=f"{more.get('band')} {number}", **more))  # type: ignore[arg-type] # as spec takes it
+
+
+# Limits and pauses
+
+
+def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
+    """The limit holds over all bands in which the table has jobs, and each run's end lets one more in."""
+    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(2)))
+    fill(bench, 3, band=Band.NORMAL)
+    fill(bench, 3, band=Band.LOW)
+    fill(bench, 1, band=Band.LOW, table="other")
+    served = bench.claim(slots=8)
+    assert sorted(claim.key.table for claim in served) == ["other", "t-1", "t-1"]
+    assert bench.claim() == ()
+    bench.finish(next(claim for claim in served if claim.key.table == "t-1"))
+    assert [claim.key.table for claim in bench.claim(slots=8)] == ["t-1"]
+
+
+def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
+    bench.run(steering.limit(QUEUE, Level.TENANT, "acme", Slots(1)))
+    fill(bench, 2, table="a")
+    fill(bench, 2, table="b")
+    (claim,) = bench.claim(slots=8)
+    bench.finish(claim)
+    assert len(bench.claim(slots=8)) == 1
+    bench.run(steering.limit(QUEUE, Level.TENANT, "acme", None))
+    assert len(bench.claim(slots=8)) == 2
+
+
+def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
+    bench.run(transitions.configure(QUEUE, QueueSettings(slots=8)))
+    bench.run(steering.limit(QUEUE, Level.TABLE, "big", Quota(50)))
+    bench.run(steering.limit(QUEUE, Level.TABLE, "small", Quota(1)))
+    fill(bench, 8, table="big")
+    fill(bench, 8, table="small")
+    served = [claim.key.table for claim in bench.claim(slots=8)]
+    assert (served.count("big"), served.count("small")) == (4, 1)
+
+
+@pytest.mark.parametrize(
+    ("level", "name"), [(Level.QUEUE, ""), (Level.BAND, "2"), (Level.TENANT, "acme"), (Level.TABLE, "t-1")]
+)
+def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, level: Level, name: str) -> None:
+    fill(bench, 2)
+    bench.run(steering.pause(QUEUE, level, name))
+    assert bench.claim(slots=2) == ()
+    fill(bench, 3)
+    assert bench.claim(slots=3) == ()
+    bench.run(steering.pause(QUEUE, level, name, paused=False))
+    assert len(bench.claim(slots=3)) == 3
+
+
+def test_resuming_finds_the_limit_that_was_there(bench: Bench) -> None:
+    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    bench.run(steering.pause(QUEUE, Level.TABLE, "t-1"))
+    bench.run(steering.pause(QUEUE, Level.TABLE, "t-1", paused=False))
+    fill(bench, 3)
+    assert len(bench.claim(slots=3)) == 1
+
+
+def test_a_paused_band_stays_paused_when_the_queue_is_resumed(bench: Bench) -> None:
+    bench.run(steering.pause(QUEUE, Level.BAND, "2"))
+    bench.run(steering.pause(QUEUE, Level.QUEUE))
+    bench.run(steering.pause(QUEUE, Level.QUEUE, paused=False))
+    fill(bench, 1)
+    assert bench.claim() == ()
+
+
+def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
+    """Leaving the tree at the limit must not be a way to be served for nothing."""
+    bench.run(steering.limit(QUEUE, Level.TABLE, "greedy", Slots(1)))
+    fill(bench, 3, table="greedy", cost_bytes=3 << 20)
+    fill(bench, 9, table="modest", cost_bytes=1 << 20)
+    served = []
+    for _ in range(8):
+        (claim,) = bench.claim()
+        served.append(claim.key.table)
+        bench.finish(claim)
+    assert (served.count("greedy"), served.count("modest")) == (2, 6)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
+def test_a_weight_out_of_range_is_refused(weight: float) -> None:
+    with pytest.raises(InvalidInput):
+        steering.weigh(QUEUE, Level.TENANT, "acme", weight)
+
+
+def test_only_tenants_and_tables_have_limits() -> None:
+    with pytest.raises(InvalidInput, match="a band has no limit"):
+        steering.limit(QUEUE, Level.BAND, "2", Slots(1))
+
+
+# The guard, and what is foreseen
+
+
+def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: Bench) -> None:
+    fill(bench, 20, band=Band.URGENT)
+    fill(bench, 3, band=Band.LOW)
+    foreseen = bench.run(reads.order(QUEUE, claims=20))
+    served = bench.claim(slots=20)
+    assert [claim.band for claim in served] == ([Band.URGENT] * 8 + [Band.LOW]) * 2 + [Band.URGENT] * 2
+    assert [one.id for one in foreseen] == [claim.id for claim in served]
+    assert [one.why for one in foreseen[7:10]] == [Why.STRICT, Why.GUARD, Why.STRICT]
+
+
+def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_strict_claims(bench: Bench) -> None:
+    """Moving empties the tree for a moment; found by the state machine."""
+    bench.enqueue(spec(1, cell="waits", band=Band.LOW))
+    fill(bench, 8, band=Band.URGENT)
+    bench.claim(slots=8)
+    bench.enqueue(spec(2, cell="waits", band=Band.LOW, tenant="other"))
+    bench.enqueue(spec(cell="one more", band=Band.URGENT))
+    assert [claim.band for claim in bench.claim(slots=2)] == [Band.LOW, Band.URGENT]
+
+
+def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming(bench: Bench) -> None:
+    bench.run(steering.weigh(QUEUE, Level.TENANT, "acme", 3))
+    bench.run(steering.limit(QUEUE, Level.TABLE, "b", Slots(2)))
+    for number in range(10):
+        bench.enqueue(spec(cell=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
+        bench.enqueue(spec(cell=f"{number}", table="b", tenant="umbrella"))
+        bench.enqueue(spec(cell=f"{number}", table="c", tenant="umbrella", band=Band.LOW))
+    before = bench.state()
+    foreseen = bench.run(reads.order(QUEUE, claims=20))
+    assert bench.state() == before
+    assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
+
+
+# Moving jobs
+
+
+def test_promotion_makes_a_delayed_job_the_next_one(bench: Bench) -> None:
+    bench.enqueue(spec())
+    (claim,) = bench.claim()
+    bench.finish(claim, Verdict.FAIL)
+    fill(bench, 3, band=Band.HIGH)
+    assert bench.run(steering.promote(QUEUE, claim.id)) is MoveOutcome.QUEUED
+    (promoted,) = bench.claim()
+    assert (promoted.id, promoted.band, promoted.priority, promoted.attempts) == (claim.id, Band.URGENT, 0, 1)
+    assert bench.run(steering.promote(QUEUE, claim.id)) is MoveOutcome.LEASED
+
+
+def test_requeueing_a_quarantined_job_forgets_its_failures(bench: Bench) -> None:
+    bench.enqueue(spec())
+    for _ in range(SETTINGS.max_attempts):
+        bench.run(steering.promote(QUEUE, spec().id))
+        (claim,) = bench.claim()
+        bench.finish(claim, Verdict.FAIL, error="broken")
+    assert bench.job().state is JobState.QUARANTINED
+    assert bench.run(steering.requeue(QUEUE, claim.id)) is MoveOutcome.QUEUED
+    assert (bench.job().attempts, bench.job().error) == (0, None)
+
+
+def test_moving_a_job_that_is_not_there_says_so(bench: Bench) -> None:
+    assert bench.run(steering.promote(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
+    assert bench.run(steering.requeue(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
+
+
+# Preemption
+
+
+def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench: Bench) -> None:
+    bench.enqueue(spec(cell="normal", band=Band.NORMAL, cost_bytes=1 << 20))
+    bench.enqueue(spec(cell="dear", band=Band.LOW, cost_bytes=8 << 20))
+    bench.enqueue(spec(cell="nearly done", band=Band.LOW, cost_bytes=4 << 20))
+    running = {claim.key.cell: claim for claim in bench.claim(slots=3)}
+    bench.beat(running["dear"], '{"share": 0.1}')
+    bench.beat(running["nearly done"], '{"share": 0.9}')
+    bench.enqueue(spec(cell="urgent", band=Band.URGENT))
+    (revoked,) = bench.run(steering.preempt(QUEUE, AT_ONCE))
+    assert revoked.victim == running["dear"].id
+    reply = bench.beat(running["dear"])
+    assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.PREEMPT)
+    assert bench.beat(running["normal"]).status is BeatStatus.OK
+
+
+def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:
+    fill(bench, 3, band=Band.LOW)
+    bench.claim(slots=3)
+    bench.enqueue(spec(cell="urgent", band=Band.URGENT))
+    assert len(bench.run(steering.preempt(QUEUE, AT_ONCE))) == 1
+    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+
+
+def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> None:
+    bench.enqueue(spec(cell="low", band=Band.LOW))
+    for number in range(3):
+        (low,) = bench.claim()
+        bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT))
+        assert len(bench.run(steering.preempt(QUEUE, AT_ONCE))) == (1 if number < 2 else 0)
+        bench.finish(low, Verdict.YIELD)
+        (urgent,) = bench.claim()
+        assert urgent.band is Band.URGENT
+        bench.finish(urgent)
+    assert bench.claim()[0].attempts == 0
+
+
+def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_before_its_time(bench: Bench) -> None:
+    bench.enqueue(spec(cell="low", band=Band.LOW))
+    bench.enqueue(spec(cell="running", band=Band.URGENT))
+    bench.claim(slots=2)
+    fill(bench, 2, band=Band.HIGH)
+    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    rules = Preemption(patience_ms=5_000, run_ms=60_000)
+    bench.clock.advance(59_000)
+    assert bench.run(steering.preempt(QUEUE, rules)) == ()
+    bench.clock.advance(1_000)
+    (revoked,) = bench.run(steering.preempt(QUEUE, rules))
+    assert revoked.victim == spec(cell="low").id

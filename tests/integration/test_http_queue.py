@@ -1,0 +1,120 @@
+"""The queue over REST and on the command line, against a live decider and a real Redis."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from actor.store.queue import SyncQueue, connect
+from services.cli.__main__ import app
+from shared.queue import keys, transitions
+from shared.queue.model import Band, Claim, JobKey, JobSpec, Verdict
+from tests.support.live_decider import LiveDecider, decider_settings
+
+pytestmark = pytest.mark.redis
+
+QUEUE = "default"
+
+
+def spec(cell: str, band: Band = Band.NORMAL) -> JobSpec:
+    return JobSpec(JobKey("orders-1", cell, "compact"), "sales", band, 5, 1 << 20, 1)
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def queue(redis_url: str) -> Iterator[SyncQueue]:
+    client = connect(redis_url)
+    yield SyncQueue(client, QUEUE)
+    client.close()
+
+
+def claimed(queue: SyncQueue, nonce: str) -> tuple[Claim, ...]:
+    return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000))
+
+
+def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider: LiveDecider, queue: SyncQueue) -> None:
+    for cell, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(transitions.enqueue(QUEUE, spec(cell, band)))
+    shown = decider.get("/v1/queue")
+    assert shown["depth"]["queued"] == 3
+    assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
+    assert (shown["tenants"], shown["tables"]) == ({"sales": 3}, {"orders-1": 3})
+    assert shown["next"][0]["why"] == "strict"
+    claimed_ids = [claimed(queue, f"n{number}")[0].id for number in range(3)]
+    assert [one["id"] for one in shown["next"]] == claimed_ids
+
+
+def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueue) -> None:
+    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    assert decider.post("/v1/queue/pause", {"level": "tenant", "name": "sales"}).status_code == 200
+    assert claimed(queue, "n1") == ()
+    assert decider.get("/v1/queue")["settings"] == {"limit:tenant|sales": "!"}
+    assert decider.post("/v1/queue/resume", {"level": "tenant", "name": "sales"}).status_code == 200
+    body = {"level": "table", "name": "orders-1", "weight": 2, "limit": 1}
+    said = decider.client.put("/v1/queue/weights", json=body).json()["sentence"]
+    assert said == "Table orders-1: weight 2, at most 1 at once."
+    assert len(claimed(queue, "n2")) == 1
+    assert decider.get("/v1/queue")["settings"] == {"weight:table|orders-1": "2", "limit:table|orders-1": "1"}
+
+
+@pytest.mark.parametrize(
+    "body", [{"level": "band", "name": "7"}, {"level": "queue", "name": "x"}, {"level": "tenant", "name": "a b"}, {}]
+)
+def test_a_lever_that_is_none_is_refused(decider: LiveDecider, body: dict[str, str]) -> None:
+    assert decider.post("/v1/queue/pause", body).status_code == 422
+
+
+def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
+    decider: LiveDecider, queue: SyncQueue
+) -> None:
+    job = spec("a")
+    queue.run(transitions.enqueue(QUEUE, job))
+    (claim,) = claimed(queue, "n1")
+    end = transitions.finish(
+        QUEUE,
+        worker="w",
+        nonce="f1",
+        id=job.id,
+        token=claim.token,
+        verdict=Verdict.FAIL,
+        cost_bytes=1,
+        seen_version=1,
+    )
+    queue.run(end)
+    assert decider.post(f"/v1/jobs/{job.id}/requeue", {}).json()["state"] == "queued"
+    assert decider.get(f"/v1/jobs/{job.id}")["job"]["attempts"] == 0
+    assert decider.post(f"/v1/jobs/{job.id}/promote", {}).json()["state"] == "queued"
+    assert decider.get(f"/v1/jobs/{job.id}")["job"]["priority"] == "urgent"
+    assert decider.post("/v1/jobs/nothing/promote", {}).status_code == 404
+
+
+def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueue) -> None:
+    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    assert decider.post("/v1/queue/audit", {}).json()["mended"] == 0
+    queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
+    assert claimed(queue, "n1") == ()
+    assert decider.post("/v1/queue/audit", {}).json()["mended"] == 1
+    assert len(claimed(queue, "n2")) == 1
+
+
+def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueue) -> None:
+    def said(*arguments: str) -> str:
+        result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    assert "have had the least of their shares" in said("queue", "show")
+    assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
+    assert "The queue is paused" in said("queue", "pause")
+    assert "no longer paused" in said("queue", "resume")
+    assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
+    assert "0 things mended" in said("queue", "audit")
+    assert "ready now" in said("jobs", "promote", spec("a").id)

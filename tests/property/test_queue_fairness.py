@@ -1,0 +1,206 @@
+"""Fairness by the bound of start-time fair queueing itself, at each level of the tree, for any number of workers.
+
+Goyal, Vin, Cheng 1996: for two flows that have work throughout, |S_i/w_i - S_j/w_j| <= L_i/w_i + L_j/w_j, where S is
+the service they got in any interval and L their largest job.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actor.store.queue import SyncQueue
+from shared.queue import steering, transitions
+from shared.queue.model import Band, Claim, JobKey, JobSpec, Level, Verdict
+from shared.queue.transition import Transition
+from tests.support.queue_state import TestClock, library_with_test_clock
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.redis
+
+QUEUE = "fair"
+LEASE_MS = 3_600_000
+MIB = 1 << 20
+CLAIMS = 60
+BACKLOG = 20_000
+
+costs = st.lists(st.integers(1, 64), min_size=1, max_size=4)
+weights = st.sampled_from([0.5, 1.0, 2.0, 5.0])
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """A competitor: its weight, and the sizes of its jobs in MiB, over and over."""
+
+    weight: float
+    sizes: list[int]
+
+
+@dataclass(slots=True)
+class Race:
+    """Competitors at one level that always have more jobs than the workers can take."""
+
+    queue: SyncQueue
+    level: Level
+    flows: list[Flow]
+    arrived: list[int] = field(default_factory=list)
+    served: list[float] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.arrived, self.served = [0] * len(self.flows), [0.0] * len(self.flows)
+        for number, flow in enumerate(self.flows):
+            self.queue.run(steering.weigh(QUEUE, self.level, self.name(number), flow.weight))
+            for _ in range(8):
+                self.arrive(number)
+
+    def name(self, number: int) -> str:
+        return str(number + 1) if self.level is Level.BAND else f"{self.level}-{number}"
+
+    def arrive(self, number: int) -> None:
+        """Enqueue the flow's next job."""
+        flow, serial = self.flows[number], self.arrived[number]
+        spec = JobSpec(
+            JobKey(self.name(number) if self.level is Level.TABLE else f"of-{number}", str(serial), "compact"),
+            tenant=self.name(number)
+            if self.level is Level.TENANT
+            else f"t-{0 if self.level is Level.TABLE else number}",
+            band=Band(number + 1) if self.level is Level.BAND else Band.NORMAL,
+            priority=5,
+            cost_bytes=flow.sizes[serial % len(flow.sizes)] * MIB,
+            version=1,
+        )
+        self.queue.run(transitions.enqueue(QUEUE, spec))
+        self.arrived[number] += 1
+
+    def number_of(self, claim: Claim) -> int:
+        name = {Level.BAND: str(int(claim.band)), Level.TENANT: claim.tenant, Level.TABLE: claim.key.table}[self.level]
+        return next(number for number in range(len(self.flows)) if self.name(number) == name)
+
+    def note(self, claim: Claim) -> None:
+        number = self.number_of(claim)
+        self.served[number] += claim.cost_bytes / MIB
+        self.arrive(number)
+
+    def check(self, since: list[float]) -> None:
+        """Compare each pair's service since a moment with the bound."""
+        got = [now - then for now, then in zip(self.served, since, strict=True)]
+        for i, one in enumerate(self.flows):
+            for j, other in enumerate(self.flows[:i]):
+                apart = abs(got[i] / one.weight - got[j] / other.weight)
+                bound = max(one.sizes) / one.weight + max(other.sizes) / other.weight
+                assert apart <= bound + 0.01 * CLAIMS, f"{i} and {j} are {apart} MiB apart, the bound is {bound}"
+
+
+@pytest.fixture(scope="module")
+def queue(redis_server: RedisServer) -> Iterator[SyncQueue]:
+    with redis_server.client() as client:
+        yield SyncQueue(client, QUEUE, library=library_with_test_clock())
+        client.flushdb()
+
+
+def emptied(queue: SyncQueue) -> TestClock:
+    queue.redis.flushdb()
+    return TestClock(queue.redis, QUEUE)
+
+
+@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT, Level.TABLE])
+@settings(max_examples=12)
+@given(data=st.data())
+def test_two_flows_never_drift_further_apart_than_the_bound(
+    queue: SyncQueue, level: Level, data: st.DataObject
+) -> None:
+    """Checked over every interval that starts at a fifth of the race, while workers come and go."""
+    emptied(queue)
+    flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
+    race = Race(queue, level, flows)
+    running: list[Claim] = []
+    marks = [list(race.served)]
+    for step in range(CLAIMS):
+        workers = data.draw(st.integers(1, 6)) if step % 10 == 0 else len(running) + 1
+        for claim in running[: max(0, len(running) + 1 - workers)]:
+            finish(queue, claim)
+            running.remove(claim)
+        (claim,) = claimed(queue, f"{step}")
+        running.append(claim)
+        race.note(claim)
+        if step % 12 == 0:
+            marks.append(list(race.served))
+        for mark in marks:
+            race.check(mark)
+    assert min(race.served) > 0
+
+
+def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
+    return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+
+
+def finish(queue: SyncQueue, claim: Claim) -> None:
+    queue.run(
+        transitions.finish(
+            QUEUE,
+            worker="w",
+            nonce=f"f{claim.token}",
+            id=claim.id,
+            token=claim.token,
+            verdict=Verdict.DONE,
+            cost_bytes=claim.cost_bytes,
+            seen_version=1,
+        )
+    )
+
+
+def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobSpec:
+    return JobSpec(JobKey(table, cell, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
+
+
+def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueue) -> None:
+    """Its tag is the tree's virtual time, which no backlog can be before; on the same table's level as well."""
+    emptied(queue)
+    queue.run(transitions.enqueue(QUEUE, wish("0")))
+    for first in range(0, BACKLOG, 500):
+        pipeline = queue.redis.pipeline(transaction=False)
+        for number in range(first, first + 500):
+            call = transitions.enqueue(QUEUE, wish(str(number)))
+            pipeline.evalsha(sha(call), len(call.keys), *call.keys, *call.args)
+        pipeline.execute()
+    for number in range(100):
+        claimed(queue, f"n{number}", 8)
+    queue.run(transitions.enqueue(QUEUE, wish("x", tenant="newcomer", table="other")))
+    assert [claim.tenant for claim in claimed(queue, "first")] == ["newcomer"]
+    queue.run(transitions.enqueue(QUEUE, wish("x", table="another")))
+    assert [claim.key.table for claim in claimed(queue, "second")] == ["another"]
+
+
+LIBRARY = library_with_test_clock()
+
+
+def sha(call: Transition[Any]) -> str:
+    return LIBRARY.script(call.script).sha
+
+
+@settings(max_examples=15)
+@given(
+    priority=st.integers(0, 9),
+    rivals=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 200_000)), min_size=1, max_size=40),
+)
+def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
+    queue: SyncQueue, priority: int, rivals: list[tuple[int, int]]
+) -> None:
+    """A better priority p' overtakes priority p only if it arrives less than (p - p') ageing intervals later."""
+    clock = emptied(queue)
+    start_ms, aging_ms = clock.now_ms, 60_000
+    queue.run(transitions.enqueue(QUEUE, wish("patient", priority=priority)))
+    for number, (better, after_ms) in enumerate(rivals):
+        clock.advance(after_ms)
+        queue.run(transitions.enqueue(QUEUE, wish(str(number), priority=better)))
+    overtook = []
+    for number in range(len(rivals) + 1):
+        (claim,) = claimed(queue, f"n{number}")
+        if claim.key.cell == "patient":
+            break
+        overtook.append(claim)
+    for claim in overtook:
+        assert claim.t0_ms - start_ms <= (priority - claim.priority) * aging_ms

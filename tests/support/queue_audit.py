@@ -1,0 +1,29 @@
+"""A whole audit from a test's thread: the keys by SCAN, then each call with its further pages."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import redis
+
+from shared.queue import audit, keys
+from shared.queue.transition import Transition
+from tests.support.queue_executors import Executor
+
+
+def mended(queue: Any, client: redis.Redis) -> Iterator[int]:
+    """Yield the number of things that each call mended."""
+    start = keys.prefix(queue.name)
+    found = [one for key in client.scan_iter(match=start + "*") if (one := audit.found(queue.name, key))]
+    for asked in (*audit.steps(queue.name, found), *audit.closing(queue.name)):
+        yield from _pages(queue, asked)
+
+
+def _pages(queue: Executor, asked: Transition[Any]) -> Iterator[int]:
+    call: Transition[Any] | None = asked
+    while call is not None:
+        reply = queue.run(call)
+        if isinstance(reply, int):
+            yield reply
+            return
+        yield reply.mended
+        call = audit.follow(call, reply)
