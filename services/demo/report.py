@@ -56,7 +56,7 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
     layout.add_row("mean size", _kib(result["mean_bytes_without"]), _kib(result["mean_bytes_after"]))
     console.print(layout)
 
-    funnel = Table(title="The funnel: most commits need no work", title_justify="left", show_header=False)
+    funnel = Table(title="The funnel", title_justify="left", show_header=False)
     for name, meaning in FUNNEL.items():
         funnel.add_row(meaning, f"{result['funnel'][name]:,}", style="" if meaning.startswith("…") else "bold")
     console.print(funnel)
