@@ -10,6 +10,7 @@ from fractions import Fraction
 from operator import add, sub
 
 from shared.levels import FULL, SMALL_LEVELS, Ladder
+from shared.table import DataFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
@@ -112,6 +113,11 @@ def file_state(ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted
     counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
     counts[level], sizes[level] = 1, size_bytes
     return CellState(1, size_bytes, shortfall, shortfall, dv_files, deleted_rows, tuple(counts), tuple(sizes))
+
+
+def contribution(file: DataFile, ladder: Ladder) -> CellState:
+    """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
+    return file_state(ladder, file.size_bytes, has_dv=file.dv_id is not None, deleted_rows=file.deleted_rows)
 
 
 def recount(ladder: Ladder, sizes_bytes: Iterable[int]) -> CellState:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shared.cells import EMPTY_CELL, CellState, file_state
+from shared.cells import EMPTY_CELL, CellState, contribution, file_state
 from shared.grouping import GENERATED_TAG, choose, pack_all, small_files, window_of, windows
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
@@ -89,7 +89,7 @@ def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
     """Recount a cell from its live files."""
     state = EMPTY_CELL
     for file in files:
-        state += _state(file, rungs)
+        state += contribution(file, rungs)
     return state
 
 
@@ -186,10 +186,6 @@ def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> C
     state = before
     for group in groups:
         for file in group.files:
-            state -= _state(file, rungs)
+            state -= contribution(file, rungs)
         state += file_state(rungs, math.ceil(group.bytes * rungs.shrink))
     return state
-
-
-def _state(file: DataFile, rungs: Ladder) -> CellState:
-    return file_state(rungs, file.size_bytes, has_dv=file.dv_id is not None, deleted_rows=file.deleted_rows)

@@ -7,7 +7,7 @@ from its log instead.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.cells import EMPTY_CELL, CellState, file_state
+from shared.cells import EMPTY_CELL, CellState, contribution, file_state
 from shared.levels import Ladder
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
 
@@ -69,11 +69,6 @@ def recount(files: Iterable[DataFile], rungs: Ladder) -> dict[CellKey, CellState
     for file in files:
         cells[file.cell] = cells.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
     return cells
-
-
-def contribution(file: DataFile, rungs: Ladder) -> CellState:
-    """Return what one live file adds to the state of its cell."""
-    return file_state(rungs, file.size_bytes, has_dv=file.dv_id is not None, deleted_rows=file.deleted_rows)
 
 
 def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:

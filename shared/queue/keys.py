@@ -31,11 +31,6 @@ def flow(queue: str, band: Band, tenant: str, table: str) -> str:
     return f"{prefix(queue)}f:{leaf_node(band, tenant)}|{table}"
 
 
-def band_node(band: Band) -> str:
-    """Name of the node whose children are the tenants of a band."""
-    return str(int(band))
-
-
 def leaf_node(band: Band, tenant: str) -> str:
     """Name of the node whose children are the tables of a tenant in a band."""
     return f"{int(band)}|{tenant}"
