@@ -16,7 +16,8 @@ import structlog
 from decider.batch import job_spec
 from decider.decide import ledger
 from decider.decide.verdict import Decision, decide_state
-from decider.follow import Follower, LogReader
+from decider.follow import Follower
+from decider.logs import LogReader
 from decider.orient.policies import effective
 from decider.selectors import Selector, select
 from decider.store.cursors import Cursor, TableStates

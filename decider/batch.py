@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from decider.decide import ledger
 from decider.decide.verdict import Decision, Verdict, decide, decide_numbers, priority
 from decider.orient.cells import Fold
+from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
@@ -20,12 +21,9 @@ COMPACT = "compact"
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a batch writes: cells as encoded states (None: empty, to be deleted), jobs, ledger lines, counters."""
+    """What a batch writes; not `is_possible`: the log removed what the state never held, so nothing may be written."""
 
-    cells: Mapping[str, str | None]
-    jobs: Sequence[JobSpec]
-    ledger: Sequence[tuple[str, int]]
-    counters: Mapping[str, int]
+    step: Step
     is_possible: bool
 
 
@@ -74,7 +72,7 @@ class Batch:
         cells: dict[str, str | None] = {
             cell: state.encode() if state.files else None for cell, state in current.items()
         }
-        return Decided(cells, jobs, lines, self._counters(decisions), is_possible)
+        return Decided(Step(cells, jobs, lines, self._counters(decisions)), is_possible)
 
     def _jobs(self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState]) -> list[JobSpec]:
         """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""

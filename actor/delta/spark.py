@@ -86,7 +86,7 @@ def _jars(settings: SparkSettings) -> list[Path]:
     found = look_up(settings.ivy_dir)
     if not found.complete:
         raise PermanentError(
-            f"jars of Delta are missing in {found.directory}; fetch them with `python -m services.standalone.prepare`"
+            f"jars of Delta are missing in {found.directory}; fetch them with `python -m services.prepare`"
         )
     return [file.resolve() for file in found.files]
 

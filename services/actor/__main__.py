@@ -16,7 +16,7 @@ from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
 from services.logs import configure_logs
 from services.places import java_search
-from services.standalone.prepare import prepare
+from services.prepare import prepare
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()

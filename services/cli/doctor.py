@@ -120,7 +120,7 @@ def check_jars(directory: Path) -> Finding:
         Status.WARN,
         f"{len(lacking)} of {len(found.files)} jars: {lacking[0]}",
         str(found.directory),
-        "the next actor fetches them; or run `python -m services.standalone.prepare` (`make setup`)",
+        "the next actor fetches them; or run `python -m services.prepare` (`make setup`)",
     )
 
 

@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from decider.adhoc import Adhoc
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
-from decider.follow import Follower, Settings
+from decider.follow import Follower
 from decider.http.app import create_app
 from decider.http.auth import require_token_beyond_loopback
 from decider.http.metrics import Metrics
@@ -56,7 +56,7 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, Settings(settings.policy))
+    follower = Follower(queue, opened, now_ms, settings.policy)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
         redis=redis,

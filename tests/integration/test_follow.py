@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from decider.follow import TRUSTED_MS, Follower, Settings
+from decider.follow import TRUSTED_MS, Follower
 from decider.orient.cells import recount
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue, connect
@@ -37,7 +37,7 @@ class World:
         self.decider = self.new_decider(POLICY)
 
     def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> Follower:
-        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, Settings(policy))
+        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, policy)
 
     async def jobs(self) -> list[JobView]:
         pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]

@@ -1,6 +1,6 @@
 """What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
 
-`python -m services.standalone.prepare` says what it found and what it fetches; a second call only looks.
+`python -m services.prepare` says what it found and what it fetches; a second call only looks.
 """
 
 import os
