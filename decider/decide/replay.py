@@ -173,7 +173,7 @@ def replay_untouched(history: History, policy: Policy) -> Replayed:
 def replay_peer(history: History, policy: Policy, rule: PeerRule) -> Replayed:
     """Replay a history under a peer's rule, which runs right after the commit, or at the first commit of its time."""
     tally = _tally(history, policy)
-    rewritten_ms: dict[CellKey, int] = {}
+    rewritten_ms: int | None = None
     changed: dict[CellKey, ReplayedCell] = {}
     next_ms: int | None = None
     for commit in history.commits:
@@ -187,12 +187,12 @@ def replay_peer(history: History, policy: Policy, rule: PeerRule) -> Replayed:
             continue
         next_ms = max(next_ms + rule.every_ms, at_ms)
         for cell in changed.values():
-            look = Look(cell, policy, at_ms, rewritten_ms.get(cell.key))
+            look = Look(cell, policy, at_ms, rewritten_ms)
             if not rule.wants(look):
                 continue
             merges = rule.propose(look)
             if merges:
-                rewritten_ms[cell.key] = at_ms
+                rewritten_ms = at_ms
             tally.scan(cell, merges)
         changed.clear()
     return tally.result(rule.name, history)
