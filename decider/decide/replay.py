@@ -1,12 +1,12 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`), with a lag
-between decision and run, so that a table may move in between and a job may find nothing. Peers run at once, which
-flatters them. Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`). With a lag
+between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
+Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
@@ -170,40 +170,42 @@ def replay_untouched(history: History, policy: Policy) -> Replayed:
     return tally.result("nothing", history)
 
 
-def replay_peer(history: History, policy: Policy, rule: PeerRule) -> Replayed:
-    """Replay a history under a peer's rule, which runs right after the commit, or at the first commit of its time."""
+def replay_peer(history: History, policy: Policy, rule: PeerRule, *, lag_commits: int = 0) -> Replayed:
+    """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
+
+    What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
+    """
     tally = _tally(history, policy)
     rewritten_ms: int | None = None
     changed: dict[CellKey, ReplayedCell] = {}
+    jobs = _Jobs(lag_commits)
     next_ms: int | None = None
-    for commit in history.commits:
+    for number, commit in enumerate(history.commits):
         at_ms = commit.timestamp_ms
         tally.pass_time(at_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         changed.update((cell.key, cell) for cell in touched)
         next_ms = at_ms + rule.every_ms if next_ms is None else next_ms
-        if rule.every_ms and at_ms < next_ms:
-            continue
-        next_ms = max(next_ms + rule.every_ms, at_ms)
-        for cell in changed.values():
-            look = Look(cell, policy, at_ms, rewritten_ms)
-            if not rule.wants(look):
-                continue
-            merges = rule.propose(look)
+        if not rule.every_ms or at_ms >= next_ms:
+            next_ms = max(next_ms + rule.every_ms, at_ms)
+            for cell in changed.values():
+                if rule.wants(Look(cell, policy, at_ms, rewritten_ms)):
+                    jobs.ask(number, cell)
+            changed.clear()
+        for cell in jobs.due(number):
+            merges = rule.propose(Look(cell, policy, at_ms, rewritten_ms))
             if merges:
                 rewritten_ms = at_ms
             tally.scan(cell, merges)
-        changed.clear()
     return tally.result(rule.name, history)
 
 
-def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 2) -> Replayed:
+def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0) -> Replayed:
     """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
     tally = _tally(history, policy)
     ours = _Ours(tally, policy)
-    waiting: deque[tuple[int, ReplayedCell]] = deque()
-    asked: set[CellKey] = set()
+    jobs = _Jobs(lag_commits)
     for number, commit in enumerate(history.commits):
         tally.pass_time(commit.timestamp_ms)
         ours.settle_until(commit.timestamp_ms)
@@ -211,14 +213,33 @@ def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 2)
         tally.saw(touched)
         for cell in touched:
             ours.touched(cell, commit.timestamp_ms)
-            if cell.key not in asked and judge(cell.state, policy).is_work:
-                asked.add(cell.key)
-                waiting.append((number + lag_commits, cell))
-        while waiting and waiting[0][0] <= number:
-            _, cell = waiting.popleft()
-            asked.discard(cell.key)
+            if judge(cell.state, policy).is_work:
+                jobs.ask(number, cell)
+        for cell in jobs.due(number):
             ours.run(cell)
     return tally.result("lakewright", history)
+
+
+class _Jobs:
+    """Jobs that were asked for and wait, one for each cell; they run so many commits later."""
+
+    def __init__(self, lag_commits: int) -> None:
+        self._lag_commits = lag_commits
+        self._waiting: deque[tuple[int, ReplayedCell]] = deque()
+        self._asked: set[CellKey] = set()
+
+    def ask(self, number: int, cell: ReplayedCell) -> None:
+        """Ask for a job at commit `number`, unless one waits for this cell already."""
+        if cell.key not in self._asked:
+            self._asked.add(cell.key)
+            self._waiting.append((number + self._lag_commits, cell))
+
+    def due(self, number: int) -> Iterator[ReplayedCell]:
+        """Return the cells whose jobs run at commit `number`, in the order they were asked for."""
+        while self._waiting and self._waiting[0][0] <= number:
+            _, cell = self._waiting.popleft()
+            self._asked.discard(cell.key)
+            yield cell
 
 
 class _Ours:
