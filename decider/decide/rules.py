@@ -44,7 +44,8 @@ class Look:
 class PeerRule:
     """A rule: `wants` answers from counters the rule has anyway, `propose` from a listing, which counts as a scan.
 
-    `every_ms`: the rule looks at the cells that changed only so often; 0: after each commit.
+    every_ms: the rule looks at the cells that changed only so often; 0: after each commit. idle_ms: time without
+    commits after which it looks at every cell once more; None: it never does.
     """
 
     name: str
@@ -53,6 +54,7 @@ class PeerRule:
     propose: Callable[[Look], list[Merge]]
     wants: Callable[[Look], bool] = lambda _look: True
     every_ms: int = 0
+    idle_ms: int | None = None
 
 
 def _by_size(file: DataFile) -> tuple[int, str]:
@@ -195,16 +197,17 @@ def _fold_small(look: Look) -> list[Merge]:
 PEERS: tuple[PeerRule, ...] = (
     PeerRule(
         "delta_optimize_each",
-        "Delta OPTIMIZE after each commit",
+        "Delta OPTIMIZE, each commit",
         "Delta, OptimizeExecutor and DeltaSQLConf: files below the target, next-fit, bins of one file are left",
         _optimize,
     ),
     PeerRule(
         "delta_optimize_hourly",
-        "Delta OPTIMIZE every hour",
+        "Delta OPTIMIZE, hourly",
         "the same rule from a timer, on the partitions that changed",
         _optimize,
         every_ms=HOUR_MS,
+        idle_ms=HOUR_MS,
     ),
     PeerRule(
         "delta_auto_compaction",
@@ -215,22 +218,23 @@ PEERS: tuple[PeerRule, ...] = (
     ),
     PeerRule(
         "iceberg_defaults",
-        "Iceberg rewrite_data_files after each commit",
+        "Iceberg, each commit",
         "Iceberg, SizeBasedFileRewritePlanner: min-input-files 5, min-file-size-bytes 75 % of the target",
         _iceberg,
     ),
     PeerRule(
         "fold_100",
-        "fold at 100 files (AWS Glue)",
+        "AWS Glue, at 100 files",
         "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
         _fold_100,
         lambda look: len(look.cell.small) >= FOLD_AT,
     ),
     PeerRule(
         "amoro",
-        "Amoro minor and major",
+        "Amoro",
         "Amoro, CommonPartitionEvaluator: minor at 12 fragments or hourly, major at a target of mergeable segments",
         _amoro,
+        idle_ms=HOUR_MS + 1,
     ),
     PeerRule(
         "raw_mse",
