@@ -6,8 +6,17 @@ numbers travel along to be compared with what is found.
 
 import json
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from shared.policy import Policy
+
+
+class Ask(StrEnum):
+    """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
+
+    LEVELS = "levels"
+    SETTLE = "settle"
+    FULL = "full"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class JobFacts:
     reason: str
     predicted: Predicted
     terms: str = ""
+    ask: Ask = Ask.LEVELS
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -44,6 +54,7 @@ class JobFacts:
                 "reason": self.reason,
                 "predicted": asdict(self.predicted),
                 "terms": self.terms,
+                "ask": self.ask,
             },
             separators=(",", ":"),
         )
@@ -59,4 +70,5 @@ class JobFacts:
             raw["reason"],
             Predicted(**raw["predicted"]),
             raw.get("terms", ""),
+            Ask(raw.get("ask", Ask.LEVELS)),
         )

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decider.decide.verdict import Decision, Verdict, decide_numbers
+from decider.decide.verdict import Decision, Verdict, decide_numbers, decide_rung
 from shared.cells import CellState
+from shared.facts import Ask
 from shared.partitions import cell_label
 from shared.policy import Policy
 from shared.table import CellKey
@@ -31,6 +32,7 @@ class Record:
     predicted: Mapping[str, float]
     outcome: str = ""
     purgeable: int = 0
+    ask: Ask = Ask.LEVELS
 
     @property
     def sentence(self) -> str:
@@ -57,6 +59,8 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     }
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
+    if decision.ask is not Ask.LEVELS:
+        record["ask"] = decision.ask
     if prediction is not None:
         record["predicted"] = {
             "files_replaced": prediction.files_replaced,
@@ -81,6 +85,7 @@ def decode(text: str, outcome: str = "") -> Record:
         raw.get("predicted", {}),
         outcome,
         raw.get("purgeable", 0),
+        Ask(raw.get("ask", Ask.LEVELS)),
     )
 
 
@@ -88,4 +93,6 @@ def recompute(record: Record) -> Verdict:
     """Decide again from the record's own numbers; what the commit was and the filter lie outside of them."""
     if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.FILTERED):
         return Verdict.SKIP
+    if record.ask is not Ask.LEVELS:
+        return decide_rung(record.ask, record.cell, record.state, record.policy, record.version).verdict
     return decide_numbers(record.cell, record.state, record.policy, record.version, record.purgeable).verdict

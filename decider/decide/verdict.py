@@ -6,10 +6,11 @@ from enum import StrEnum
 from fractions import Fraction
 
 from shared.cells import CellState
+from shared.facts import Ask
 from shared.policy import MIB, Policy
 from shared.predicate import permits
 from shared.table import CellKey, Commit, PartitionColumn
-from shared.worth import Reason, Worth, judge
+from shared.worth import Reason, Worth, judge, judge_full, judge_settling
 
 FIXED_COST_BYTES = 8 * MIB
 """What a job costs before it reads anything, in bytes: about what is rewritten in the second an empty job takes."""
@@ -37,7 +38,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry of the ledger before it is stored; `purgeable` counts files known to have too many deleted rows."""
+    """One entry of the ledger before it is stored.
+
+    `purgeable` counts files known to have too many deleted rows; `ask` is what was decided about, see `decide_rung`.
+    """
 
     version: int
     cell: CellKey
@@ -46,6 +50,7 @@ class Decision:
     state: CellState
     prediction: Prediction | None
     purgeable: int = 0
+    ask: Ask = Ask.LEVELS
 
 
 def decide(
@@ -88,6 +93,17 @@ def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int
     if not worth.is_work:
         return Decision(version, cell, Verdict.SKIP, worth.reason, state, None)
     return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy), purgeable)
+
+
+def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
+    """Decide about a cell that may be touched and whose timer rang: the last merge, or a full rewrite."""
+    if not policy.enabled:
+        return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None, ask=ask)
+    worth = judge_full(state) if ask is Ask.FULL else judge_settling(state, policy)
+    if not worth.is_work:
+        return Decision(version, cell, Verdict.SKIP, worth.reason, state, None, ask=ask)
+    prediction = predict(state, worth, policy)
+    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, prediction, ask=ask)
 
 
 def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:

@@ -1,5 +1,6 @@
 """One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decider.batch import COMPACT
@@ -16,7 +17,7 @@ from decider.store.cursors import Cursor
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
-from shared.table import TableId, TableRef
+from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
 """Records in which the last job is looked for; further back its run has left the history as well."""
@@ -38,7 +39,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    summary = await _summary(table.id, in_force.policy, parts)
+    summary = await _summary(table.id, in_force.policy, columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
     refused_at = moment(refusal.at_ms) if refusal else None
@@ -67,12 +68,12 @@ def _cursor_view(cursor: Cursor) -> CursorView:
     )
 
 
-async def _summary(table: TableId, policy: Policy, parts: Services) -> _Summary:
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
     summary = _Summary()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state
-        summary.worth_it += decide_state(cell, state, policy, 0).prediction is not None
+        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
     return summary
 
 

@@ -15,7 +15,8 @@ from actor.ports import EngineDied
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.facts import JobFacts, Predicted
+from shared.facts import Ask, JobFacts, Predicted
+from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy, terms
 from shared.queue import reads, steering, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
@@ -313,3 +314,35 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
     assert bench.runs()[0].verdict == Verdict.YIELD
     assert [one.band for one in bench.queue.run(reads.order("default"))] == [Band.URGENT, Band.NORMAL]
+
+
+def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:
+    made = Bench(redis_url, MemoryEngine([MIB, MIB, 100]))
+    facts = JobFacts.decode(spec(1).facts)
+    try:
+        worker = made.worker()
+        for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
+            settle = replace(spec(version), facts=replace(facts, ask=Ask.SETTLE).encode())
+            made.queue.run(transitions.enqueue("default", settle))
+            assert worker.run_next()
+            assert [file.size_bytes for file in made.engine.files.values()] == expected
+            assert all(SETTLED_TAG in file.tags for file in made.engine.files.values())
+        assert [run.verdict for run in made.runs()] == ["done", "done"]
+        assert counters(made)["plans_empty"] == 1
+    finally:
+        made.close()
+
+
+def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
+    made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
+    facts = JobFacts.decode(spec(1).facts)
+    try:
+        full = replace(spec(1), facts=replace(facts, ask=Ask.FULL).encode())
+        made.queue.run(transitions.enqueue("default", full))
+        assert made.worker().run_next()
+        sizes = sorted(file.size_bytes for file in made.engine.files.values())
+        assert sum(size < 6 * MIB for size in sizes) <= 1
+        assert sum(sizes) == 20 * MIB + 100
+        assert made.state() is None
+    finally:
+        made.close()
