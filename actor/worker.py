@@ -215,6 +215,7 @@ class Worker:
             seen_version=report.satisfies if report else -1,
             result=report.encode() if report else "{}",
             counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
+            measures=report.measures() if report and verdict is Verdict.DONE else {},
             error=error,
         )
         until = time.monotonic() + self._heartbeat.lease_ms / 1000

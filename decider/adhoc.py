@@ -16,7 +16,7 @@ import structlog
 
 from decider.batch import job_spec
 from decider.decide import ledger
-from decider.decide.verdict import Decision, decide_state
+from decider.decide.verdict import Decision, corrected, decide_state
 from decider.follow import Follower
 from decider.logs import LogReader
 from decider.orient.policies import effective
@@ -139,12 +139,16 @@ class Adhoc:
         cursor = await self._states.cursor(table.id)
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
-        policy = self._in_force(cursor, request)
+        calibration = await self._states.calibration(table.id)
+        policy = calibration.learned(self._in_force(cursor, request))
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
         heavy = await self._purgeable(table, [cell for cell in chosen if states[cell].dv_files], policy)
-        decisions = [decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns) for cell in chosen]
+        decisions = [
+            corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
+            for cell in chosen
+        ]
         found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(
@@ -174,7 +178,7 @@ class Adhoc:
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
         policy = effective(self._policy, snapshot.metadata.configuration, last_good).policy
-        policy = _forced(policy) if request.force else policy
+        policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
         files = sorted(snapshot.files, key=lambda file: file.cell)
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
         columns = snapshot.metadata.partition_columns

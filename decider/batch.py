@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
-from decider.decide.verdict import Decision, Verdict, decide, decide_numbers, priority
+from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, priority
 from decider.orient.cells import Fold
+from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
@@ -53,9 +54,10 @@ class Batch:
         """Every cell that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
 
-    def decide(self, states: Mapping[CellKey, CellState], at_ms: int) -> Decided:
+    def decide(self, known: Known, at_ms: int) -> Decided:
         """Apply the folds to the stored states in order and decide about each touched cell after each commit."""
-        current = dict(states)
+        current = dict(known.cells)
+        policy = known.calibration.learned(self.policy)
         decisions: list[Decision] = []
         is_possible = True
         for commit, folded in self._folded:
@@ -63,11 +65,12 @@ class Batch:
                 current[cell] = current.get(cell, EMPTY_CELL) + change
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
-                decisions.append(decide(cell, current[cell], self.policy, commit, heavy, self._columns))
-        jobs = self._jobs(decisions, current)
+                made = decide(cell, current[cell], policy, commit, heavy, self._columns)
+                decisions.append(corrected(made, known.calibration))
+        jobs = self._jobs(decisions, current, policy)
         slots = {job.key.cell: index for index, job in enumerate(jobs)}
         lines = [
-            (ledger.encode(made, self.policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
+            (ledger.encode(made, policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
             for made in decisions
         ]
         cells: dict[str, str | None] = {
@@ -85,13 +88,15 @@ class Batch:
             else:
                 yield from timers_after_rewrite(cell, state, self.policy)
 
-    def _jobs(self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState]) -> list[JobSpec]:
+    def _jobs(
+        self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
+    ) -> list[JobSpec]:
         """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
         newest = {made.cell: made for made in decisions if made.prediction}
         return [
-            job_spec(self.table, made, self.policy, self.terms)
+            job_spec(self.table, made, policy, self.terms)
             for made in newest.values()
-            if decide_numbers(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
+            if decide_numbers(made.cell, current[made.cell], policy, made.version, made.purgeable).prediction
         ]
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
@@ -142,7 +147,13 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
         name=table.name,
         policy=policy,
         reason=decision.reason,
-        predicted=Predicted(prediction.files_replaced, prediction.files_removed, prediction.bytes),
+        predicted=Predicted(
+            prediction.files_replaced,
+            prediction.files_removed,
+            prediction.bytes,
+            prediction.state_removed,
+            prediction.state_bytes,
+        ),
         terms=terms,
         ask=decision.ask,
     )

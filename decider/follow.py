@@ -187,8 +187,8 @@ class Follower:
         return _Step(at, caught_up=True)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
-        states = await self._states.cells(table.id, batch.cells)
-        done = batch.decide(states, self._now_ms())
+        known = await self._states.known(table.id, batch.cells)
+        done = batch.decide(known, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())

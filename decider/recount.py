@@ -13,11 +13,11 @@ import structlog
 from decider.batch import COMPACT, job_spec
 from decider.decide import ledger
 from decider.decide.timers import timers_after_recount
-from decider.decide.verdict import Decision, decide_state
+from decider.decide.verdict import Decision, corrected, decide_state
 from decider.logs import LogReader
 from decider.orient.cells import recount
 from decider.orient.policies import effective
-from decider.store.cursors import Cursor
+from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue
 from decider.store.timers import Timers
@@ -67,17 +67,19 @@ class Recounter:
             rescan_reason=reason,
         )
         cells = recount(snapshot.files, in_force.policy.ladder)
-        decisions = _decisions(snapshot, in_force.policy, cells)
+        calibration = await TableStates(self._queue).calibration(table.id)
+        policy = calibration.learned(in_force.policy)
+        decisions = [corrected(made, calibration) for made in _decisions(snapshot, policy, cells)]
         said = terms(snapshot.metadata.configuration)
-        jobs = [job_spec(table, made, in_force.policy, said) for made in decisions if made.prediction]
+        jobs = [job_spec(table, made, policy, said) for made in decisions if made.prediction]
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
-            ledger=self._lines(decisions, in_force.policy),
+            ledger=self._lines(decisions, policy),
             counters={"rescans": 1} if old else {"tables_seen": 1},
             reset=True,
             ledger_kept=self._ledger_kept,
-            timers=await self._timed(table, snapshot, in_force.policy, cells),
+            timers=await self._timed(table, snapshot, policy, cells),
         )
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
             return None

@@ -21,11 +21,32 @@ class Ask(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What the decision expected of the rewrite."""
+    """What the decision expected of the rewrite, corrected by what was measured on the table before.
+
+    `state_removed` and `state_bytes` are what the cell's state said without the correction, which is learned from them.
+    """
 
     files_replaced: int
     files_removed: int
     bytes: int
+    state_removed: int = 0
+    state_bytes: int = 0
+
+
+class Measure(StrEnum):
+    """What a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
+
+    Predicted ones are what the state said; merged ones are of groups without deleted rows, whose outputs are smaller
+    than their inputs by nothing but compression.
+    """
+
+    RUNS = "runs"
+    PREDICTED_BYTES = "predicted_bytes"
+    MEASURED_BYTES = "measured_bytes"
+    PREDICTED_REMOVED = "predicted_removed"
+    MEASURED_REMOVED = "measured_removed"
+    MERGED_BYTES = "merged_bytes"
+    MERGED_INTO_BYTES = "merged_into_bytes"
 
 
 @dataclass(frozen=True, slots=True)

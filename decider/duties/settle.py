@@ -13,7 +13,7 @@ import structlog
 from decider.batch import counted, job_spec
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
-from decider.decide.verdict import decide_rung
+from decider.decide.verdict import corrected, decide_rung
 from decider.follow import Follower
 from decider.orient.policies import effective
 from decider.store.cursors import TableStates
@@ -97,13 +97,14 @@ class Settle:
         if cursor is None:
             await self._timers.forget(table.id)
             return []
-        policy = effective(self._follower.policy, cursor.metadata.configuration, cursor.last_good).policy
+        in_force = effective(self._follower.policy, cursor.metadata.configuration, cursor.last_good).policy
         rung = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         asked = [(timer, *said) for timer in rung if (said := parse_timer(timer.name))]
-        states = await self._states.cells(table.id, [cell for _, _, cell in asked])
+        known = await self._states.known(table.id, [cell for _, _, cell in asked])
+        policy = known.calibration.learned(in_force)
         outcomes: list[DecideOutcome] = []
         for timer, ask, cell in asked:
-            made = decide_rung(ask, cell, states[cell], policy, cursor.version)
+            made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
             spec = job_spec(table, made, policy, terms(cursor.metadata.configuration)) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
             outcome = await self._timers.take(

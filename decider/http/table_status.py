@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
+from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
@@ -39,7 +40,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    summary = await _summary(table.id, in_force.policy, columns, parts)
+    learned = await parts.states.calibration(table.id)
+    counters = dict(await parts.counters.read(table.id))
+    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
     refused_at = moment(refusal.at_ms) if refusal else None
@@ -53,7 +56,8 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
         refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
-        counters=dict(await parts.counters.read(table.id)),
+        counters=counters,
+        calibration=table_calibration(learned, counters),
     )
 
 

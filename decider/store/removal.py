@@ -23,6 +23,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
         keys.timers(queue.name, table),
+        keys.measures(queue.name, table),
     )
     await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)

@@ -101,6 +101,11 @@ def ledger(queue: str, table: str) -> str:
     return f"{prefix(queue)}led:{table}"
 
 
+def measures(queue: str, table: str) -> str:
+    """Hash: sums of what the newest runs of a table measured."""
+    return f"{prefix(queue)}meas:{table}"
+
+
 def timers(queue: str, table: str) -> str:
     """Zset: the timers of one table by the time at which they ring."""
     return f"{prefix(queue)}due:{table}"

@@ -89,12 +89,14 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     seen_version: int,
     result: str = "",
     counters: Mapping[str, int] | None = None,
+    measures: Mapping[str, int] | None = None,
     error: str = "",
 ) -> Transition[Finished]:
     """End a run.
 
     cost_bytes: what the run really read, to settle the estimate it was charged with.
     seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies wishes up to it.
+    counters, measures: increments; the latter go into the table's sums over its newest runs, counted by `runs`.
     result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
     """
     _require_caller(worker, nonce)
@@ -103,7 +105,7 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     require_bytes(result, "result", limits.MAX_RESULT_BYTES)
     cut = error[: limits.MAX_ERROR_CHARS]
     run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
-    args = (*run, *_counters(counters or {}))
+    args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 

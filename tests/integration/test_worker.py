@@ -11,9 +11,10 @@ import pytest
 import redis
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.ports import EngineDied
+from actor.ports import Control, EngineDied, RewriteOutcome, RewriteRequest
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
+from decider.decide.calibration import Calibration
 from shared.errors import RetryableError
 from shared.facts import Ask, JobFacts, Predicted
 from shared.planner import SETTLED_TAG
@@ -344,5 +345,55 @@ def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
         assert sum(size < 6 * MIB for size in sizes) <= 1
         assert sum(sizes) == 20 * MIB + 100
         assert made.state() is None
+    finally:
+        made.close()
+
+
+class Shrinking(MemoryEngine):
+    """Outputs are half as large as their inputs."""
+
+    share = Fraction(1, 2)
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        outcome = super().rewrite(request, control)
+        groups = []
+        for group in outcome.groups:
+            small = tuple(replace(file, size_bytes=int(file.size_bytes * self.share)) for file in group.outputs)
+            self.files |= {file.path: file for file in small}
+            groups.append(replace(group, outputs=small))
+        return replace(outcome, groups=tuple(groups))
+
+
+def test_a_run_reports_how_much_outputs_shrank_and_which_missed_their_level(redis_url: str) -> None:
+    engine = Shrinking([200_000] * 8)
+    made = Bench(redis_url, engine)
+    try:
+        made.enqueue(1)
+        assert made.worker().run_next()
+        # Eight files of 200 kB are of level 4, and half of their sum lies below the 1 MiB of level 5.
+        assert counters(made) | {"groups_missed": 1, "levels_missed": 1} == counters(made)
+        raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
+        sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
+        assert sums == Calibration(1, 0, 1_600_000, 0, 7, 1_600_000, 800_000)
+    finally:
+        made.close()
+
+
+def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothing(redis_url: str) -> None:
+    engine = MemoryEngine()
+    made = Bench(redis_url, engine)
+    worker = made.worker()
+    try:
+        for run in range(80):
+            made.enqueue(engine.append([100_000 if run < 64 else 50_000] * 8))
+            assert worker.run_next()
+            for path in list(engine.files):
+                engine.remove(path)
+            made.enqueue(engine.version)
+            assert worker.run_next()
+        raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
+        sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
+        assert sums.runs == 32 + 16
+        assert sums.measured_bytes == 32 * 800_000 + 16 * 400_000
     finally:
         made.close()
