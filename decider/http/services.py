@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
@@ -65,6 +66,7 @@ class Services:
     runs: Runs
     steering: Steering
     queue_care: QueueCare
+    settle: Settle
     archive: LedgerArchive | None
     intake: Intake
     inbox: Inbox
