@@ -65,7 +65,7 @@ class _Shown:
 
 
 class Guard:
-    """Lets a call pass if its caller has the role that it needs; without credentials all but other sites' pages pass."""
+    """Lets a call pass if its caller has the role that it needs; without credentials, if it comes from this machine."""
 
     def __init__(
         self, app: ASGIApp, *, credentials: Credentials, clock_s: Callable[[], float], unix_s: Callable[[], float]

@@ -32,10 +32,11 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
 
 
 def _outlet(item: object, reading: Reading) -> Outcome:
-    text = item
     if isinstance(item, dict):
-        text = item.get("uri") or item.get("name")
-    if not isinstance(text, str) or not text:
+        text = reading.text(item, "name" if "name" in item and "uri" not in item else "uri")
+    elif isinstance(item, str) and item:
+        text = item
+    else:
         raise wrong(reading.at, item, 'a URI, a name, or {"uri": …}')
     try:
         return table_hint(text, reading.at)

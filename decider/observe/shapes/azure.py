@@ -29,7 +29,6 @@ def matches(event: Fields) -> bool:
 def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     """Turn one event into a hint or a code to send back; raises InvalidInput naming the field."""
     kind = reading.text(event, "eventType")
-    reading.text(event, "subject")
     data = reading.fields(event.get("data"), "data")
     if kind == VALIDATION:
         yield Echo(reading.within("data").text(data, "validationCode"))

@@ -6,7 +6,7 @@ done. Source: `notifications-api.yaml` in the specification of Apache Polaris, a
 
 from collections.abc import Iterable
 
-from decider.observe.shapes.fields import Fields, Reading
+from decider.observe.shapes.fields import Fields, Reading, wrong
 from decider.observe.shapes.hint import Ignored, Outcome
 
 NOTIFICATIONS = ("UNKNOWN", "CREATE", "UPDATE", "DROP", "VALIDATE")
@@ -38,5 +38,7 @@ def _event(event: Fields, reading: Reading) -> Outcome:
     if reading.text(event, "event_type") not in UPDATED:
         return Ignored.NOT_A_COMMIT
     reading.text(event, "table_name")
-    reading.objects(event.get("namespace"), "namespace")
+    levels = reading.objects(event.get("namespace"), "namespace")
+    if not all(isinstance(level, str) for level in levels):
+        raise wrong(reading.place("namespace"), levels, "a list of texts")
     return Ignored.ICEBERG
