@@ -125,10 +125,10 @@ class Guard:
         answer: ASGIApp = self._app
         try:
             self._signatures.check(Headers(scope=scope), body)
-        except Unsigned as problem:
-            answer = self._stranger(scope, str(problem), field=problem.field)
         except Replayed as problem:
             answer = respond(409, str(problem), field=problem.field)
+        except Unsigned as problem:
+            answer = self._stranger(scope, str(problem), field=problem.field)
         else:
             scope["lakewright.client"] = f"signed@{address(scope)}"
         await answer(scope, _replay(body, receive), send)
