@@ -61,7 +61,7 @@ Origin = Annotated[
     response_model=EventsTaken,
     summary="Tell of a commit, in any known shape",
     openapi_extra=BODY,
-    responses=failures(400, 408, 409, 413) | _ANSWERS,
+    responses=failures(409) | _ANSWERS,
 )
 async def post_event(request: Request, parts: Parts) -> EventsTaken | Response:
     """Take an event or a batch of events, recognising the shape.
@@ -79,7 +79,7 @@ async def post_event(request: Request, parts: Parts) -> EventsTaken | Response:
     response_model=EventsTaken,
     summary="Tell of a commit, in the shape of one source",
     openapi_extra=BODY,
-    responses=failures(400, 404, 408, 409, 413, 422) | _ANSWERS,
+    responses=failures(404, 409, 422) | _ANSWERS,
 )
 async def post_event_of(source: Source, request: Request, parts: Parts) -> EventsTaken | Response:
     """Take an event or a batch of events of one source; a body of another shape is refused."""

@@ -33,6 +33,9 @@ FAILURES: Mapping[int, str] = {
 ANYWHERE = (401, 403, 429, 503)
 """Failures that any call below /v1 may meet."""
 
+WITH_BODY = (400, 408, 413)
+"""Failures that any call with a body may meet before its route sees it."""
+
 _METHODS = ("get", "post", "put", "patch", "delete", "options")
 
 SECURITY_SCHEMES = {
@@ -102,6 +105,11 @@ def _ways(path: str) -> list[dict[str, list[str]]]:
 
 
 def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    if "requestBody" in operation:
+        for early in WITH_BODY:
+            problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+            operation["responses"].setdefault(str(early), {"description": FAILURES[early], "content": problem})
+        operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         content = response.get("content", {})
         if int(status) >= HTTPStatus.BAD_REQUEST and "application/json" in content:
