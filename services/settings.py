@@ -84,6 +84,10 @@ properties themselves."""
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
 
+ARCHIVE = "LAKEWRIGHT_ARCHIVE"
+"""Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
+Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -142,6 +146,7 @@ class DeciderSettings:
     calls_per_s: float = 200.0
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    archive: str | None = None
     log_level: str = "info"
 
     @property
@@ -180,6 +185,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
         sns_topics=read(SNS_TOPICS, _list, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
+        archive=read(ARCHIVE, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
