@@ -114,7 +114,7 @@ _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
 _WINDOW_RANGE_S = (1.0, 3_600.0)
 _RATE_RANGE_PER_S = (0.1, 1_000_000.0)
 _BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
-_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS})
+_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, REDIS_URL})
 """Variables whose value is never shown."""
 
 
@@ -130,7 +130,7 @@ class Address:
 class DeciderSettings:
     """What the decider is told by its environment; see the variables above for units and reasons."""
 
-    redis_url: str = DEFAULT_REDIS_URL
+    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = field(default=None, repr=False)
@@ -138,7 +138,7 @@ class DeciderSettings:
     roots: tuple[str, ...] = ()
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
-    store_options: Mapping[str, str] = field(default_factory=dict)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     policy: Policy = field(default_factory=Policy)
     max_body_bytes: int = 1_048_576
     body_timeout_s: float = 10.0

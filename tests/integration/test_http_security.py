@@ -248,6 +248,28 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
     assert [secret for secret in shown if secret in log] == []
 
 
+@pytest.mark.e2e
+def test_passwords_of_stores_are_neither_logged_nor_answered(redis_server: RedisServer, tmp_path: Any) -> None:
+    stack = Stack(tmp_path, redis_server)
+    environment = {
+        "LAKEWRIGHT_REDIS_URL": redis_server.url.replace("//", "//somebody:r3dis-passw0rd@"),
+        "LAKEWRIGHT_STORE_OPTIONS": '{"aws_secret_access_key": "st0re-passw0rd", "aws_region": "eu-west-1"}',
+        "LAKEWRIGHT_LOG_LEVEL": "debug",
+    }
+    process = stack.start("decider", ["-m", "services.decider"], **environment)
+    try:
+        with httpx.Client(base_url=stack.url, trust_env=False) as client:
+            until("the decider serves", lambda: is_alive(client), 60)
+            texts = [client.get(path).text for path in ("/readyz", "/v1/status", "/v1/tables", "/metrics", "/v1/queue")]
+            texts.append(client.post("/v1/tables", json={"location": "s3://lake/orders"}).text)
+        process.terminate(20)
+    finally:
+        stack.close()
+    texts.append(process.log.read_text())
+    assert "decider_stopped" in texts[-1]
+    assert [text for text in texts if "passw0rd" in text] == []
+
+
 def test_a_forged_event_for_another_place_changes_nothing(start: Callable[..., LiveDecider], tmp_path: Any) -> None:
     table = WrittenTable(tmp_path / "lake" / "orders")
     WrittenTable(tmp_path / "private" / "orders")
