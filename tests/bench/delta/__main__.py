@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from services.cli.curves import HEIGHT, WIDTH, Line, _chart
 from tests.bench.delta.ours import Lakewright
+from tests.bench.delta.picture import draw
 from tests.bench.delta.playing import Played, play
 from tests.bench.delta.rules import (
     COMMITS_PER_HOUR,
@@ -87,14 +87,8 @@ def table(trace: Trace, done: list[Played]) -> str:
 
 def picture(done: list[Played]) -> str:
     """Return the curves of live files as SVG."""
-    curves = [Line(one.title, [(n / COMMITS_PER_HOUR, files) for n, files in enumerate(one.curve, 1)]) for one in done]
-    title = "Live files, by hours of the trace"
-    chart = _chart(title, curves, lambda x: f"{x:.3g} h", lambda y: f"{y:,.0f}")
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        f'font-family="sans-serif" font-size="12"><title>{title}</title>'
-        f'<rect width="100%" height="100%" fill="white"/>{chart}</svg>\n'
-    )
+    curves = [(one.title, one.curve) for one in done]
+    return draw("Live files, by hours of the trace (logarithmic)", curves, per_hour=COMMITS_PER_HOUR)
 
 
 def main() -> None:
