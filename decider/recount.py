@@ -13,12 +13,14 @@ from decider.batch import COMPACT, job_spec
 from decider.decide.verdict import decide_state
 from decider.logs import LogReader
 from decider.orient.cells import recount
-from decider.orient.policies import Effective, effective
+from decider.orient.policies import Effective
+from decider.standing import Standing
 from decider.store.cursors import Cursor
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue
+from decider.store.table_levers import steer, wanted
 from shared.cells import CellState
-from shared.policy import Policy, terms
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import JobKey, JobSpec, job_id
 from shared.table import CellKey, Snapshot, TableRef
@@ -30,10 +32,10 @@ log = structlog.get_logger()
 class Recounter:
     """Brings a table's state to its newest snapshot, whatever was stored before."""
 
-    def __init__(self, queue: AsyncQueue, now_ms: Callable[[], int], policy: Policy) -> None:
+    def __init__(self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing) -> None:
         self._queue = queue
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
 
     async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
         """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
@@ -41,7 +43,9 @@ class Recounter:
         Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        in_force = effective(self._policy, snapshot.metadata.configuration, old.last_good if old else {})
+        in_force = self._standing.current.effective(
+            table, snapshot.metadata.configuration, old.last_good if old else {}
+        )
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -52,7 +56,10 @@ class Recounter:
             commit_ms=snapshot.timestamp_ms,
             rescans=old.rescans + 1 if old else 0,
             rescan_reason=reason,
+            steered=wanted(in_force.policy),
         )
+        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        await steer(self._queue, table.id, before=old.steered if old else "", now=cursor.steered)
         cells = recount(snapshot.files, in_force.policy.ladder)
         jobs = _jobs(table, snapshot, in_force, cells)
         step = Step(

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from shared.errors import InvalidInput
-from shared.policy import PREFIX, Policy, apply, read_properties
+from shared.policy import Policy, apply
+from shared.properties import as_properties, read_properties
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -47,6 +48,10 @@ environment variables and instance credentials apply."""
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
 properties themselves."""
+
+TENANTS = "LAKEWRIGHT_TENANTS"
+"""JSON object with defaults per tenant, laid over those of the service, such as
+{"sales": {"target-file-size": "256mb"}}. Default: none."""
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
@@ -97,6 +102,7 @@ class DeciderSettings:
     sweep_s: float = 300.0
     store_options: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_body_bytes: int = 1_048_576
     log_level: str = "info"
 
@@ -115,6 +121,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
+        tenants=read(TENANTS, _tenants, {}),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
@@ -157,7 +164,7 @@ def parse_address(text: str) -> Address:
 
 def parse_policy(text: str) -> Policy:
     """Read `target-file-size=64mb,fan-in=8` over the built-in defaults. Raises ValueError."""
-    layer = read_properties({PREFIX + name.removeprefix(PREFIX): value for name, value in _pairs(text).items()})
+    layer = read_properties(as_properties(_pairs(text)))
     if layer.issues:
         raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
     try:
@@ -196,6 +203,17 @@ def _pairs(text: str) -> dict[str, str]:
             raise ValueError(f"expected name=value pairs separated by commas, found {part!r}")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def _tenants(text: str) -> dict[str, dict[str, str]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
+    spelled = {
+        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
+        for tenant, said in found.items()
+    }
+    return {tenant: as_properties(said) for tenant, said in spelled.items()}
 
 
 def _json_object(text: str) -> dict[str, str]:

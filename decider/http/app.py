@@ -42,7 +42,14 @@ class _Described(FastAPI):
 
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
-    duties = Duties({"inbox": services.inbox.run, "sweep": services.sweep.run, "queue_care": services.queue_care.run})
+    duties = Duties(
+        {
+            "defaults": services.standing.run,
+            "inbox": services.inbox.run,
+            "sweep": services.sweep.run,
+            "queue_care": services.queue_care.run,
+        }
+    )
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

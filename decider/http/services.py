@@ -16,6 +16,7 @@ from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
+from decider.standing import Shared
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -23,7 +24,6 @@ from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from shared.policy import Policy
 from shared.table import TableRef
 
 
@@ -40,7 +40,6 @@ class HttpSettings:
     max_body_bytes: int = 1_048_576
     token: str | None = None
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +65,7 @@ class Services:
     queue_care: QueueCare
     intake: Intake
     inbox: Inbox
+    standing: Shared
     sweep: Sweep
     adhoc: Adhoc
     meter: ReadMeter

@@ -11,7 +11,6 @@ from decider.http.schemas.jobs import Job
 from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
-from decider.orient.policies import effective
 from decider.store.cursors import Cursor
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
@@ -34,8 +33,8 @@ class _Summary:
 async def table_status(table: TableRef, parts: Services) -> TableStatus:
     """Put together what is known of a table."""
     cursor = await parts.states.cursor(table.id)
-    in_force = effective(
-        parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
+    in_force = parts.standing.current.effective(
+        table, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     summary = await _summary(table.id, in_force.policy, parts)

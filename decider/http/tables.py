@@ -16,7 +16,6 @@ from decider.http.services import KnownTable, Parts
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, table_view
 from decider.observe.locations import canonical_location, table_id
-from decider.orient.policies import effective
 from decider.selectors import exact_cell
 from decider.store.removal import forget
 from shared.policy import Policy
@@ -90,7 +89,7 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    policy: Policy = effective(parts.settings.policy, state.metadata.configuration, state.last_good).policy
+    policy: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
     return Cells(

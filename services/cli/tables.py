@@ -71,11 +71,13 @@ def show_table(context: typer.Context, name: Name) -> None:
         return out.raw(answer)
     out.pairs(answer["name"], _summary(answer))
     _layout(out, answer["layout"])
-    policy = [(one["property"], one["value"], one["unit"], one["origin"]) for one in answer["policy"]["values"]]
+    policy = [(one["property"], one["value"], one["unit"], _origin(one)) for one in answer["policy"]["values"]]
     out.rows("Policy", ("property", "value", "unit", "from"), policy)
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
         out.rows("Properties that cannot be used", ("property", "value", "reason"), issues)
+    for note in answer["policy"]["notes"]:
+        out.line(note)
     return None
 
 
@@ -136,6 +138,10 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
         "counters": shown(answer["counters"]),
     }
+
+
+def _origin(value: dict[str, Any]) -> str:
+    return str(value["origin"]) if value["source"] == "default" else f"{value['source']}: {value['origin']}"
 
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:

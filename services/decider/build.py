@@ -22,6 +22,8 @@ from decider.intake import Intake, Watch
 from decider.observe.delta_log import open_log
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ReadMeter
+from decider.orient.policies import Defaults
+from decider.standing import Shared
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -54,9 +56,10 @@ def build_services(settings: DeciderSettings) -> Services:
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
     levers = Steering(queue)
+    standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, settings.policy)
+    follower = Follower(queue, opened, now_ms, standing)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
         redis=redis,
@@ -70,13 +73,14 @@ def build_services(settings: DeciderSettings) -> Services:
         queue_care=QueueCare(levers),
         intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,
+        standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
+        adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
         started=Started(now_ms(), time.monotonic()),
-        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets, settings.policy),
+        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets),
     )
 
 

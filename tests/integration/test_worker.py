@@ -16,7 +16,8 @@ from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import RetryableError
 from shared.facts import JobFacts, Predicted
-from shared.policy import MIB, Policy, terms
+from shared.policy import MIB, Policy
+from shared.properties import terms
 from shared.queue import reads, steering, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine

@@ -88,16 +88,18 @@ class PolicyValue(Wire):
     property: str = Field(description="The table property that sets it.")
     value: bool | int | float | str | None = Field(description="The value in force; null is off.")
     unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
-    origin: str = Field(description="The property it was read from, or `default`: the service's own.")
+    source: str = Field(description="`request` (at registration), `table`, `tenant`, `service` or `default`.")
+    origin: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
     meaning: str = Field(description="What it does.")
 
 
 class PolicyIssue(Wire):
-    """A property that cannot be used; while there is one, the last good policy stays in force."""
+    """A property that cannot be used; while there is one that `holds`, the last good policy stays in force."""
 
     property: str = Field(description="The property.")
     value: str = Field(description="What it says.")
     reason: str = Field(description="Why that cannot be used.")
+    holds: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
 
 
 class PolicyInForce(Wire):
@@ -105,7 +107,8 @@ class PolicyInForce(Wire):
 
     version: str = Field(description="Short digest of all values; decisions name it.")
     values: tuple[PolicyValue, ...] = Field(description="Every value.")
-    issues: tuple[PolicyIssue, ...] = Field(description="Properties of the table that cannot be used.")
+    issues: tuple[PolicyIssue, ...] = Field(description="Properties that cannot be used.")
+    notes: tuple[str, ...] = Field(description="What the values alone do not say.")
 
 
 class Level(Wire):
@@ -277,11 +280,13 @@ class TableStatus(Table):
                                 "property": "lakewright.target-file-size",
                                 "value": 134217728,
                                 "unit": "bytes",
+                                "source": "default",
                                 "origin": "default",
                                 "meaning": "size that files should reach",
                             }
                         ],
                         "issues": [],
+                        "notes": [],
                     },
                     "last_decision": DECISION_EXAMPLE,
                     "last_job": None,
