@@ -14,6 +14,7 @@ from typing import TypeVar
 from shared.errors import InvalidInput
 from shared.policy import Policy, apply
 from shared.properties import as_properties, read_properties
+from shared.queue.limits import require_name
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -33,6 +34,20 @@ TOKEN = "LAKEWRIGHT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
 
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
+
+TENANT = "LAKEWRIGHT_TENANT"
+"""Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
+`<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
+
+DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
+"""Seconds between two walks through the roots in search of tables; 0 for none. Default 3600: new tables are told of by
+their events, and after a loss of Redis the first walk starts at once."""
+
+DISCOVERY_REQUESTS_PER_S = "LAKEWRIGHT_DISCOVERY_REQUESTS_PER_S"
+"""Requests to the store per second while walking. Default 10: two per folder, so 18,000 folders an hour."""
+
+DISCOVERY_DEPTH = "LAKEWRIGHT_DISCOVERY_DEPTH"
+"""Folders below a root in which tables are looked for. Default 5: catalog, schema, table and two to spare."""
 
 BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
@@ -77,6 +92,9 @@ DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
+_MAX_DISCOVERY_S = 30 * 86_400.0
+_DISCOVERY_RATE = (0.1, 10_000.0)
+_DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
 _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
 
@@ -98,6 +116,10 @@ class DeciderSettings:
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = None
     roots: tuple[str, ...] = ()
+    tenant: str = "path"
+    discovery_s: float = 3_600.0
+    discovery_requests_per_s: float = 10.0
+    discovery_depth: int = 5
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
     store_options: Mapping[str, str] = field(default_factory=dict)
@@ -117,6 +139,12 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
         roots=read(ROOTS, _list, ()),
+        tenant=read(TENANT, _tenant, defaults.tenant),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_requests_per_s=read(
+            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
+        ),
+        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
@@ -189,6 +217,11 @@ class Reader:
         except (ValueError, InvalidInput) as problem:
             shown = "the value" if name == TOKEN else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
+
+
+def _tenant(text: str) -> str:
+    require_name(text, "tenant")
+    return text
 
 
 def _list(text: str) -> tuple[str, ...]:

@@ -225,6 +225,9 @@ PROPERTIES: tuple[Property, ...] = (
     ),
 )
 
+NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
+"""Every property that can be said, aliases included."""
+
 _NO_RECLAIMING = (
     "is not obeyed: Lakewright deletes no files, so old ones stay until somebody runs VACUUM; what VACUUM keeps is "
     "said by delta.deletedFileRetentionDuration"

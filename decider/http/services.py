@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
+from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.http.metrics import Metrics
@@ -64,6 +65,7 @@ class Services:
     steering: Steering
     queue_care: QueueCare
     intake: Intake
+    discovery: Discovery
     inbox: Inbox
     standing: Shared
     sweep: Sweep

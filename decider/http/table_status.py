@@ -1,6 +1,7 @@
 """One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
@@ -12,6 +13,7 @@ from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
 from decider.store.cursors import Cursor
+from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
@@ -40,7 +42,6 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     summary = await _summary(table.id, in_force.policy, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
-    refused_at = moment(refusal.at_ms) if refusal else None
     return TableStatus(
         **table_view(table).model_dump(),
         cursor=_cursor_view(cursor) if cursor else None,
@@ -50,9 +51,14 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
-        refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
+        refusal=_refusal_view(refusal) if refusal else None,
         counters=dict(await parts.counters.read(table.id)),
     )
+
+
+def _refusal_view(refusal: Refusal) -> TableRefusal:
+    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
+    return TableRefusal(at=at, since=since, gone=refusal.gone, reason=refusal.reason)
 
 
 def _cursor_view(cursor: Cursor) -> CursorView:

@@ -37,7 +37,8 @@ _SAID_BY = {Source.SERVICE: "LAKEWRIGHT_POLICY", Source.DEFAULT: "default"}
 
 def table_view(table: TableRef) -> Table:
     """Show a registered table."""
-    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant)
+    said = dict(table.properties)
+    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
 
 
 def layout_view(state: CellState, rungs: Ladder) -> Layout:

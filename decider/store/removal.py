@@ -28,6 +28,14 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
 
 
 @answered
+async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of a table that is gone and drop its state; what was decided about it stays to be read."""
+    cells = await withdraw(queue, table, kind=kind)
+    await queue.redis.unlink(keys.cursor(queue.name, table), keys.cells(queue.name, table))
+    return cells
+
+
+@answered
 async def withdraw(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]

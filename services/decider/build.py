@@ -3,6 +3,7 @@
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
 
+import secrets
 import time
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -10,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
@@ -18,8 +20,9 @@ from decider.http.auth import require_token_beyond_loopback
 from decider.http.metrics import Metrics
 from decider.http.services import HttpSettings, Services, Started
 from decider.inbox import Inbox
-from decider.intake import Intake, Watch
+from decider.intake import Intake, Places
 from decider.observe.delta_log import open_log
+from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ReadMeter
 from decider.orient.policies import Defaults
@@ -28,10 +31,12 @@ from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
+from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from services.settings import DeciderSettings
+from decider.watch import Watch
+from services.settings import DeciderSettings, host_name
 
 
 def now_ms() -> int:
@@ -58,9 +63,13 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
+    lake = partial(open_lake, meter=meter, options=settings.store_options)
     opened = partial(open_log, meter=meter, options=settings.store_options)
     follower = Follower(queue, opened, now_ms, standing)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
+    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
+    rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
+    pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
     return Services(
         redis=redis,
         queue=queue,
@@ -71,7 +80,8 @@ def build_services(settings: DeciderSettings) -> Services:
         runs=Runs(queue),
         steering=levers,
         queue_care=QueueCare(levers),
-        intake=Intake(registry, inbox, roots=roots),
+        intake=intake,
+        discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),

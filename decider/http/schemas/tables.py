@@ -1,12 +1,16 @@
 """Tables over the wire: registration, status, cells and decisions."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from decider.http.schemas.base import Asked, TableName, Wire
 from decider.http.schemas.jobs import Job
+
+Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+PropertyName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]*$", max_length=100)]
+PropertyText = Annotated[str, Field(max_length=2_000)]
 
 
 class Registration(Asked):
@@ -25,11 +29,31 @@ class Registration(Asked):
         description="Where the table lies: an absolute path or a URI (file, s3, gs, az, abfss).",
     )
     name: TableName | None = Field(None, description="What to call it; without one, the id is the name.")
-    tenant: str | None = Field(
-        None,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+    tenant: Tenant | None = Field(
+        None, description="Whose table it is: tenants share the actors fairly. Without one, its place says it."
+    )
+
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
         max_length=100,
-        description="Whose table it is: tenants share the actors fairly. Without one: `default`.",
+        description="Properties that win over the table's own, for a table that you may not alter.",
+    )
+
+
+class Change(Asked):
+    """What is to be different about a registered table; what is left out stays."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"name": "sales.orders_v2", "properties": {"lakewright.priority": "high"}}]},
+    )
+
+    name: TableName | None = Field(None, description="What to call it from now on.")
+    tenant: Tenant | None = Field(None, description="Whose table it is from now on; waiting jobs keep their place.")
+    properties: dict[PropertyName, PropertyText] | None = Field(
+        None, max_length=100, description="All properties that win over the table's own; those not given are dropped."
     )
 
 
@@ -45,6 +69,7 @@ class Table(Wire):
                     "name": "sales.orders",
                     "location": "s3://lake/sales/orders",
                     "tenant": "default",
+                    "properties": {},
                 }
             ]
         },
@@ -54,6 +79,7 @@ class Table(Wire):
     name: str = Field(description="Name in URLs; the id where none was given.")
     location: str = Field(description="Canonical URI of the table.")
     tenant: str = Field(description="Whose table it is.")
+    properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
 
 
 class Tables(Wire):
@@ -70,6 +96,7 @@ class Tables(Wire):
                             "name": "sales.orders",
                             "location": "s3://lake/sales/orders",
                             "tenant": "default",
+                            "properties": {},
                         }
                     ],
                     "cursor": None,
@@ -236,6 +263,10 @@ class TableRefusal(Wire):
     """Why a table is not looked after at present; it is tried again with every event and sweep."""
 
     at: datetime = Field(description="When it was last refused.")
+    since: datetime = Field(description="Since when it has been refused without a break.")
+    gone: bool = Field(
+        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
+    )
     reason: str = Field(description="Why, and what to do.")
 
 
@@ -262,6 +293,7 @@ class TableStatus(Table):
                     "name": "sales.orders",
                     "location": "s3://lake/sales/orders",
                     "tenant": "default",
+                    "properties": {},
                     "cursor": {
                         "version": 41,
                         "folded_at": "2026-01-01T14:03:07Z",
