@@ -10,6 +10,7 @@ import pytest
 import redis as redis_library
 
 from decider.duties import discovery as discovery_module
+from decider.duties.discovery import Pace
 from decider.inbox import Inbox, Patience
 from decider.store.rounds import RoundState
 from decider.watch import DAY_MS, VANISHED_DAYS
@@ -148,6 +149,7 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
         assert found.state is RoundState.DONE
         assert len(names(second)) == 9
         assert len(looked) < 9, "the walk began anew"
+        theirs.pace = Pace(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
     finally:
         for live in (first, second):
