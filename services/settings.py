@@ -71,6 +71,10 @@ TENANTS = "LAKEWRIGHT_TENANTS"
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
 
+ARCHIVE = "LAKEWRIGHT_ARCHIVE"
+"""Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
+Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -126,6 +130,7 @@ class DeciderSettings:
     policy: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_body_bytes: int = 1_048_576
+    archive: str | None = None
     log_level: str = "info"
 
 
@@ -151,6 +156,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         policy=read(POLICY, parse_policy, defaults.policy),
         tenants=read(TENANTS, _tenants, {}),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        archive=read(ARCHIVE, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 

@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import LedgerArchive
 from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
@@ -64,6 +65,7 @@ class Services:
     runs: Runs
     steering: Steering
     queue_care: QueueCare
+    archive: LedgerArchive | None
     intake: Intake
     discovery: Discovery
     inbox: Inbox

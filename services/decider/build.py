@@ -11,6 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
@@ -23,12 +24,15 @@ from decider.inbox import Inbox
 from decider.intake import Intake, Places
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
-from decider.observe.locations import canonical_location
+from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.orient.policies import Defaults
 from decider.standing import Shared
+from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
+from decider.store.ledger_batches import LedgerBatches
+from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from decider.store.rounds import Rounds
@@ -37,6 +41,7 @@ from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.watch import Watch
 from services.settings import DeciderSettings, host_name
+from shared.table import TableRef
 
 
 def now_ms() -> int:
@@ -65,7 +70,7 @@ def build_services(settings: DeciderSettings) -> Services:
     meter, metrics = ReadMeter(), Metrics()
     lake = partial(open_lake, meter=meter, options=settings.store_options)
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, standing)
+    follower = Follower(queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
@@ -82,6 +87,7 @@ def build_services(settings: DeciderSettings) -> Services:
         queue_care=QueueCare(levers),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
+        archive=ledger_archive(settings, queue, registry, inbox),
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
@@ -92,6 +98,18 @@ def build_services(settings: DeciderSettings) -> Services:
         started=Started(now_ms(), time.monotonic()),
         settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets),
     )
+
+
+def ledger_archive(
+    settings: DeciderSettings, queue: AsyncQueue, registry: TableRegistry, inbox: Inbox
+) -> LedgerArchive | None:
+    """Build what carries the ledger into its archive, None where no archive is wanted."""
+    if settings.archive is None:
+        return None
+    location = canonical_location(settings.archive)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    own = TableRef(table_id(location), APP, location, TENANT)
+    return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 
 
 def build_app(settings: DeciderSettings) -> FastAPI:
