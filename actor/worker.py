@@ -22,11 +22,12 @@ from actor.report import RunReport
 from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
 from shared.facts import JobFacts
+from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, state_of
-from shared.policy import terms
+from shared.policy import Policy, terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
-from shared.table import CellKey, DataFile
+from shared.table import CellKey, DataFile, Origin
 
 log = structlog.get_logger()
 
@@ -185,9 +186,8 @@ class Worker:
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
         groups = planned.groups[: self._settings.groups_per_commit]
-        request = RewriteRequest(
-            report.facts.location, groups, _user_metadata(claim, planned, groups, round_number=report.rounds)
-        )
+        mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
+        request = RewriteRequest(report.facts.location, groups, mark.encode())
         control = RunControl(
             confirm=lambda: self._heartbeat.confirm(lease),
             should_stop=lambda: self._should_stop(lease),
@@ -265,22 +265,15 @@ def _after(live: LiveCell, outcome: RewriteOutcome) -> LiveCell | None:
     return LiveCell(outcome.version, live.metadata, live.protocol, (*kept, *new))
 
 
-def _user_metadata(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], *, round_number: int) -> str:
-    """Name job and token in the commit, with the numbers before: the table's own log is our history."""
-    return json.dumps(
-        {
-            "lakewright": {
-                "job": claim.id,
-                "token": claim.token,
-                "cell": planned.cell,
-                "round": round_number,
-                "mode": max(group.mode for group in groups),
-                "groups": len(groups),
-                "input_files": sum(len(group.files) for group in groups),
-                "input_bytes": sum(group.bytes for group in groups),
-                "cell_files_before": planned.before.files,
-                "cell_small_files_before": planned.before.small_files,
-            }
-        },
-        separators=(",", ":"),
+def _mark(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int) -> Mark:
+    """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
+    return Mark(
+        origin=Origin(claim.id, claim.token),
+        cell=planned.cell,
+        round=round_number,
+        mode=max(group.mode for group in groups),
+        started_ms=time.time_ns() // 1_000_000,
+        rungs=policy.ladder,
+        cell_files=planned.before.files,
+        cell_small_files=planned.before.small_files,
     )

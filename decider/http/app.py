@@ -7,7 +7,19 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import events, health, jobs, optimize, problems, queue, status, tables, what_if
+from decider.http import (
+    events,
+    health,
+    jobs,
+    optimizations,
+    optimize,
+    problems,
+    queue,
+    scheduled,
+    status,
+    tables,
+    what_if,
+)
 from decider.http.auth import BearerToken
 from decider.http.body import BoundedBody
 from decider.http.duties import Duties
@@ -63,7 +75,14 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    for router in (events.router, tables.router, optimize.router, what_if.router):
+    for router in (
+        events.router,
+        tables.router,
+        optimize.router,
+        what_if.router,
+        optimizations.router,
+        scheduled.router,
+    ):
         app.include_router(router)
     for router in (jobs.router, queue.router, status.router, health.router):
         app.include_router(router)

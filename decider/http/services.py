@@ -16,6 +16,7 @@ from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import OwnCommits
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -68,6 +69,7 @@ class Services:
     inbox: Inbox
     sweep: Sweep
     adhoc: Adhoc
+    open_history: Callable[[str], OwnCommits]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

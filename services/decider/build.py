@@ -22,6 +22,7 @@ from decider.intake import Intake, Watch
 from decider.observe.delta_log import open_log
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import open_own_commits
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -72,6 +73,7 @@ def build_services(settings: DeciderSettings) -> Services:
         inbox=inbox,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
+        open_history=partial(open_own_commits, meter=meter, options=settings.store_options),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,

@@ -23,6 +23,8 @@ EXPECTED = {
     "DELETE /v1/tables/{name}",
     "GET /v1/tables/{name}/cells",
     "GET /v1/tables/{name}/decisions",
+    "GET /v1/tables/{name}/optimizations",
+    "GET /v1/scheduled",
     "POST /v1/tables/{name}/optimize",
     "POST /v1/tables/{name}/what-if",
     "GET /v1/jobs",
