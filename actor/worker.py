@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import structlog
@@ -53,11 +53,15 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """What the slots of one actor share: its name among the workers, its heartbeat, and the wish to stop."""
+    """What the slots of one actor share: its name among the workers, its heartbeat, and the wishes it hears.
+
+    stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
+    """
 
     name: str
     heartbeat: Heartbeat
     stopping: threading.Event
+    draining: threading.Event = field(default_factory=threading.Event)
 
 
 class _End(StrEnum):
@@ -83,6 +87,7 @@ class Worker:
         self._queue = queue
         self._heartbeat = actor.heartbeat
         self._stopping = actor.stopping
+        self._draining = actor.draining
         self._name = actor.name
         self._settings = settings
         self._reached = reached
@@ -91,7 +96,7 @@ class Worker:
         """Work until told to stop; a queue that does not answer or refuses us is waited for. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
-                ran = self.run_next()
+                ran = not self._draining.is_set() and self.run_next()
             except EngineDied:
                 raise
             except LakewrightError as problem:

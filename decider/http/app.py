@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from decider.http import (
+    actors,
     events,
     health,
     jobs,
@@ -37,6 +38,7 @@ TAGS = [
     {"name": "tables", "description": "Tables, their state, and the decisions about them."},
     {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
     {"name": "queue", "description": "Who waits, who is next and why; weights, limits and pauses."},
+    {"name": "actors", "description": "Who drains the queue."},
     {"name": "status", "description": "The service at a glance."},
     {"name": "health", "description": "Probes and metrics."},
 ]
@@ -84,7 +86,7 @@ def create_app(services: Services) -> FastAPI:
         scheduled.router,
     ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, status.router, health.router):
+    for router in (jobs.router, queue.router, actors.router, status.router, health.router):
         app.include_router(router)
     problems.install(app)
     # The last one added is the first to see a call: count it, know the caller, then bound what is read.

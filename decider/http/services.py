@@ -17,6 +17,7 @@ from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import OwnCommits
+from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -63,6 +64,7 @@ class Services:
     ledgers: Ledgers
     counters: Counters
     runs: Runs
+    actors: Actors
     steering: Steering
     queue_care: QueueCare
     intake: Intake

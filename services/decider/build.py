@@ -5,7 +5,6 @@ Nothing connects while it is built, so the decider starts and answers its probes
 
 import time
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 
@@ -23,6 +22,7 @@ from decider.observe.delta_log import open_log
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
+from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -30,6 +30,7 @@ from decider.store.queue import AsyncQueue, connect
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from services.releases import installed
 from services.settings import DeciderSettings
 
 
@@ -40,10 +41,7 @@ def now_ms() -> int:
 
 def release() -> str:
     """Return the installed release; a bare checkout has none."""
-    try:
-        return version("lakewright")
-    except PackageNotFoundError:
-        return "unreleased"
+    return installed("lakewright") or "unreleased"
 
 
 def build_services(settings: DeciderSettings) -> Services:
@@ -67,6 +65,7 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
+        actors=Actors(queue),
         steering=levers,
         queue_care=QueueCare(levers),
         intake=Intake(registry, inbox, roots=roots),

@@ -37,6 +37,8 @@ EXPECTED = {
     "POST /v1/queue/pause",
     "POST /v1/queue/resume",
     "POST /v1/queue/audit",
+    "GET /v1/actors",
+    "POST /v1/actors/{actor}/drain",
     "GET /v1/status",
     "GET /livez",
     "GET /readyz",
