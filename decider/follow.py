@@ -20,6 +20,7 @@ from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.policy import Policy, terms
+from shared.queue.transitions import LEDGER_KEPT
 from shared.table import Commit, TableId, TableRef
 
 COMMITS_PER_INGEST = 64
@@ -66,8 +67,12 @@ class Follower:
         open_log: Callable[[str], LogReader],
         now_ms: Callable[[], int],
         policy: Policy,
+        *,
+        ledger_kept: int | None = None,
     ) -> None:
+        """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
+        self._ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
         self._policy = policy
@@ -187,7 +192,8 @@ class Follower:
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
-        if not await ingest(self._queue, table.id, old=old, new=new, step=done.step):
+        step = replace(done.step, ledger_kept=self._ledger_kept)
+        if not await ingest(self._queue, table.id, old=old, new=new, step=step):
             return _Step(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())
         log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))

@@ -51,6 +51,10 @@ properties themselves."""
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
 
+ARCHIVE = "LAKEWRIGHT_ARCHIVE"
+"""Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
+Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -98,6 +102,7 @@ class DeciderSettings:
     store_options: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     max_body_bytes: int = 1_048_576
+    archive: str | None = None
     log_level: str = "info"
 
 
@@ -116,6 +121,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        archive=read(ARCHIVE, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 

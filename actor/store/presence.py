@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from redis.exceptions import RedisError
+from redis.typing import EncodableT
 
 from actor.store.queue import SyncQueue
 from shared.errors import RetryableError
@@ -36,7 +37,7 @@ class Presence:
         self._names = keys.actors(queue.name)
         self._drain = keys.drain(queue.name, name)
         self._kept_ms = kept_ms
-        self._fixed: dict[str | bytes | int | float, str | bytes | int | float] = {
+        self._fixed: dict[EncodableT, EncodableT] = {
             "slots": about.slots,
             "started_ms": about.started_ms,
             "host": about.host,

@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import LedgerArchive
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.http.metrics import Metrics
@@ -67,6 +68,7 @@ class Services:
     actors: Actors
     steering: Steering
     queue_care: QueueCare
+    archive: LedgerArchive | None
     intake: Intake
     inbox: Inbox
     sweep: Sweep

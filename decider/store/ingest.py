@@ -12,6 +12,7 @@ from decider.store.cursors import Cursor
 from decider.store.queue import AsyncQueue
 from shared.queue import transitions
 from shared.queue.model import JobSpec
+from shared.queue.transitions import LEDGER_KEPT
 from shared.table import TableId
 
 JOBS_PER_INGEST = 100
@@ -22,7 +23,7 @@ JOBS_PER_INGEST = 100
 class Step:
     """What is written: encoded cells (None: to be deleted), jobs, ledger lines with the index of their job, counters.
 
-    reset: all cells of the table are dropped first.
+    reset: all cells of the table are dropped first. ledger_kept: records of the table that stay at most.
     """
 
     cells: Mapping[str, str | None]
@@ -30,6 +31,7 @@ class Step:
     ledger: Sequence[tuple[str, int]] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     reset: bool = False
+    ledger_kept: int = LEDGER_KEPT
 
 
 async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: Cursor, step: Step) -> bool:
@@ -51,6 +53,7 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
             jobs=step.jobs[:JOBS_PER_INGEST],
             ledger=[(line, index if index < JOBS_PER_INGEST else -1) for line, index in step.ledger],
             counters=step.counters,
+            ledger_kept=step.ledger_kept,
         )
     )
     return result.applied

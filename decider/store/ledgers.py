@@ -1,6 +1,6 @@
 """Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
 
-The stream is capped per table, so every read here is bounded by that cap.
+The stream is capped per table, and every read here looks at a bounded number of records.
 """
 
 from collections.abc import AsyncIterator
@@ -18,8 +18,8 @@ from shared.table import CellKey, TableId
 PAGE = 200
 """Records read per round trip; a record has about 700 bytes."""
 
-MAX_SCANNED = 2 * LEDGER_KEPT
-"""Records looked at in one call: the stream is trimmed by whole nodes, so it may hold somewhat more than its cap."""
+MAX_SCANNED = 6_000
+"""Records looked at in one call, some 5 MB: all that is kept of a table (1,000, or 5,000 while there is an archive)."""
 
 
 class Ledgers:

@@ -23,4 +23,5 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
     )
+    await queue.redis.hdel(keys.archived(queue.name), table)
     return len(cells)

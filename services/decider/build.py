@@ -9,6 +9,7 @@ from functools import partial
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.queue_care import QueueCare
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
@@ -19,12 +20,15 @@ from decider.http.services import HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Watch
 from decider.observe.delta_log import open_log
-from decider.observe.locations import canonical_location
+from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
 from decider.store.actors import Actors
+from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
+from decider.store.ledger_batches import LedgerBatches
+from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from decider.store.runs import Runs
@@ -32,6 +36,7 @@ from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from services.releases import installed
 from services.settings import DeciderSettings
+from shared.table import TableRef
 
 
 def now_ms() -> int:
@@ -55,7 +60,7 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     meter, metrics = ReadMeter(), Metrics()
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, settings.policy)
+    follower = Follower(queue, opened, now_ms, settings.policy, ledger_kept=LEDGER_KEPT if settings.archive else None)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
         redis=redis,
@@ -68,6 +73,7 @@ def build_services(settings: DeciderSettings) -> Services:
         actors=Actors(queue),
         steering=levers,
         queue_care=QueueCare(levers),
+        archive=ledger_archive(settings, queue, registry, inbox),
         intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
@@ -79,6 +85,18 @@ def build_services(settings: DeciderSettings) -> Services:
         started=Started(now_ms(), time.monotonic()),
         settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets, settings.policy),
     )
+
+
+def ledger_archive(
+    settings: DeciderSettings, queue: AsyncQueue, registry: TableRegistry, inbox: Inbox
+) -> LedgerArchive | None:
+    """Build what carries the ledger into its archive, None where no archive is wanted."""
+    if settings.archive is None:
+        return None
+    location = canonical_location(settings.archive)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    own = TableRef(table_id(location), APP, location, TENANT)
+    return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 
 
 def build_app(settings: DeciderSettings) -> FastAPI:

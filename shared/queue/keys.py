@@ -101,6 +101,16 @@ def ledger(queue: str, table: str) -> str:
     return f"{prefix(queue)}led:{table}"
 
 
+def archive(queue: str) -> str:
+    """Hash: number of the newest batch of ledger records that was archived, and the `pending` one."""
+    return prefix(queue) + "arch"
+
+
+def archived(queue: str) -> str:
+    """Hash: table to the newest record of its ledger that is in the archive."""
+    return prefix(queue) + "arch:at"
+
+
 def counters(queue: str, table: str | None = None) -> str:
     """Hash: counters of one table, or of the whole queue."""
     return prefix(queue) + ("count" if table is None else f"count:{table}")
