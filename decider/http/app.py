@@ -18,6 +18,7 @@ from decider.http import (
     queue,
     scheduled,
     status,
+    stream,
     tables,
     what_if,
 )
@@ -89,7 +90,7 @@ def create_app(services: Services) -> FastAPI:
         scheduled.router,
     ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, actors.router, status.router, health.router):
+    for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
         app.include_router(router)
     problems.install(app)
     # The last one added is the first to see a call: count it, know the caller, then bound what is read.

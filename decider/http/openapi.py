@@ -68,8 +68,9 @@ def _finish(path: str, operation: dict[str, Any], schemas: Mapping[str, Any]) ->
         operation["security"] = [{"token": []}, {}]
     for status, response in operation["responses"].items():
         content = response.get("content", {})
-        if int(status) >= HTTPStatus.BAD_REQUEST and "application/json" in content:
-            described = content.pop("application/json")
+        if int(status) >= HTTPStatus.BAD_REQUEST and content:
+            # A call that answers with a stream is described as if it failed with one, too.
+            described = content.pop(next(iter(content)))
             response["content"] = {MEDIA_TYPE: _with_example(described, schemas, status=int(status))}
         elif "application/json" in content:
             _with_example(content["application/json"], schemas, status=None)

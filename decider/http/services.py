@@ -26,6 +26,7 @@ from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from shared.policy import Policy
 from shared.table import TableRef
 
@@ -54,6 +55,26 @@ class Started:
     monotonic_s: float
 
 
+@dataclass(slots=True)
+class Seats:
+    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time."""
+
+    limit: int = 32
+    poll_s: float = 1.0
+    taken: int = 0
+
+    def take(self) -> bool:
+        """Take a place; False if there is none."""
+        if self.taken >= self.limit:
+            return False
+        self.taken += 1
+        return True
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.taken -= 1
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The built parts."""
@@ -67,6 +88,7 @@ class Services:
     runs: Runs
     actors: Actors
     steering: Steering
+    tails: Tails
     queue_care: QueueCare
     archive: LedgerArchive | None
     intake: Intake
@@ -79,6 +101,7 @@ class Services:
     now_ms: Callable[[], int]
     started: Started
     settings: HttpSettings
+    seats: Seats = field(default_factory=Seats)
 
 
 def _services(request: Request) -> Services:

@@ -12,6 +12,7 @@ from services.cli.context import Setting, setting_of
 from services.cli.optimize import optimize
 from services.cli.output import duration, size
 from services.cli.service import Service, become
+from services.cli.watch import watch
 from services.cli.what_if import what_if
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
@@ -23,6 +24,7 @@ app.add_typer(queue.app, name="queue")
 app.add_typer(events.app, name="events")
 app.command("what-if")(what_if)
 app.command("optimize")(optimize)
+app.command("watch")(watch)
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""

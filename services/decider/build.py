@@ -34,6 +34,7 @@ from decider.store.queue import AsyncQueue, connect
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from services.releases import installed
 from services.settings import DeciderSettings
 from shared.table import TableRef
@@ -72,6 +73,7 @@ def build_services(settings: DeciderSettings) -> Services:
         runs=Runs(queue),
         actors=Actors(queue),
         steering=levers,
+        tails=Tails(queue),
         queue_care=QueueCare(levers),
         archive=ledger_archive(settings, queue, registry, inbox),
         intake=Intake(registry, inbox, roots=roots),

@@ -40,6 +40,7 @@ EXPECTED = {
     "GET /v1/actors",
     "POST /v1/actors/{actor}/drain",
     "GET /v1/status",
+    "GET /v1/stream",
     "GET /livez",
     "GET /readyz",
     "GET /metrics",
