@@ -55,7 +55,7 @@ def run(spark: SparkSession, folder: Path, trace: Trace, wanted: list[str]) -> l
         play(spark, known[name], short, folder / f"{name}-warm")
     for name in wanted:
         done.append(play(spark, known[name], trace, folder / name))
-        print(f"{done[-1].title}: {done[-1].wall_s:.0f} s", flush=True)
+        print(f"{done[-1].title}: {done[-1].wall_s:.0f} s\n{_row(trace, done[-1])}", flush=True)
     if len({played.rows for played in done}) != 1 or done[0].rows[0] != trace.rows:
         raise RuntimeError(f"rows differ: {trace.rows} were written; {[(one.title, one.rows) for one in done]}")
     print(f"{trace.rows:,} rows, equal under every rule")
@@ -69,20 +69,21 @@ def table(trace: Trace, done: list[Played]) -> str:
         "MERGEs aborted",
     )  # fmt: skip
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for one in done:
-        mean = sum(one.curve) / len(one.curve)
-        cells = (
-            one.title,
-            f"{one.bytes_rewritten / 1e6:.1f} MB",
-            f"{one.bytes_rewritten / trace.bytes:.2f}",
-            str(one.rewrites),
-            f"{mean:.0f} / {max(one.curve)} / {one.files_end}",
-            f"{one.compaction_cpu_s:.0f}",
-            *(f"{one.queries_ms[name]:.0f}" for name in ("point", "range", "full")),
-            f"{one.merges_aborted} of {one.merges}",
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(_row(trace, one) for one in done)])
+
+
+def _row(trace: Trace, one: Played) -> str:
+    cells = (
+        one.title,
+        f"{one.bytes_rewritten / 1e6:.1f} MB",
+        f"{one.bytes_rewritten / trace.bytes:.2f}",
+        str(one.rewrites),
+        f"{sum(one.curve) / len(one.curve):.0f} / {max(one.curve)} / {one.files_end}",
+        f"{one.compaction_cpu_s:.0f}",
+        *(f"{one.queries_ms[name]:.0f}" for name in ("point", "range", "full")),
+        f"{one.merges_aborted} of {one.merges}",
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def picture(done: list[Played]) -> str:
