@@ -51,6 +51,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
+            archive_dir=settings.archive_dir,
         ),
         java_home=java.path,
     )

@@ -40,6 +40,7 @@ def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
                 ivy_dir=settings.ivy_dir,
                 master=settings.master,
                 driver_memory=settings.driver_memory,
+                archive_dir=settings.archive_dir,
             ),
             java_home=java.path,
         )
