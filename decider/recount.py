@@ -37,10 +37,19 @@ class Recounter:
         self._now_ms = now_ms
         self._standing = standing
 
-    async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
-        """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
+    async def recount(
+        self,
+        table: TableRef,
+        reader: LogReader,
+        old: Cursor | None,
+        reason: str,
+        *,
+        counters: Mapping[str, int] | None = None,
+    ) -> Cursor | None:
+        """Count anew and decide every cell; None if somebody moved the cursor first.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
+        `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
+        the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
         in_force = self._standing.current.effective(
@@ -65,7 +74,7 @@ class Recounter:
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
-            counters={"rescans": 1} if old else {"tables_seen": 1},
+            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
             reset=True,
         )
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):

@@ -22,6 +22,7 @@ from decider.standing import Shared
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
@@ -72,6 +73,7 @@ class Services:
     standing: Shared
     sweep: Sweep
     adhoc: Adhoc
+    wishes: Wishes
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

@@ -1,6 +1,7 @@
 """Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, its state and ledger dropped."""
 
 from decider.store.answers import answered
+from decider.store.manual import wish_key
 from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer
 from shared.queue import keys, transitions
@@ -25,6 +26,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
         keys.counters(queue.name, table),
     )
     await queue.redis.hdel(keys.archived(queue.name), table)
+    await queue.redis.unlink(wish_key(table))
     return cells
 
 
