@@ -120,7 +120,9 @@ class Follower:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
         policy = self._effective(table, cursor.metadata, cursor).policy
-        if policy.version != cursor.policy and await self._standing.refresh():
+        if policy.version != cursor.policy:
+            # Another decider may have started with other defaults; or another look of ours has just found that out.
+            await self._standing.refresh()
             policy = self._effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
             return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
