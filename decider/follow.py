@@ -78,13 +78,13 @@ class Follower:
     ) -> None:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
-        self._ledger_kept = ledger_kept or LEDGER_KEPT
+        self.ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
         self._standing = standing
         self._drift = drift or DriftCheck(self._states, now_ms)
         self._logs = Logs(open_log)
-        self._recounter = Recounter(queue, now_ms, standing)
+        self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
@@ -119,11 +119,11 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = self._effective(table, cursor.metadata, cursor).policy
+        policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
             # Another decider may have started with other defaults; or another look of ours has just found that out.
             await self._standing.refresh()
-            policy = self._effective(table, cursor.metadata, cursor).policy
+            policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
             return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
@@ -152,7 +152,8 @@ class Follower:
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
 
-    def _effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+    def effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+        """Return the policy in force for a table whose cursor stands there."""
         return self._standing.current.effective(table, metadata.configuration, cursor.last_good)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
@@ -174,7 +175,7 @@ class Follower:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
         metadata, last_good = cursor.metadata, cursor.last_good
         if commit.metadata is not None:
-            before = self._effective(table, metadata, cursor)
+            before = self.effective(table, metadata, cursor)
             after = self._standing.current.effective(table, commit.metadata.configuration, before.last_good)
             if after.policy != before.policy:
                 return None
@@ -205,12 +206,12 @@ class Follower:
         return _Step(at, caught_up=True)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
-        states = await self._states.cells(table.id, batch.cells)
-        done = batch.decide(states, self._now_ms())
+        known = await self._states.known(table.id, batch.cells)
+        done = batch.decide(known, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
-        step = replace(done.step, ledger_kept=self._ledger_kept)
+        step = replace(done.step, ledger_kept=self.ledger_kept)
         if not await ingest(self._queue, table.id, old=old, new=new, step=step):
             return _Step(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())

@@ -11,14 +11,19 @@ from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
+from decider.http.confirm import Confirmer
+from decider.http.credentials import Credentials
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import OwnCommits
 from decider.standing import Shared
+from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -27,21 +32,36 @@ from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from shared.table import TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How much a caller may ask of us.
+
+    max_body_bytes: 1 MiB takes thousands of events and bounds what a call can make us hold. body_timeout_s: a body
+    that takes longer comes from nobody in earnest. events_per_s, calls_per_s: per client, and above what one needs.
+    """
+
+    max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     """What the API itself is told.
 
-    max_body_bytes: bound of a request's body; 1 MiB takes ten thousand events and bounds what a caller can make us
-    hold. token: what /v1 calls must carry, None on the loopback address. bucket_locations: where buckets named by
-    events are found.
+    credentials: what callers must show, none on the loopback address. bucket_locations: where buckets named by events
+    are found. webhook_origins: who may send CloudEvents by their handshake.
     """
 
     release: str = "unreleased"
-    max_body_bytes: int = 1_048_576
-    token: str | None = None
+    limits: CallLimits = field(default_factory=CallLimits)
+    credentials: Credentials = field(default_factory=Credentials)
+    webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -51,6 +71,26 @@ class Started:
 
     at_ms: int
     monotonic_s: float
+
+
+@dataclass(slots=True)
+class Seats:
+    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time."""
+
+    limit: int = 32
+    poll_s: float = 1.0
+    taken: int = 0
+
+    def take(self) -> bool:
+        """Take a place; False if there is none."""
+        if self.taken >= self.limit:
+            return False
+        self.taken += 1
+        return True
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.taken -= 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +104,11 @@ class Services:
     ledgers: Ledgers
     counters: Counters
     runs: Runs
+    actors: Actors
     steering: Steering
+    tails: Tails
     queue_care: QueueCare
+    settle: Settle
     archive: LedgerArchive | None
     intake: Intake
     discovery: Discovery
@@ -74,11 +117,14 @@ class Services:
     sweep: Sweep
     adhoc: Adhoc
     wishes: Wishes
+    confirmer: Confirmer
+    open_history: Callable[[str], OwnCommits]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]
     started: Started
     settings: HttpSettings
+    seats: Seats = field(default_factory=Seats)
 
 
 def _services(request: Request) -> Services:

@@ -1,11 +1,13 @@
 """One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
+from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
@@ -18,7 +20,7 @@ from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
-from shared.table import TableId, TableRef
+from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
 """Records in which the last job is looked for; further back its run has left the history as well."""
@@ -40,7 +42,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         table, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    summary = await _summary(table.id, in_force.policy, parts)
+    learned = await parts.states.calibration(table.id)
+    counters = dict(await parts.counters.read(table.id))
+    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
     return TableStatus(
@@ -54,7 +58,8 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         last_job=await _last_job(table.id, records, parts),
         refusal=_refusal_view(refusal) if refusal else None,
         manual_run=await _manual_run(table.id, parts),
-        counters=dict(await parts.counters.read(table.id)),
+        counters=counters,
+        calibration=table_calibration(learned, counters),
     )
 
 
@@ -89,12 +94,12 @@ def _cursor_view(cursor: Cursor) -> CursorView:
     )
 
 
-async def _summary(table: TableId, policy: Policy, parts: Services) -> _Summary:
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
     summary = _Summary()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state
-        summary.worth_it += decide_state(cell, state, policy, 0).prediction is not None
+        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
     return summary
 
 

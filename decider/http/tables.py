@@ -123,7 +123,8 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    policy: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
+    in_force: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
+    policy = (await parts.states.calibration(table.id)).learned(in_force)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
     return Cells(

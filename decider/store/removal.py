@@ -1,4 +1,4 @@
-"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, its state and ledger dropped."""
+"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
 from decider.store.answers import answered
 from decider.store.manual import wish_key
@@ -24,7 +24,10 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
         keys.cells(queue.name, table),
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
+        keys.timers(queue.name, table),
+        keys.measures(queue.name, table),
     )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)
     await queue.redis.unlink(wish_key(table))
     return cells
@@ -34,7 +37,10 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
 async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of a table that is gone and drop its state; what was decided about it stays to be read."""
     cells = await withdraw(queue, table, kind=kind)
-    await queue.redis.unlink(keys.cursor(queue.name, table), keys.cells(queue.name, table))
+    await queue.redis.unlink(
+        keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
+    )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
     return cells
 
 

@@ -26,6 +26,11 @@ class Output:
         json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
         sys.stdout.write("\n")
 
+    def one_line(self, answer: object) -> None:
+        """Print JSON in one line, at once: somebody may read along."""
+        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
     def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows under their columns; words of others are never read as markup."""
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
@@ -77,6 +82,19 @@ def duration(seconds: float | None) -> str:
     if whole < _HOUR:
         return f"{whole // _MINUTE} min {whole % _MINUTE} s"
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def time_span(seconds: float) -> str:
+    """Return a time span in the unit that suits it, to two or three digits: for tables and axes."""
+    for unit_s, unit in ((86_400, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit_s:
+            return f"{seconds / unit_s:.3g} {unit}" if seconds < 100 * unit_s else f"{seconds / unit_s:,.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits are enough
 
 
 def at(moment: Any) -> str:

@@ -193,8 +193,20 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
         "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
+        "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _calibration(learned: dict[str, Any]) -> str:
+    if not learned["runs"]:
+        return "nothing was rewritten yet"
+    return (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
+        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
+        f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
+    )
 
 
 def _refusal(refusal: dict[str, Any]) -> str:

@@ -5,8 +5,8 @@ Nothing connects while it is built, so the decider starts and answers its probes
 
 import secrets
 import time
+from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 
@@ -15,12 +15,14 @@ from decider.drift import DriftCheck
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
 from decider.http.app import create_app
-from decider.http.auth import require_token_beyond_loopback
+from decider.http.auth import require_credentials_beyond_loopback
+from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
-from decider.http.services import HttpSettings, Services, Started
+from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Places
 from decider.manual import ManualRuns
@@ -28,8 +30,10 @@ from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import open_own_commits
 from decider.orient.policies import Defaults
 from decider.standing import Shared
+from decider.store.actors import Actors
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -42,7 +46,9 @@ from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from decider.watch import Watch
+from services.releases import installed
 from services.settings import DeciderSettings, host_name
 from shared.table import TableRef
 
@@ -54,15 +60,12 @@ def now_ms() -> int:
 
 def release() -> str:
     """Return the installed release; a bare checkout has none."""
-    try:
-        return version("lakewright")
-    except PackageNotFoundError:
-        return "unreleased"
+    return installed("lakewright") or "unreleased"
 
 
 def build_services(settings: DeciderSettings) -> Services:
     """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together."""
-    require_token_beyond_loopback(settings.address.host, settings.token)
+    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
     redis = connect(settings.redis_url)
@@ -92,8 +95,11 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
+        actors=Actors(queue),
         steering=levers,
+        tails=Tails(queue),
         queue_care=QueueCare(levers),
+        settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
         archive=ledger_archive(settings, queue, registry, inbox),
@@ -102,11 +108,28 @@ def build_services(settings: DeciderSettings) -> Services:
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=adhoc,
         wishes=wishes,
+        confirmer=Confirmer(settings.sns_topics),
+        open_history=partial(open_own_commits, meter=meter, options=settings.store_options),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
         started=Started(now_ms(), time.monotonic()),
-        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets),
+        settings=_http_settings(settings, buckets),
+    )
+
+
+def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> HttpSettings:
+    return HttpSettings(
+        release=release(),
+        limits=CallLimits(
+            max_body_bytes=settings.max_body_bytes,
+            body_timeout_s=settings.body_timeout_s,
+            events_per_s=settings.events_per_s,
+            calls_per_s=settings.calls_per_s,
+        ),
+        credentials=settings.credentials,
+        webhook_origins=settings.webhook_origins,
+        bucket_locations=buckets,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from decider.http.schemas.base import Asked, TableName, Wire
+from decider.http.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
 from decider.http.schemas.jobs import Job
 
 Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
@@ -336,6 +337,7 @@ class TableStatus(Table):
                     "refusal": None,
                     "manual_run": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
         },
@@ -351,3 +353,4 @@ class TableStatus(Table):
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

@@ -1,4 +1,4 @@
-"""docs/properties.md says of each property what the code does: its table is compared row by row with the literal one."""
+"""docs/properties.md says of each property what the code does: its rows are compared with the literal table."""
 
 from pathlib import Path
 
