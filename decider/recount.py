@@ -50,10 +50,19 @@ class Recounter:
         self._now_ms = now_ms
         self._standing = standing
 
-    async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
-        """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
+    async def recount(
+        self,
+        table: TableRef,
+        reader: LogReader,
+        old: Cursor | None,
+        reason: str,
+        *,
+        counters: Mapping[str, int] | None = None,
+    ) -> Cursor | None:
+        """Count anew and decide every cell; None if somebody moved the cursor first.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
+        `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
+        the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
         in_force = self._standing.current.effective(
@@ -83,7 +92,7 @@ class Recounter:
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
             ledger=self._lines(decisions, policy),
-            counters={"rescans": 1} if old else {"tables_seen": 1},
+            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),

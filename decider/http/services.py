@@ -27,6 +27,7 @@ from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
@@ -115,6 +116,7 @@ class Services:
     standing: Shared
     sweep: Sweep
     adhoc: Adhoc
+    wishes: Wishes
     confirmer: Confirmer
     open_history: Callable[[str], OwnCommits]
     meter: ReadMeter

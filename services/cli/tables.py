@@ -192,6 +192,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable
 
+from decider.observe.delta_checksum import Checksum
 from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 
@@ -46,6 +47,9 @@ class MemoryLog:
 
     async def digest(self, version: int) -> str | None:
         return self._digest(version) if self.oldest <= version < len(self.commits) else None
+
+    async def checksum(self, version: int) -> Checksum | None:
+        return None
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         return tuple(range(max(version + 1, self.oldest), len(self.commits)))
