@@ -29,5 +29,5 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
     history = await read_history(open_log(table.location, meter=parts.meter), max_commits=asked.max_commits)
     prices = Prices(queries_per_hour=asked.queries_per_hour)
     # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
-    report = await asyncio.to_thread(examine, history, parts.settings.policy, prices)
+    report = await asyncio.to_thread(examine, history, parts.standing.current.service, prices)
     return WhatIf.model_validate(describe(report))

@@ -7,6 +7,8 @@ import pytest
 from decider.adhoc import Adhoc, Request
 from decider.decide import ledger
 from decider.follow import Follower
+from decider.orient.policies import Defaults
+from decider.standing import Alone
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from shared.policy import MIB, Policy
@@ -34,8 +36,9 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             opened.append(location)
             return log
 
-        follower = Follower(queue, lambda _: log, lambda: 7, POLICY)
-        adhoc = Adhoc(queue, follower, opens, lambda: 7, policy=POLICY)
+        standing = Alone(Defaults(POLICY))
+        follower = Follower(queue, lambda _: log, lambda: 7, standing)
+        adhoc = Adhoc(queue, follower, opens, lambda: 7, standing=standing)
         whole = DataFile("a", 9 * MIB, ONE, rows=100)
         log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         try:
