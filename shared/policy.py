@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
@@ -108,8 +109,7 @@ class Policy:
 
     def encode(self) -> str:
         """Write the policy as JSON text; fractions are written as `n/d`."""
-        values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(self).items()}
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return _encoded(self)
 
     @staticmethod
     def decode(text: str) -> "Policy":
@@ -134,6 +134,13 @@ _WORDS: Mapping[str, type[StrEnum]] = {
     "priority": Priority,
     "dml_policy": DmlPolicy,
 }
+
+
+@lru_cache(maxsize=1_024)
+def _encoded(policy: Policy) -> str:
+    """Write a policy as text, once: every entry of the ledger carries it."""
+    values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(policy).items()}
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ Nothing connects while it is built, so the decider starts and answers its probes
 
 import secrets
 import time
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
@@ -18,9 +19,10 @@ from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
 from decider.http.app import create_app
-from decider.http.auth import require_token_beyond_loopback
+from decider.http.auth import require_credentials_beyond_loopback
+from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
-from decider.http.services import HttpSettings, Services, Started
+from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Places
 from decider.observe.delta_log import open_log
@@ -60,7 +62,7 @@ def release() -> str:
 
 def build_services(settings: DeciderSettings) -> Services:
     """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together."""
-    require_token_beyond_loopback(settings.address.host, settings.token)
+    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
     redis = connect(settings.redis_url)
@@ -94,11 +96,27 @@ def build_services(settings: DeciderSettings) -> Services:
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
+        confirmer=Confirmer(settings.sns_topics),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
         started=Started(now_ms(), time.monotonic()),
-        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets),
+        settings=_http_settings(settings, buckets),
+    )
+
+
+def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> HttpSettings:
+    return HttpSettings(
+        release=release(),
+        limits=CallLimits(
+            max_body_bytes=settings.max_body_bytes,
+            body_timeout_s=settings.body_timeout_s,
+            events_per_s=settings.events_per_s,
+            calls_per_s=settings.calls_per_s,
+        ),
+        credentials=settings.credentials,
+        webhook_origins=settings.webhook_origins,
+        bucket_locations=buckets,
     )
 
 
