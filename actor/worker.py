@@ -184,7 +184,7 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        groups = planned.groups[: self._settings.groups_per_commit]
+        groups = planned.groups[: 1 if report.facts.is_hot else self._settings.groups_per_commit]
         request = RewriteRequest(
             report.facts.location, groups, _user_metadata(claim, planned, groups, round_number=report.rounds)
         )

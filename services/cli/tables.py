@@ -11,6 +11,9 @@ from services.cli.output import Output, at, duration, shown, size
 
 app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
 
+HOT_SHOWN = 5
+"""Hot cells that fit into one line."""
+
 Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
 Properties = Annotated[
     list[str] | None,
@@ -192,9 +195,16 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "MERGE, UPDATE, DELETE": _heat(answer["heat"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _heat(cells: list[dict[str, Any]]) -> str:
+    shown_cells = (f"{cell['cell_label']} {cell['share']:.0%}" for cell in cells[:HOT_SHOWN])
+    more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
+    return ", ".join(shown_cells) + more + " of the last hour" if cells else "not at work in the last hour"
 
 
 def _calibration(learned: dict[str, Any]) -> str:
