@@ -76,7 +76,7 @@ class Follower:
         self.ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
-        self.standing = standing
+        self._standing = standing
         self._logs = Logs(open_log)
         self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
@@ -109,9 +109,9 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = self._effective(table, cursor.metadata, cursor).policy
-        if policy.version != cursor.policy and await self.standing.refresh():
-            policy = self._effective(table, cursor.metadata, cursor).policy
+        policy = self.effective(table, cursor.metadata, cursor).policy
+        if policy.version != cursor.policy and await self._standing.refresh():
+            policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
             return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
@@ -141,8 +141,9 @@ class Follower:
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
 
-    def _effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
-        return self.standing.current.effective(table, metadata.configuration, cursor.last_good)
+    def effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+        """Return the policy in force for a table whose cursor stands there."""
+        return self._standing.current.effective(table, metadata.configuration, cursor.last_good)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
@@ -163,8 +164,8 @@ class Follower:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
         metadata, last_good = cursor.metadata, cursor.last_good
         if commit.metadata is not None:
-            before = self._effective(table, metadata, cursor)
-            after = self.standing.current.effective(table, commit.metadata.configuration, before.last_good)
+            before = self.effective(table, metadata, cursor)
+            after = self._standing.current.effective(table, commit.metadata.configuration, before.last_good)
             if after.policy != before.policy:
                 return None
             metadata, last_good = commit.metadata, after.last_good

@@ -43,12 +43,7 @@ class Recounter:
     """Brings a table's state to its newest snapshot, whatever was stored before."""
 
     def __init__(
-        self,
-        queue: AsyncQueue,
-        now_ms: Callable[[], int],
-        standing: Standing,
-        *,
-        ledger_kept: int = LEDGER_KEPT,
+        self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing, *, ledger_kept: int = LEDGER_KEPT
     ) -> None:
         self._queue = queue
         self._timers = Timers(queue)

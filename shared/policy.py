@@ -127,6 +127,13 @@ class Policy:
         return Policy(**{name: value for name, value in values.items() if name in known})
 
 
+@lru_cache(maxsize=1_024)
+def _encoded(policy: Policy) -> str:
+    """Write a policy as text, once: every entry of the ledger carries it."""
+    values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(policy).items()}
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
 _FRACTIONS = ("full_ratio", "tolerance", "delete_ratio", "shrink", "weight", "quota", "max_heat")
 _WORDS: Mapping[str, type[StrEnum]] = {
     "order": Order,
@@ -134,13 +141,6 @@ _WORDS: Mapping[str, type[StrEnum]] = {
     "priority": Priority,
     "dml_policy": DmlPolicy,
 }
-
-
-@lru_cache(maxsize=1_024)
-def _encoded(policy: Policy) -> str:
-    """Write a policy as text, once: every entry of the ledger carries it."""
-    values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(policy).items()}
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from decider.http.table_views import cell_view, decision_view, table_view
 from decider.observe.locations import canonical_location, table_id
 from decider.selectors import exact_cell
 from decider.store.removal import forget
+from shared.policy import Policy
 from shared.properties import NAMES
 from shared.table import CellKey, TableId, TableRef
 
@@ -122,7 +123,7 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
+    in_force: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
     policy = (await parts.states.calibration(table.id)).learned(in_force)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns

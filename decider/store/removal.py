@@ -1,4 +1,4 @@
-"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, its state and ledger dropped."""
+"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
 from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
