@@ -5,6 +5,7 @@ A record carries the state and the whole policy it was decided from, so `recompu
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -15,7 +16,7 @@ from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers,
 from shared.cells import CellState
 from shared.facts import Ask
 from shared.partitions import cell_label
-from shared.policy import Policy
+from shared.policy import MIB, Policy
 from shared.table import CellKey
 from shared.worth import Reason
 
@@ -48,9 +49,30 @@ class Record:
         if self.verdict is Verdict.DEFER:
             tail += " The job waits for them, but not for ever."
         return (
-            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. {self.reason.sentence}{tail} "
+            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. "
+            f"{self.reason.sentence}{self._numbers}{tail} "
             f"The cell had {self.state.files} files, {self.state.small_files} of them small."
         )
+
+    @property
+    def _numbers(self) -> str:
+        """The numbers that the reason speaks of, as a sentence behind it."""
+        if self.predicted:
+            replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
+            return f" {replaced} files to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
+        if self.reason is Reason.WITHIN_TOLERANCE:
+            excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
+            share = math.sqrt(excess) / self.policy.target_bytes
+            return f" It is {share:.1%} of the target; {float(self.policy.tolerance):.1%} are tolerated."
+        if self.reason is Reason.NO_PROMOTION:
+            return (
+                f" The small files hold {_mib(self.state.small_bytes)}; the target is {_mib(self.policy.target_bytes)}."
+            )
+        return ""
+
+
+def _mib(count_bytes: float) -> str:
+    return f"{count_bytes / MIB:.4g} MiB"
 
 
 def encode(decision: Decision, policy: Policy, at_ms: int) -> str:

@@ -1,6 +1,8 @@
 """`lakewright tables …`: register, list, show and forget tables, and ask why."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, time
 from typing import Annotated, Any
 
 import typer
@@ -180,6 +182,48 @@ def list_decisions(
         return out.raw(answer)
     rows = [(at(one["at"]), one["verdict"], one["sentence"]) for one in answer["decisions"]]
     return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
+
+
+@app.command("why")
+def why(
+    context: typer.Context,
+    name: Name,
+    at_: Annotated[
+        str | None, typer.Option("--at", help="Then, as RFC 3339, or 14:03 for today's time in UTC; now if not given.")
+    ] = None,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why a table was, or was not, optimized at a moment: the decision in force then for each partition."""
+    out = setting_of(context).output()
+    moment = _moment(at_)
+    with setting_of(context).api() as api:
+        asked = {"cell": cell, "at": moment.isoformat(), "limit": limit}
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
+    if out.as_json:
+        return out.raw(answer)
+    if not answer["decisions"]:
+        return out.line(
+            f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
+            "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
+        )
+    for one in answer["decisions"]:
+        out.line(f"{at(one['at'])} UTC  {one['sentence']}")
+    return None
+
+
+def _moment(text: str | None) -> datetime:
+    """Read a moment; a bare time is today's in UTC, as the ledger is."""
+    now = datetime.now(UTC)
+    if text is None:
+        return now
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
+            return datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
+        found = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
