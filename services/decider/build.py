@@ -7,7 +7,6 @@ import secrets
 import time
 from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 
@@ -29,8 +28,10 @@ from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import open_own_commits
 from decider.orient.policies import Defaults
 from decider.standing import Shared
+from decider.store.actors import Actors
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -42,7 +43,9 @@ from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from decider.watch import Watch
+from services.releases import installed
 from services.settings import DeciderSettings, host_name
 from shared.table import TableRef
 
@@ -54,10 +57,7 @@ def now_ms() -> int:
 
 def release() -> str:
     """Return the installed release; a bare checkout has none."""
-    try:
-        return version("lakewright")
-    except PackageNotFoundError:
-        return "unreleased"
+    return installed("lakewright") or "unreleased"
 
 
 def build_services(settings: DeciderSettings) -> Services:
@@ -86,7 +86,9 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
+        actors=Actors(queue),
         steering=levers,
+        tails=Tails(queue),
         queue_care=QueueCare(levers),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
@@ -97,6 +99,7 @@ def build_services(settings: DeciderSettings) -> Services:
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
         confirmer=Confirmer(settings.sns_topics),
+        open_history=partial(open_own_commits, meter=meter, options=settings.store_options),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
