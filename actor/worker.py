@@ -191,7 +191,7 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        groups = planned.groups[: self._settings.groups_per_commit]
+        groups = planned.groups[: 1 if report.facts.is_hot else self._settings.groups_per_commit]
         mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
         request = RewriteRequest(report.facts.location, groups, mark.encode())
         control = RunControl(
