@@ -8,9 +8,11 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
+from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from shared.errors import InvalidInput
 from shared.policy import PREFIX, Policy, apply, read_properties
 
@@ -28,7 +30,38 @@ HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
 
 TOKEN = "LAKEWRIGHT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-"""Bearer token that every /v1 call must carry; needed to listen beyond the loopback address. Default: none."""
+"""Bearer token of an administrator, and what the command line shows. Default: none; some token, or a secret for
+signatures, is needed to listen beyond the loopback address."""
+
+TOKENS = "LAKEWRIGHT_TOKENS"
+"""`role:token` pairs, comma-separated; the roles are hook, viewer, operator and admin. A token may be given as
+`sha256:<hex>`. Default: none."""
+
+TOKENS_FILE = "LAKEWRIGHT_TOKENS_FILE"
+"""File with such pairs, one per line, `#` before words: for secrets that are mounted. Default: none."""
+
+HMAC_SECRETS = "LAKEWRIGHT_HMAC_SECRETS"
+"""Secrets, comma-separated, with which webhooks may be signed; two let one replace the other. Default: none."""
+
+HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
+"""Seconds that a signature's time may be away from ours, either way. Default 300: room for retries and bad clocks."""
+
+EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
+"""Calls per second that one client may make to /v1/events, each with up to 10,000 events. Default 1,000: above what a
+bucket's notifications need, below what would keep others waiting."""
+
+CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
+"""Other calls per second that one client may make. Default 200: people and dashboards need fewer."""
+
+BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
+"""Seconds within which a call's body must have arrived. Default 10: a megabyte takes less over any line."""
+
+SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
+"""Names (ARNs) of topics, comma-separated, whose subscriptions are confirmed by visiting their page. Default: none, so
+people confirm them."""
+
+WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
+"""Origins, comma-separated, that may send CloudEvents by their handshake. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
@@ -78,6 +111,11 @@ _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _SWEEP_RANGE_S = (1.0, 86_400.0)
 _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
+_WINDOW_RANGE_S = (1.0, 3_600.0)
+_RATE_RANGE_PER_S = (0.1, 1_000_000.0)
+_BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
+_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, REDIS_URL})
+"""Variables whose value is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +130,31 @@ class Address:
 class DeciderSettings:
     """What the decider is told by its environment; see the variables above for units and reasons."""
 
-    redis_url: str = DEFAULT_REDIS_URL
+    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
+    known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
-    store_options: Mapping[str, str] = field(default_factory=dict)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     policy: Policy = field(default_factory=Policy)
     max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
+    sns_topics: tuple[str, ...] = ()
+    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
     archive: str | None = None
     log_level: str = "info"
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return what callers must show: what is known, and the one administrator's token."""
+        if self.token is None:
+            return self.known
+        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
 
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
@@ -115,12 +166,25 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         queue=read(QUEUE, str, defaults.queue),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
+        known=Credentials(
+            tokens=(
+                *read(TOKENS, parse_tokens, defaults.known.tokens),
+                *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
+            ),
+            secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
+            window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
+        ),
         roots=read(ROOTS, _list, ()),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
+        events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
+        calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
+        sns_topics=read(SNS_TOPICS, _list, ()),
+        webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
         archive=read(ARCHIVE, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
@@ -186,7 +250,7 @@ class Reader:
         try:
             return parse(text)
         except (ValueError, InvalidInput) as problem:
-            shown = "the value" if name == TOKEN else f"{text!r}"
+            shown = "the value" if name in _SECRET else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
 
 
@@ -213,10 +277,16 @@ def _json_object(text: str) -> dict[str, str]:
 
 def _token(text: str) -> str:
     token = text.strip()
-    # Sixteen characters from a generator are beyond guessing; a shorter word is not.
-    if len(token) < 16 or not token.isascii() or " " in token:  # noqa: PLR2004
-        raise ValueError("expected at least 16 ASCII characters without blanks")
+    TokenHash.of(Role.ADMIN, token)
     return token
+
+
+def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
+    try:
+        text = Path(path.strip()).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
+    return parse_tokens(text)
 
 
 def log_level_name(text: str) -> str:

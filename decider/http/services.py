@@ -10,7 +10,10 @@ from redis.asyncio import Redis
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
+from decider.http.confirm import Confirmer
+from decider.http.credentials import Credentials
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
@@ -32,17 +35,31 @@ from shared.table import TableRef
 
 
 @dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How much a caller may ask of us.
+
+    max_body_bytes: 1 MiB takes thousands of events and bounds what a call can make us hold. body_timeout_s: a body
+    that takes longer comes from nobody in earnest. events_per_s, calls_per_s: per client, and above what one needs.
+    """
+
+    max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
+
+
+@dataclass(frozen=True, slots=True)
 class HttpSettings:
     """What the API itself is told.
 
-    max_body_bytes: bound of a request's body; 1 MiB takes ten thousand events and bounds what a caller can make us
-    hold. token: what /v1 calls must carry, None on the loopback address. bucket_locations: where buckets named by
-    events are found.
+    credentials: what callers must show, none on the loopback address. bucket_locations: where buckets named by events
+    are found. webhook_origins: who may send CloudEvents by their handshake.
     """
 
     release: str = "unreleased"
-    max_body_bytes: int = 1_048_576
-    token: str | None = None
+    limits: CallLimits = field(default_factory=CallLimits)
+    credentials: Credentials = field(default_factory=Credentials)
+    webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
 
@@ -90,12 +107,14 @@ class Services:
     steering: Steering
     tails: Tails
     queue_care: QueueCare
+    settle: Settle
     archive: LedgerArchive | None
     intake: Intake
     inbox: Inbox
     sweep: Sweep
     adhoc: Adhoc
     open_history: Callable[[str], OwnCommits]
+    confirmer: Confirmer
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

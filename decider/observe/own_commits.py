@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from json import loads
 from typing import Any
 
-from decider.observe.delta_actions import commit_time_ms, parsed_lines, text_lines
+from decider.observe.delta_actions import commit_time_ms
 from decider.observe.delta_damage import LogFile
+from decider.observe.delta_lines import parsed_lines, split_lines
 from decider.observe.delta_listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, commit_version
 from decider.observe.delta_stats import rows_in
 from decider.observe.locations import canonical_location
@@ -137,7 +138,7 @@ def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
     mark: Mark | None = None
     removed: list[Mapping[str, Any]] = []
     added: list[Mapping[str, Any]] = []
-    for position, action in parsed_lines(text_lines(body, place), place):
+    for position, action in parsed_lines(split_lines(body), place):
         info = action.get("commitInfo")
         if isinstance(info, dict):
             mark = mark or marks.decode(info.get("userMetadata"))

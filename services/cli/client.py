@@ -144,4 +144,6 @@ def _problem(answer: httpx.Response) -> str:
     allowed = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         allowed = "; set LAKEWRIGHT_TOKEN"
+    if answer.status_code == httpx.codes.FORBIDDEN:
+        allowed = "; LAKEWRIGHT_TOKEN is not of that role"
     return f"{problem['detail']}{allowed}"

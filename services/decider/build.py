@@ -4,6 +4,7 @@ Nothing connects while it is built, so the decider starts and answers its probes
 """
 
 import time
+from collections.abc import Mapping
 from functools import partial
 
 from fastapi import FastAPI
@@ -11,12 +12,14 @@ from fastapi import FastAPI
 from decider.adhoc import Adhoc
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
 from decider.http.app import create_app
-from decider.http.auth import require_token_beyond_loopback
+from decider.http.auth import require_credentials_beyond_loopback
+from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
-from decider.http.services import HttpSettings, Services, Started
+from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Watch
 from decider.observe.delta_log import open_log
@@ -52,7 +55,7 @@ def release() -> str:
 
 def build_services(settings: DeciderSettings) -> Services:
     """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together."""
-    require_token_beyond_loopback(settings.address.host, settings.token)
+    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
     redis = connect(settings.redis_url)
@@ -75,17 +78,35 @@ def build_services(settings: DeciderSettings) -> Services:
         steering=levers,
         tails=Tails(queue),
         queue_care=QueueCare(levers),
+        settle=Settle(queue, registry, follower, now_ms),
         archive=ledger_archive(settings, queue, registry, inbox),
         intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
         open_history=partial(open_own_commits, meter=meter, options=settings.store_options),
+        confirmer=Confirmer(settings.sns_topics),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
         started=Started(now_ms(), time.monotonic()),
-        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets, settings.policy),
+        settings=_http_settings(settings, buckets),
+    )
+
+
+def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> HttpSettings:
+    return HttpSettings(
+        release=release(),
+        limits=CallLimits(
+            max_body_bytes=settings.max_body_bytes,
+            body_timeout_s=settings.body_timeout_s,
+            events_per_s=settings.events_per_s,
+            calls_per_s=settings.calls_per_s,
+        ),
+        credentials=settings.credentials,
+        webhook_origins=settings.webhook_origins,
+        bucket_locations=buckets,
+        policy=settings.policy,
     )
 
 
