@@ -1,5 +1,6 @@
 """`lakewright tables …`: register, list, show and forget tables, and ask why."""
 
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -119,6 +120,46 @@ def list_decisions(
         return out.raw(answer)
     rows = [(at(one["at"]), one["verdict"], one["sentence"]) for one in answer["decisions"]]
     return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
+
+
+@app.command("why")
+def why_table(
+    context: typer.Context,
+    name: Name,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    at_: Annotated[str | None, typer.Option("--at", help="Then, as RFC 3339; without it, now.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why each cell is, or is not, being optimized: the decision in force for it now, or at a moment."""
+    out = setting_of(context).output()
+    asked = {"cell": cell, "at": at_ or datetime.now(UTC).isoformat(), "limit": limit}
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
+    if out.as_json:
+        return out.raw(answer)
+    rows = [(one["cell_label"], one["verdict"], at(one["at"]), one["sentence"]) for one in answer["decisions"]]
+    if not rows:
+        return out.line(f"Nothing has been decided about {name}; 'lakewright tables show {name}' says how far it is.")
+    return out.rows("In force", ("cell", "verdict", "since (UTC)", "why"), rows)
+
+
+@app.command("pause")
+def pause_table(context: typer.Context, name: Name) -> None:
+    """Hand out no job of the table until it is resumed; what runs goes on."""
+    _steer(context, name, "pause")
+
+
+@app.command("resume")
+def resume_table(context: typer.Context, name: Name) -> None:
+    """Hand out the table's jobs again."""
+    _steer(context, name, "resume")
+
+
+def _steer(context: typer.Context, name: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
 
 
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
