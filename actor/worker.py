@@ -24,7 +24,8 @@ from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, 
 from shared.facts import Ask, JobFacts
 from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
-from shared.policy import Policy, terms
+from shared.policy import Policy
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile, Origin

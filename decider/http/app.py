@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from decider.http import (
     actors,
+    discovery,
     events,
     health,
     jobs,
@@ -62,8 +63,10 @@ class _Described(FastAPI):
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
     wanted = {
+        "defaults": services.standing.run,
         "inbox": services.inbox.run,
         "sweep": services.sweep.run,
+        "discovery": services.discovery.run,
         "settle": services.settle.run,
         "queue_care": services.queue_care.run,
     }
@@ -98,6 +101,7 @@ def create_app(services: Services) -> FastAPI:
         what_if.router,
         optimizations.router,
         scheduled.router,
+        discovery.router,
     ):
         app.include_router(router)
     for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):

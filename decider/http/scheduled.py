@@ -11,7 +11,6 @@ from decider.http.openapi import failures
 from decider.http.schemas.base import MAX_PAGE, moment
 from decider.http.schemas.optimizations import Scheduled, ScheduledTable
 from decider.http.services import Parts, Services
-from decider.orient.policies import effective
 from decider.store.runs import Stage
 from shared.queue.limits import MAX_PAGE as QUEUE_PAGE
 from shared.queue.model import JobState, JobView, RunRecord
@@ -62,13 +61,14 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
     state = await parts.states.cursor(table.id)
     if state is None or await parts.registry.refusal(table.id) is not None:
         return None
-    in_force = effective(parts.settings.policy, state.metadata.configuration, state.last_good)
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good)
     if not in_force.policy.enabled:
         return None
     jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())
     doing = next((said for state, said in _SAID.items() if jobs.get(state)), "idle")
     due_ms = parts.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
     last = work.last.get(table.id)
+    origin = in_force.origins["enabled"]
     return ScheduledTable(
         table_id=table.id,
         name=table.name,
@@ -78,7 +78,7 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
         next_due_at=moment(due_ms),
         last_run_at=moment(last.finished_ms) if last else None,
         last_verdict=last.verdict if last else None,
-        enabled_by=in_force.origins["enabled"],
+        enabled_by=origin.name or origin.source.value,
     )
 
 

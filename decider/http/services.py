@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
+from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
@@ -21,6 +22,7 @@ from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import OwnCommits
+from decider.standing import Shared
 from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -30,7 +32,6 @@ from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.store.tail import Tails
-from shared.policy import Policy
 from shared.table import TableRef
 
 
@@ -61,7 +62,6 @@ class HttpSettings:
     credentials: Credentials = field(default_factory=Credentials)
     webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,9 @@ class Services:
     settle: Settle
     archive: LedgerArchive | None
     intake: Intake
+    discovery: Discovery
     inbox: Inbox
+    standing: Shared
     sweep: Sweep
     adhoc: Adhoc
     open_history: Callable[[str], OwnCommits]

@@ -12,15 +12,16 @@ from itertools import groupby
 from math import sqrt
 from typing import Any
 
-from decider.orient.policies import effective
+from decider.orient.policies import Defaults
 from decider.selectors import label, select
 from shared.cells import EMPTY_CELL, CellState
 from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
-from shared.policy import PREFIX, Issue, Policy, apply, read_properties
+from shared.policy import Issue, Policy, apply
 from shared.predicate import permits
-from shared.table import CellKey, DataFile, PartitionColumn, Snapshot
+from shared.properties import PREFIX, read_properties
+from shared.table import CellKey, DataFile, PartitionColumn, Snapshot, TableId, TableRef
 from shared.worth import Reason
 
 NO_CUT_BYTES = 2**62
@@ -77,7 +78,8 @@ def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) ->
 
     Raises InvalidInput for a property that cannot be used and for a partition that the table does not have.
     """
-    in_force = effective(default, snapshot.metadata.configuration, {})
+    table = TableRef(TableId(""), "", location)
+    in_force = Defaults(default, group="").effective(table, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, wish)
     columns = snapshot.metadata.partition_columns
     files = sorted(snapshot.files, key=lambda file: file.cell)
