@@ -193,7 +193,13 @@ SAMPLES = (
         "polaris",
         "cloudevents",
         counted("iceberg_not_supported_yet"),
-        (*CLOUD, ("data", "table_name"), ("data", "namespace")),
+        (*CLOUD, ("data", "namespace")),
+    ),
+    Sample(
+        "polaris_webhook",
+        "polaris",
+        counted("iceberg_not_supported_yet"),
+        (("table_identifier",),),
     ),
     Sample(
         "airflow",
