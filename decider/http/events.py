@@ -1,6 +1,8 @@
 """Events: what a store or a writer sends, in any known shape, becomes hints, which are never trusted beyond that."""
 
+import asyncio
 from collections import Counter
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -20,6 +22,9 @@ router = APIRouter(prefix="/v1/events", tags=["events"])
 SOURCES = tuple(shape.source for shape in SHAPES)
 
 MINUTE_S = 60
+
+LONG_BODY_BYTES = 65_536
+"""Longer bodies, of a hundred events and more, are read beside the event loop: they would hold the others up."""
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": Validation, "description": "The code of Event Grid's handshake; nothing was taken."}
@@ -127,9 +132,11 @@ def _grant(origin: str, parts: Services) -> Response:
 async def _take(request: Request, source: str | None, parts: Services) -> EventsTaken | Response:
     body = await request.body()
     try:
-        taken = recognise(
-            body, source=source, bucket_locations=parts.settings.bucket_locations, headers=request.headers
-        )
+        read = partial(recognise, body, source=source, bucket_locations=parts.settings.bucket_locations)
+        if len(body) > LONG_BODY_BYTES:
+            taken = await asyncio.to_thread(read, headers=request.headers)
+        else:
+            taken = read(headers=request.headers)
     except InvalidInput as problem:
         # What cannot be recognised cannot be read at all, which is 400; a value that is read but unusable is 422.
         raise Refused(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
