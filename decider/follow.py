@@ -72,12 +72,12 @@ class Follower:
     ) -> None:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
-        self._ledger_kept = ledger_kept or LEDGER_KEPT
+        self.ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
-        self._policy = policy
+        self.policy = policy
         self._logs = Logs(open_log)
-        self._recounter = Recounter(queue, now_ms, policy)
+        self._recounter = Recounter(queue, now_ms, policy, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
@@ -108,7 +108,7 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = effective(self._policy, cursor.metadata.configuration, cursor.last_good).policy
+        policy = effective(self.policy, cursor.metadata.configuration, cursor.last_good).policy
         if policy.version != cursor.policy:
             return _Step(at, rescan="the service's policy changed")
         if not await self._is_same_table(table, reader, cursor):
@@ -156,8 +156,8 @@ class Follower:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
         metadata, last_good = cursor.metadata, cursor.last_good
         if commit.metadata is not None:
-            before = effective(self._policy, metadata.configuration, last_good)
-            after = effective(self._policy, commit.metadata.configuration, before.last_good)
+            before = effective(self.policy, metadata.configuration, last_good)
+            after = effective(self.policy, commit.metadata.configuration, before.last_good)
             if after.policy != before.policy:
                 return None
             metadata, last_good = commit.metadata, after.last_good
@@ -187,12 +187,12 @@ class Follower:
         return _Step(at, caught_up=True)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
-        states = await self._states.cells(table.id, batch.cells)
-        done = batch.decide(states, self._now_ms())
+        known = await self._states.known(table.id, batch.cells)
+        done = batch.decide(known, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
-        step = replace(done.step, ledger_kept=self._ledger_kept)
+        step = replace(done.step, ledger_kept=self.ledger_kept)
         if not await ingest(self._queue, table.id, old=old, new=new, step=step):
             return _Step(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
@@ -84,8 +85,7 @@ class Policy:
 
     def encode(self) -> str:
         """Write the policy as JSON text; fractions are written as `n/d`."""
-        values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(self).items()}
-        return json.dumps(values, sort_keys=True, separators=(",", ":"))
+        return _encoded(self)
 
     @staticmethod
     def decode(text: str) -> "Policy":
@@ -100,6 +100,13 @@ class Policy:
         # Another release may know more fields; what this one does not know it could not obey anyway.
         known = {f.name for f in fields(Policy)}
         return Policy(**{name: value for name, value in values.items() if name in known})
+
+
+@lru_cache(maxsize=1_024)
+def _encoded(policy: Policy) -> str:
+    """Write a policy as text, once: every entry of the ledger carries it."""
+    values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(policy).items()}
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
 @dataclass(frozen=True, slots=True)

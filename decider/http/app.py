@@ -45,7 +45,12 @@ class _Described(FastAPI):
 
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
-    wanted = {"inbox": services.inbox.run, "sweep": services.sweep.run, "queue_care": services.queue_care.run}
+    wanted = {
+        "inbox": services.inbox.run,
+        "sweep": services.sweep.run,
+        "settle": services.settle.run,
+        "queue_care": services.queue_care.run,
+    }
     if services.archive is not None:
         wanted["archive"] = services.archive.run
     duties = Duties(wanted)

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.http.confirm import Confirmer
 from decider.http.credentials import Credentials
@@ -81,6 +82,7 @@ class Services:
     runs: Runs
     steering: Steering
     queue_care: QueueCare
+    settle: Settle
     archive: LedgerArchive | None
     intake: Intake
     inbox: Inbox

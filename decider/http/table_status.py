@@ -1,10 +1,12 @@
 """One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
+from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
@@ -16,7 +18,7 @@ from decider.store.cursors import Cursor
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
-from shared.table import TableId, TableRef
+from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
 """Records in which the last job is looked for; further back its run has left the history as well."""
@@ -38,7 +40,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    summary = await _summary(table.id, in_force.policy, parts)
+    learned = await parts.states.calibration(table.id)
+    counters = dict(await parts.counters.read(table.id))
+    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
     refused_at = moment(refusal.at_ms) if refusal else None
@@ -52,7 +56,8 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
         refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
-        counters=dict(await parts.counters.read(table.id)),
+        counters=counters,
+        calibration=table_calibration(learned, counters),
     )
 
 
@@ -67,12 +72,12 @@ def _cursor_view(cursor: Cursor) -> CursorView:
     )
 
 
-async def _summary(table: TableId, policy: Policy, parts: Services) -> _Summary:
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
     summary = _Summary()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state
-        summary.worth_it += decide_state(cell, state, policy, 0).prediction is not None
+        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
     return summary
 
 

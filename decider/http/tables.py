@@ -19,7 +19,6 @@ from decider.observe.locations import canonical_location, table_id
 from decider.orient.policies import effective
 from decider.selectors import exact_cell
 from decider.store.removal import forget
-from shared.policy import Policy
 from shared.table import CellKey
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -90,7 +89,8 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    policy: Policy = effective(parts.settings.policy, state.metadata.configuration, state.last_good).policy
+    in_force = effective(parts.settings.policy, state.metadata.configuration, state.last_good).policy
+    policy = (await parts.states.calibration(table.id)).learned(in_force)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
     return Cells(

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from decider.decide.calibration import Calibration
 from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
@@ -71,6 +72,14 @@ class Cursor:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What decisions about some cells of a table are made from: their states, and what was learned of the table."""
+
+    cells: Mapping[CellKey, CellState]
+    calibration: Calibration
+
+
 class TableStates:
     """Reads of cursors, cells and ledgers; all writes go through the queue's ingest script."""
 
@@ -89,10 +98,22 @@ class TableStates:
         if not wanted:
             return {}
         found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
-        return {
-            cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
-            for cell, raw in zip(wanted, found, strict=True)
-        }
+        return _states(wanted, found)
+
+    @answered
+    async def known(self, table: TableId, wanted: Sequence[CellKey]) -> Known:
+        """Return the states of these cells and the table's calibration, in one round trip."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(keys.measures(self._queue.name, table))
+            if wanted:
+                pipe.hmget(keys.cells(self._queue.name, table), list(wanted))
+            sums, *found = await pipe.execute()
+        return Known(_states(wanted, found[0] if found else ()), _calibration(sums))
+
+    @answered
+    async def calibration(self, table: TableId) -> Calibration:
+        """Return what was learned from a table's rewrites."""
+        return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
 
     @answered
     async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
@@ -127,6 +148,17 @@ class TableStates:
     async def _scan(self, table: TableId, place: int) -> tuple[int, Mapping[bytes | str, bytes | str]]:
         found: Any = await self._queue.redis.hscan(keys.cells(self._queue.name, table), place, count=PAGE)
         return int(found[0]), found[1]
+
+
+def _states(wanted: Sequence[CellKey], found: Sequence[bytes | str | None]) -> dict[CellKey, CellState]:
+    return {
+        cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
+        for cell, raw in zip(wanted, found, strict=True)
+    }
+
+
+def _calibration(sums: Mapping[bytes | str, bytes | str]) -> Calibration:
+    return Calibration.of({text(name): int(value) for name, value in sums.items()})
 
 
 def _metadata(encoded: str) -> TableMetadata:

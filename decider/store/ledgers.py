@@ -12,7 +12,6 @@ from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.queue.transitions import LEDGER_KEPT
 from shared.table import CellKey, TableId
 
 PAGE = 200
@@ -51,13 +50,6 @@ class Ledgers:
             if len(found) == (limit if cell is None else 1):
                 break
         return tuple(found.values())
-
-    @answered
-    async def append(self, table: TableId, record: str, outcome: str) -> None:
-        """Keep a decision that no commit led to, such as a request by a person."""
-        await self._queue.redis.xadd(
-            keys.ledger(self._queue.name, table), {"record": record, "out": outcome}, maxlen=LEDGER_KEPT
-        )
 
     async def _backwards(self, table: TableId) -> AsyncIterator[Record]:
         key, before, scanned = keys.ledger(self._queue.name, table), "+", 0

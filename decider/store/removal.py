@@ -1,4 +1,4 @@
-"""Forgetting a table leaves nothing behind: its jobs are cancelled, then its state, ledger and counters are dropped."""
+"""Forgetting a table leaves nothing behind: its jobs are cancelled, then its state, timers, ledger and counters go."""
 
 from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
@@ -22,6 +22,9 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
         keys.cells(queue.name, table),
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
+        keys.timers(queue.name, table),
+        keys.measures(queue.name, table),
     )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)
     return len(cells)

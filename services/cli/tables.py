@@ -134,8 +134,20 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _calibration(learned: dict[str, Any]) -> str:
+    if not learned["runs"]:
+        return "nothing was rewritten yet"
+    return (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
+        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
+        f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
+    )
 
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:

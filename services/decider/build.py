@@ -13,6 +13,7 @@ from fastapi import FastAPI
 from decider.adhoc import Adhoc
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
 from decider.http.app import create_app
@@ -75,6 +76,7 @@ def build_services(settings: DeciderSettings) -> Services:
         runs=Runs(queue),
         steering=levers,
         queue_care=QueueCare(levers),
+        settle=Settle(queue, registry, follower, now_ms),
         archive=ledger_archive(settings, queue, registry, inbox),
         intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,

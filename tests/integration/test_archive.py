@@ -25,7 +25,7 @@ from shared.cells import recount
 from shared.errors import RetryableError
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
-from shared.queue import keys
+from shared.queue import keys, transitions
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
@@ -47,6 +47,7 @@ class World:
         self.folder = folder
         self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]
         self.written = 0
+        self.calls = 0
 
     def decider(self) -> "Watched":
         return Watched(self)
@@ -58,7 +59,12 @@ class World:
             for _ in range(records):
                 self.written += 1
                 made = decide_state(WHOLE_TABLE, recount(Policy().ladder, [1_000] * 9), Policy(), self.written)
-                await self.ledgers.append(table.id, ledger.encode(made, Policy(), self.written), "queued")
+                await self.keep(table, ledger.encode(made, Policy(), self.written))
+
+    async def keep(self, table: TableRef, record: str) -> None:
+        """Add one record to a table's ledger."""
+        self.calls += 1
+        await self.queue.run(transitions.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
 
     def archived(self) -> Counter[int]:
         """How often the archive holds each record, named by its version."""
@@ -120,7 +126,7 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
 ) -> None:
     async def story(world: World) -> None:
         await world.write()
-        await world.ledgers.append(world.tables[0].id, '{"from": "another release"}', "")
+        await world.keep(world.tables[0], '{"from": "another release"}')
         await world.decider().run_once()
         rows = sorted(zip(*map(world.column, ("version", "table_name", "reason", "record")), strict=True), key=str)
         assert [row[1] for row in rows] == ["lake.t0", "lake.t1", "lake.t2", "lake.t0"]

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from decider.http.schemas.base import Asked, TableName, Wire
+from decider.http.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
 from decider.http.schemas.jobs import Job
 
 
@@ -287,6 +288,7 @@ class TableStatus(Table):
                     "last_job": None,
                     "refusal": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
         },
@@ -301,3 +303,4 @@ class TableStatus(Table):
     last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")
