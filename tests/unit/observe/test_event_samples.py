@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.observe.shapes.fields import MAX_WRAPPINGS
-from decider.observe.shapes.hint import MAX_BATCH, Hint, Taken
+from decider.observe.shapes.hint import MAX_BATCH, Confirm, Hint, Taken
 from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
@@ -82,7 +82,18 @@ def test_a_batch_may_hold_events_of_many_senders() -> None:
     single = [sample for sample in SAMPLES if isinstance(sample.body, dict)]
     taken = recognise_value([sample.body for sample in single])
     assert set(taken.hints) == {hint for sample in single for hint in sample.taken.hints}
-    assert len(taken.handshakes) == 1
+    assert isinstance(taken.handshake, Confirm)
+
+
+def test_a_body_asks_for_one_handshake_and_a_short_one() -> None:
+    (code,) = next(sample.body for sample in SAMPLES if sample.file == "azure_validation")
+    topic = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
+    assert recognise_value([code, code]).handshake == recognise_value(code).handshake
+    for two in ([code, topic], [topic, topic | {"SubscribeURL": "https://elsewhere"}]):
+        with pytest.raises(InvalidInput, match="two handshakes"):
+            recognise_value(two)
+    with pytest.raises(InvalidInput, match="at most 256"):
+        recognise_value(code | {"data": {"validationCode": "x" * 257}})
 
 
 def wrapped(times: int) -> dict[str, Any]:
