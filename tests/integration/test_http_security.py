@@ -289,6 +289,17 @@ def test_a_forged_event_for_another_place_changes_nothing(start: Callable[..., L
     assert live.get("/v1/tables") == before
 
 
+def test_forged_events_below_an_allowed_root_fill_neither_registry_nor_store(
+    start: Callable[..., LiveDecider], tmp_path: Any
+) -> None:
+    """Ten thousand places that are none cost 64 looks a delivery, and leave nothing behind."""
+    live = start(known=Credentials(), roots=(tmp_path.as_uri(),))
+    forged = [{"table": f"{tmp_path}/forged/{number}"} for number in range(10_000)]
+    ignored = {one["reason"]: one["count"] for one in live.post("/v1/events", forged).json()["ignored"]}
+    assert ignored == {"no_table_there": 64, "too_many_new_places": 9_936}
+    assert live.get("/v1/tables")["tables"] == []
+
+
 def is_alive(client: httpx.Client) -> bool:
     try:
         return client.get("/livez").status_code == 200

@@ -127,6 +127,7 @@ def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
         address=Address("127.0.0.1", 0),
         sweep_s=NO_SWEEP_S,
         policy=POLICY,
+        discovery_s=0,
         events_per_s=100_000.0,
         calls_per_s=100_000.0,
     )
