@@ -239,6 +239,8 @@ def main() -> int:
         console.print(
             f"{'met ' if limit.is_met else 'MISS'} {limit.what}: {limit.found:.4g} (at most {limit.at_most:g})"
         )
+    for line in lateness(streams):
+        console.print(line)
     console.print(f"target {POLICY.target_bytes // MIB} MiB, lag {asked.lag} commits, {time.monotonic() - began:.0f} s")
     if asked.json:
         document = {
