@@ -23,7 +23,7 @@ from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
 from shared.facts import Ask, JobFacts
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
-from shared.policy import terms
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile

@@ -19,14 +19,15 @@ from decider.decide import ledger
 from decider.decide.verdict import Decision, corrected, decide_state
 from decider.follow import Follower
 from decider.logs import LogReader
-from decider.orient.policies import effective
 from decider.selectors import Selector, select
+from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
-from shared.policy import Policy, terms
+from shared.policy import Policy
 from shared.predicate import permits
+from shared.properties import terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
 from shared.table import CellKey, PartitionColumn, TableRef
@@ -121,14 +122,14 @@ class Adhoc:
         open_log: Callable[[str], LogReader],
         now_ms: Callable[[], int],
         *,
-        policy: Policy,
+        standing: Standing,
     ) -> None:
         self._queue = queue
         self._states = TableStates(queue)
         self._follower = follower
         self._open_log = open_log
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
 
     async def optimize(self, table: TableRef, request: Request) -> Answer:
         """Bring the table's state up to its log and queue what is worth it.
@@ -140,7 +141,7 @@ class Adhoc:
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
         calibration = await self._states.calibration(table.id)
-        policy = calibration.learned(self._in_force(cursor, request))
+        policy = calibration.learned(self._in_force(table, cursor, request))
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
@@ -177,7 +178,7 @@ class Adhoc:
         snapshot = await self._open_log(table.location).snapshot()
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
-        policy = effective(self._policy, snapshot.metadata.configuration, last_good).policy
+        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good).policy
         policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
         files = sorted(snapshot.files, key=lambda file: file.cell)
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
@@ -194,8 +195,8 @@ class Adhoc:
         ignored = _ignored(policy, has_work=bool(work), is_running=False)
         return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons)
 
-    def _in_force(self, cursor: Cursor, request: Request) -> Policy:
-        policy = effective(self._policy, cursor.metadata.configuration, cursor.last_good).policy
+    def _in_force(self, table: TableRef, cursor: Cursor, request: Request) -> Policy:
+        policy = self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(

@@ -160,7 +160,7 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),
         tenant=table.tenant,
-        band=Band.NORMAL,
+        band=Band[policy.priority.name],
         priority=priority(prediction, policy),
         cost_bytes=prediction.bytes,
         version=decision.version,

@@ -13,15 +13,16 @@ import structlog
 from decider.batch import Batch
 from decider.logs import LogReader, Logs
 from decider.orient.cells import fold
-from decider.orient.policies import effective
+from decider.orient.policies import Effective
 from decider.recount import Recounter
+from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
-from shared.policy import Policy, terms
+from shared.properties import terms
 from shared.queue.transitions import LEDGER_KEPT
-from shared.table import Commit, TableId, TableRef
+from shared.table import Commit, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -66,7 +67,7 @@ class Follower:
         queue: AsyncQueue,
         open_log: Callable[[str], LogReader],
         now_ms: Callable[[], int],
-        policy: Policy,
+        standing: Standing,
         *,
         ledger_kept: int | None = None,
     ) -> None:
@@ -75,9 +76,9 @@ class Follower:
         self.ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
-        self.policy = policy
+        self._standing = standing
         self._logs = Logs(open_log)
-        self._recounter = Recounter(queue, now_ms, policy, ledger_kept=self.ledger_kept)
+        self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
@@ -108,9 +109,11 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = effective(self.policy, cursor.metadata.configuration, cursor.last_good).policy
+        policy = self.effective(table, cursor.metadata, cursor).policy
+        if policy.version != cursor.policy and await self._standing.refresh():
+            policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
-            return _Step(at, rescan="the service's policy changed")
+            return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
             return _Step(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
@@ -123,7 +126,7 @@ class Follower:
             if commit is None:
                 break
             folded = fold(commit, last.metadata, batch.rungs)
-            moved = self._moved(last, commit)
+            moved = self._moved(table, last, commit)
             if folded.rescan is not None or moved is None:
                 return _Step(at, rescan=folded.rescan or "the table's policy changed")
             if len(folded.changes) > CHANGES_PER_INGEST:
@@ -136,6 +139,10 @@ class Follower:
         if not len(batch):
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
+
+    def effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+        """Return the policy in force for a table whose cursor stands there."""
+        return self._standing.current.effective(table, metadata.configuration, cursor.last_good)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
@@ -152,12 +159,12 @@ class Follower:
         self._trusted[table.id] = (cursor.version, now_ms)
         return True
 
-    def _moved(self, cursor: Cursor, commit: Commit) -> Cursor | None:
+    def _moved(self, table: TableRef, cursor: Cursor, commit: Commit) -> Cursor | None:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
         metadata, last_good = cursor.metadata, cursor.last_good
         if commit.metadata is not None:
-            before = effective(self.policy, metadata.configuration, last_good)
-            after = effective(self.policy, commit.metadata.configuration, before.last_good)
+            before = self.effective(table, metadata, cursor)
+            after = self._standing.current.effective(table, commit.metadata.configuration, before.last_good)
             if after.policy != before.policy:
                 return None
             metadata, last_good = commit.metadata, after.last_good

@@ -16,13 +16,15 @@ from decider.decide.timers import timers_after_recount
 from decider.decide.verdict import Decision, corrected, decide_state
 from decider.logs import LogReader
 from decider.orient.cells import recount
-from decider.orient.policies import effective
+from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue
+from decider.store.table_levers import steer, wanted
 from decider.store.timers import Timers
 from shared.cells import CellState
-from shared.policy import Policy, terms
+from shared.policy import Policy
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.queue.transitions import LEDGER_KEPT
@@ -40,13 +42,13 @@ class Recounter:
     """Brings a table's state to its newest snapshot, whatever was stored before."""
 
     def __init__(
-        self, queue: AsyncQueue, now_ms: Callable[[], int], policy: Policy, *, ledger_kept: int = LEDGER_KEPT
+        self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing, *, ledger_kept: int = LEDGER_KEPT
     ) -> None:
         self._queue = queue
         self._timers = Timers(queue)
         self._ledger_kept = ledger_kept
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
 
     async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
         """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
@@ -54,7 +56,9 @@ class Recounter:
         Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        in_force = effective(self._policy, snapshot.metadata.configuration, old.last_good if old else {})
+        in_force = self._standing.current.effective(
+            table, snapshot.metadata.configuration, old.last_good if old else {}
+        )
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -65,7 +69,10 @@ class Recounter:
             commit_ms=snapshot.timestamp_ms,
             rescans=old.rescans + 1 if old else 0,
             rescan_reason=reason,
+            steered=wanted(in_force.policy),
         )
+        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        await steer(self._queue, table.id, before=old.steered if old else "", now=cursor.steered)
         cells = recount(snapshot.files, in_force.policy.ladder)
         calibration = await TableStates(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)

@@ -14,7 +14,9 @@ from typing import TypeVar
 
 from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from shared.errors import InvalidInput
-from shared.policy import PREFIX, Policy, apply, read_properties
+from shared.policy import Policy, apply
+from shared.properties import as_properties, read_properties
+from shared.queue.limits import require_name
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -66,6 +68,20 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
 
+TENANT = "LAKEWRIGHT_TENANT"
+"""Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
+`<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
+
+DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
+"""Seconds between two walks through the roots in search of tables; 0 for none. Default 3600: new tables are told of by
+their events, and after a loss of Redis the first walk starts at once."""
+
+DISCOVERY_REQUESTS_PER_S = "LAKEWRIGHT_DISCOVERY_REQUESTS_PER_S"
+"""Requests to the store per second while walking. Default 10: two per folder, so 18,000 folders an hour."""
+
+DISCOVERY_DEPTH = "LAKEWRIGHT_DISCOVERY_DEPTH"
+"""Folders below a root in which tables are looked for. Default 5: catalog, schema, table and two to spare."""
+
 BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
 
@@ -80,6 +96,10 @@ environment variables and instance credentials apply."""
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
 properties themselves."""
+
+TENANTS = "LAKEWRIGHT_TENANTS"
+"""JSON object with defaults per tenant, laid over those of the service, such as
+{"sales": {"target-file-size": "256mb"}}. Default: none."""
 
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
@@ -109,6 +129,9 @@ DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
+_MAX_DISCOVERY_S = 30 * 86_400.0
+_DISCOVERY_RATE = (0.1, 10_000.0)
+_DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
 _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
 _WINDOW_RANGE_S = (1.0, 3_600.0)
@@ -136,10 +159,15 @@ class DeciderSettings:
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
+    tenant: str = "path"
+    discovery_s: float = 3_600.0
+    discovery_requests_per_s: float = 10.0
+    discovery_depth: int = 5
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
     store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     policy: Policy = field(default_factory=Policy)
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_body_bytes: int = 1_048_576
     body_timeout_s: float = 10.0
     events_per_s: float = 1_000.0
@@ -175,10 +203,17 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
         roots=read(ROOTS, _list, ()),
+        tenant=read(TENANT, _tenant, defaults.tenant),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_requests_per_s=read(
+            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
+        ),
+        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
+        tenants=read(TENANTS, _tenants, {}),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
         body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
         events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
@@ -227,7 +262,7 @@ def parse_address(text: str) -> Address:
 
 def parse_policy(text: str) -> Policy:
     """Read `target-file-size=64mb,fan-in=8` over the built-in defaults. Raises ValueError."""
-    layer = read_properties({PREFIX + name.removeprefix(PREFIX): value for name, value in _pairs(text).items()})
+    layer = read_properties(as_properties(_pairs(text)))
     if layer.issues:
         raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
     try:
@@ -254,6 +289,11 @@ class Reader:
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
 
 
+def _tenant(text: str) -> str:
+    require_name(text, "tenant")
+    return text
+
+
 def _list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
@@ -266,6 +306,17 @@ def _pairs(text: str) -> dict[str, str]:
             raise ValueError(f"expected name=value pairs separated by commas, found {part!r}")
         pairs[name.strip()] = value.strip()
     return pairs
+
+
+def _tenants(text: str) -> dict[str, dict[str, str]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
+    spelled = {
+        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
+        for tenant, said in found.items()
+    }
+    return {tenant: as_properties(said) for tenant, said in spelled.items()}
 
 
 def _json_object(text: str) -> dict[str, str]:

@@ -15,13 +15,12 @@ from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import corrected, decide_rung
 from decider.follow import Follower
-from decider.orient.policies import effective
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
 from shared.errors import LakewrightError
-from shared.policy import terms
+from shared.properties import terms
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
 
@@ -97,7 +96,7 @@ class Settle:
         if cursor is None:
             await self._timers.forget(table.id)
             return []
-        in_force = effective(self._follower.policy, cursor.metadata.configuration, cursor.last_good).policy
+        in_force = self._follower.effective(table, cursor.metadata, cursor).policy
         rung = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         asked = [(timer, *said) for timer in rung if (said := parse_timer(timer.name))]
         known = await self._states.known(table.id, [cell for _, _, cell in asked])

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import events, health, jobs, optimize, problems, queue, status, tables, what_if
+from decider.http import discovery, events, health, jobs, optimize, problems, queue, status, tables, what_if
 from decider.http.armour import Armour
 from decider.http.auth import Guard
 from decider.http.body import BoundedBody
@@ -46,8 +46,10 @@ class _Described(FastAPI):
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
     wanted = {
+        "defaults": services.standing.run,
         "inbox": services.inbox.run,
         "sweep": services.sweep.run,
+        "discovery": services.discovery.run,
         "settle": services.settle.run,
         "queue_care": services.queue_care.run,
     }
@@ -74,7 +76,7 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    for router in (events.router, tables.router, optimize.router, what_if.router):
+    for router in (events.router, tables.router, optimize.router, what_if.router, discovery.router):
         app.include_router(router)
     for router in (jobs.router, queue.router, status.router, health.router):
         app.include_router(router)

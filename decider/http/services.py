@@ -9,6 +9,7 @@ from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
+from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
@@ -20,6 +21,7 @@ from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
+from decider.standing import Shared
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -27,7 +29,6 @@ from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from shared.policy import Policy
 from shared.table import TableRef
 
 
@@ -58,7 +59,6 @@ class HttpSettings:
     credentials: Credentials = field(default_factory=Credentials)
     webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,9 @@ class Services:
     settle: Settle
     archive: LedgerArchive | None
     intake: Intake
+    discovery: Discovery
     inbox: Inbox
+    standing: Shared
     sweep: Sweep
     adhoc: Adhoc
     confirmer: Confirmer

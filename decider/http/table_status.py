@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
@@ -13,8 +14,8 @@ from decider.http.schemas.jobs import Job
 from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
-from decider.orient.policies import effective
 from decider.store.cursors import Cursor
+from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
@@ -36,8 +37,8 @@ class _Summary:
 async def table_status(table: TableRef, parts: Services) -> TableStatus:
     """Put together what is known of a table."""
     cursor = await parts.states.cursor(table.id)
-    in_force = effective(
-        parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
+    in_force = parts.standing.current.effective(
+        table, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)
@@ -45,7 +46,6 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
-    refused_at = moment(refusal.at_ms) if refusal else None
     return TableStatus(
         **table_view(table).model_dump(),
         cursor=_cursor_view(cursor) if cursor else None,
@@ -55,10 +55,15 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
-        refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
+        refusal=_refusal_view(refusal) if refusal else None,
         counters=counters,
         calibration=table_calibration(learned, counters),
     )
+
+
+def _refusal_view(refusal: Refusal) -> TableRefusal:
+    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
+    return TableRefusal(at=at, since=since, gone=refusal.gone, reason=refusal.reason)
 
 
 def _cursor_view(cursor: Cursor) -> CursorView:

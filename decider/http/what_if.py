@@ -34,5 +34,5 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
         tail_hours=asked.tail_hours,
     )
     # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
-    report = await asyncio.to_thread(examine, history, parts.settings.policy, prices)
+    report = await asyncio.to_thread(examine, history, parts.standing.current.service, prices)
     return WhatIf.model_validate(describe(report))

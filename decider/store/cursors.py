@@ -28,7 +28,7 @@ class Cursor:
 
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
-    at the last move.
+    at the last move; `steered` says what the policy asked of the queue for this table.
     """
 
     version: int
@@ -40,6 +40,7 @@ class Cursor:
     commit_ms: int = 0
     rescans: int = 0
     rescan_reason: str = ""
+    steered: str = ""
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -53,6 +54,7 @@ class Cursor:
             "commit_ms": str(self.commit_ms),
             "rescans": str(self.rescans),
             "rescan_reason": self.rescan_reason,
+            "steered": self.steered,
         }
 
     @staticmethod
@@ -69,6 +71,7 @@ class Cursor:
             int(values["commit_ms"]),
             int(values["rescans"]),
             values["rescan_reason"],
+            values.get("steered", ""),
         )
 
 

@@ -56,6 +56,10 @@ class Api:
         """Return the answer to a PUT of JSON."""
         return self._call("PUT", path, json=body)
 
+    def patch(self, path: str, body: object) -> Any:
+        """Return the answer to a PATCH of JSON."""
+        return self._call("PATCH", path, json=body)
+
     def post_raw(self, path: str, body: bytes) -> Any:
         """Return the answer to a POST of bytes that are JSON already."""
         return self._call("POST", path, content=body, headers={"content-type": "application/json"})

@@ -3,6 +3,7 @@
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
 
+import secrets
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -12,6 +13,7 @@ from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
+from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
@@ -22,10 +24,13 @@ from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
 from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
-from decider.intake import Intake, Watch
+from decider.intake import Intake, Places
 from decider.observe.delta_log import open_log
+from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
+from decider.orient.policies import Defaults
+from decider.standing import Shared
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -33,10 +38,12 @@ from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
+from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from services.settings import DeciderSettings
+from decider.watch import Watch
+from services.settings import DeciderSettings, host_name
 from shared.table import TableRef
 
 
@@ -62,10 +69,15 @@ def build_services(settings: DeciderSettings) -> Services:
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
     levers = Steering(queue)
+    standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
+    lake = partial(open_lake, meter=meter, options=settings.store_options)
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, settings.policy, ledger_kept=LEDGER_KEPT if settings.archive else None)
+    follower = Follower(queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
+    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
+    rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
+    pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
     return Services(
         redis=redis,
         queue=queue,
@@ -77,11 +89,13 @@ def build_services(settings: DeciderSettings) -> Services:
         steering=levers,
         queue_care=QueueCare(levers),
         settle=Settle(queue, registry, follower, now_ms),
+        intake=intake,
+        discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
         archive=ledger_archive(settings, queue, registry, inbox),
-        intake=Intake(registry, inbox, roots=roots),
         inbox=inbox,
+        standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
+        adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
         confirmer=Confirmer(settings.sns_topics),
         meter=meter,
         metrics=metrics,
@@ -103,7 +117,6 @@ def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> Htt
         credentials=settings.credentials,
         webhook_origins=settings.webhook_origins,
         bucket_locations=buckets,
-        policy=settings.policy,
     )
 
 

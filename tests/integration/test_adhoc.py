@@ -7,6 +7,8 @@ import pytest
 from decider.adhoc import Adhoc, Request
 from decider.decide import ledger
 from decider.follow import Follower
+from decider.orient.policies import Defaults
+from decider.standing import Alone
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from shared.policy import MIB, Policy
@@ -18,6 +20,7 @@ from tests.support.memory_log import MemoryLog
 pytestmark = pytest.mark.redis
 
 POLICY = Policy(target_bytes=8 * MIB)
+STANDING = Alone(Defaults(POLICY))
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
 ONE, TWO = CellKey('{"dt":"1"}'), CellKey('{"dt":"2"}')
 
@@ -34,8 +37,8 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             opened.append(location)
             return log
 
-        follower = Follower(queue, lambda _: log, lambda: 7, POLICY)
-        adhoc = Adhoc(queue, follower, opens, lambda: 7, policy=POLICY)
+        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = Adhoc(queue, follower, opens, lambda: 7, standing=STANDING)
         whole = DataFile("a", 9 * MIB, ONE, rows=100)
         log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         try:

@@ -11,7 +11,9 @@ from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
 from decider.duties.settle import AGAIN_MS, Settle, Ticked
 from decider.follow import Follower
+from decider.orient.policies import Defaults
 from decider.recount import RECORDS
+from decider.standing import Alone
 from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
@@ -95,7 +97,7 @@ class Decider:
     """A follower and its timers."""
 
     def __init__(self, world: World) -> None:
-        self.follower = Follower(world.queue, lambda _: world.log, lambda: world.now_ms, POLICY)
+        self.follower = Follower(world.queue, lambda _: world.log, lambda: world.now_ms, Alone(Defaults(POLICY)))
         self.settle = Settle(world.queue, world.registry, self.follower, lambda: world.now_ms)
 
     async def follow(self) -> None:

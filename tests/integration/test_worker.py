@@ -18,7 +18,8 @@ from decider.decide.calibration import Calibration
 from shared.errors import RetryableError
 from shared.facts import Ask, JobFacts, Predicted
 from shared.planner import SETTLED_TAG
-from shared.policy import MIB, Policy, terms
+from shared.policy import MIB, Policy
+from shared.properties import terms
 from shared.queue import reads, steering, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
