@@ -11,8 +11,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from decider.observe.locations import canonical_location
 from shared.errors import InvalidInput
 from shared.policy import PREFIX, Policy, apply, read_properties
+from shared.store_options import ALL, StoreOptions
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -41,8 +43,9 @@ SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 per table and interval."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
-"""JSON object with options of the object store, such as {"aws_region": "eu-west-1"}. Default: none; the usual
-environment variables and instance credentials apply."""
+"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; a place (`s3://`, `gs://bucket`) has
+options of its own: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read by deciders and actors
+alike. Default: none; the usual environment variables and instance credentials apply."""
 
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
@@ -70,6 +73,7 @@ DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
 DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
+_SECRETS = frozenset({TOKEN, STORE_OPTIONS})
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _SWEEP_RANGE_S = (1.0, 86_400.0)
@@ -95,7 +99,7 @@ class DeciderSettings:
     roots: tuple[str, ...] = ()
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
-    store_options: Mapping[str, str] = field(default_factory=dict)
+    store_options: StoreOptions = field(default_factory=StoreOptions)
     policy: Policy = field(default_factory=Policy)
     max_body_bytes: int = 1_048_576
     log_level: str = "info"
@@ -113,7 +117,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         roots=read(ROOTS, _list, ()),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
-        store_options=read(STORE_OPTIONS, _json_object, {}),
+        store_options=store_options(environment),
         policy=read(POLICY, parse_policy, defaults.policy),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
@@ -138,6 +142,11 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
     return Reader(environment)(LOG_LEVEL, log_level_name, "info")
+
+
+def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
+    """Return the options of object stores; the error of an unusable one does not repeat it, it may hold a key."""
+    return Reader(environment)(STORE_OPTIONS, _store_options, StoreOptions())
 
 
 def host_name() -> str:
@@ -180,7 +189,7 @@ class Reader:
         try:
             return parse(text)
         except (ValueError, InvalidInput) as problem:
-            shown = "the value" if name == TOKEN else f"{text!r}"
+            shown = "the value" if name in _SECRETS else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
 
 
@@ -198,10 +207,27 @@ def _pairs(text: str) -> dict[str, str]:
     return pairs
 
 
-def _json_object(text: str) -> dict[str, str]:
+def _store_options(text: str) -> StoreOptions:
     found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError('expected a JSON object, such as {"region": "eu-west-1"}')  # noqa: TRY004 - as the parsers do
+    everywhere = {name: value for name, value in found.items() if "://" not in name}
+    places = {_place(name): _plain(value, name) for name, value in found.items() if "://" in name}
+    return StoreOptions({ALL: _plain(everywhere, "the object")} | places)
+
+
+def _place(text: str) -> str:
+    """Return the canonical spelling of `s3://` or `s3a://bucket`; one client serves a bucket, so nothing narrower."""
+    scheme, _, bucket = text.partition("://")
+    if "/" in bucket.rstrip("/"):
+        raise ValueError(f"{text} lies below a bucket; options hold for whole buckets")
+    canonical = canonical_location(f"{scheme}://{bucket or 'any'}")
+    return canonical if bucket else canonical.removesuffix("any")
+
+
+def _plain(found: object, where: str) -> dict[str, str]:
     if not isinstance(found, dict) or not all(isinstance(value, str | int | float | bool) for value in found.values()):
-        raise ValueError('expected a JSON object with plain values, such as {"aws_region": "eu-west-1"}')
+        raise ValueError(f'expected plain values in {where}, such as {{"region": "eu-west-1"}}')
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
 
 

@@ -15,6 +15,7 @@ from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
+from decider.observe.delta_log import DeltaLog
 from decider.observe.object_reads import ReadMeter
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -68,6 +69,7 @@ class Services:
     inbox: Inbox
     sweep: Sweep
     adhoc: Adhoc
+    open_log: Callable[[str], DeltaLog]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

@@ -16,6 +16,7 @@ from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
 from services.cli.output import Output, duration, size
+from services.settings import store_options
 from shared.policy import Policy
 
 DEFAULT_QUERIES = 10.0
@@ -60,6 +61,7 @@ def _examine(table: str, queries_per_hour: float, max_commits: int) -> dict[str,
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
         from decider.observe.delta_log import open_log  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.observe.stores import Stores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
@@ -69,7 +71,7 @@ def _examine(table: str, queries_per_hour: float, max_commits: int) -> dict[str,
     columns = (TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        log = open_log(location, meter=ReadMeter())
+        log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
         history = asyncio.run(
             parts.read_history(
                 log,

@@ -22,6 +22,7 @@ from decider.intake import Intake, Watch
 from decider.observe.delta_log import open_log
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ReadMeter
+from decider.observe.stores import Stores
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -55,7 +56,7 @@ def build_services(settings: DeciderSettings) -> Services:
     registry = TableRegistry(redis)
     levers = Steering(queue)
     meter, metrics = ReadMeter(), Metrics()
-    opened = partial(open_log, meter=meter, options=settings.store_options)
+    opened = partial(open_log, meter=meter, stores=Stores(settings.store_options))
     follower = Follower(queue, opened, now_ms, settings.policy)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
     return Services(
@@ -72,6 +73,7 @@ def build_services(settings: DeciderSettings) -> Services:
         inbox=inbox,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
         adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
+        open_log=opened,
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
