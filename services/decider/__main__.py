@@ -9,6 +9,7 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
+from services.decider.punctual import PunctualProtocol
 from services.logs import configure_logs
 from services.settings import DeciderSettings, decider_settings
 from shared.errors import LakewrightError
@@ -26,6 +27,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             build_app(settings),
             host=settings.address.host,
             port=settings.address.port,
+            http=PunctualProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
