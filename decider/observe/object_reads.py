@@ -4,10 +4,12 @@ What a table costs to follow is the number of requests it makes, so a request th
 nobody sees. And a caller has to know whether to try again, which the store's own errors do not say.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from http import HTTPStatus
 
 from obstore.exceptions import (
     BaseError,
@@ -24,13 +26,23 @@ from shared.errors import LakewrightError, PermanentError, RetryableError
 LIST_PAGE = 1_000
 """Keys in one page of a listing, the most that S3 returns to one request; a started page counts as one LIST."""
 
-_HOPELESS = (
-    PermissionDeniedError,
-    UnauthenticatedError,
-    InvalidPathError,
-    NotSupportedError,
-    UnknownConfigurationKeyError,
-)
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
+_HOPELESS = (InvalidPathError, NotSupportedError, UnknownConfigurationKeyError)
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_REDIRECT = "redirect without LOCATION"
+"""What the client says of S3's answer to a request that was sent to another region than the bucket's."""
+
+_ADVICE = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS (access_key_id, "
+    "secret_access_key, region, endpoint), or allow this service's role s3:GetObject and s3:ListBucket there",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or the options of LAKEWRIGHT_STORE_OPTIONS (service_account_path), or "
+    "allow this service's account storage.objects.get and storage.objects.list there",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS "
+    "(account_name, account_key, client_id, tenant_id), or give this service the role Storage Blob Data Reader there",
+}
+_ADVICE["abfss"] = _ADVICE["az"]
+_ADVICE_ELSEWHERE = "give this service the right to read there"
 
 
 class ReadKind(StrEnum):
@@ -92,6 +104,13 @@ class ObjectReader:
     def _failed(self, doing: str, key: str, problem: Exception) -> LakewrightError:
         first_line = str(problem).split("\n", 1)[0]
         message = f"{self.location}: cannot {doing} {key}: {first_line}"
-        if isinstance(problem, _HOPELESS):
-            return PermanentError(f"{message}; check the store's options and the rights of this service")
+        # A refused listing is a generic error to the client, with the status in its text.
+        told = _STATUS.search(first_line)
+        status = int(told[1]) if told else 0
+        if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return PermanentError(f"{message}; {_ADVICE.get(self.location.partition(':')[0], _ADVICE_ELSEWHERE)}")
+        if status == HTTPStatus.NOT_FOUND:
+            return PermanentError(f"{message}; is there such a bucket at this endpoint?")
+        if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
+            return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
         return RetryableError(message)
