@@ -1,4 +1,4 @@
-"""A request has to arrive within a time: whoever sends a byte a second holds a connection and memory for that long only.
+"""A request has to arrive in time: whoever sends a byte a second holds a connection and memory for that long only.
 
 Uvicorn closes connections that are silent between requests; one that never completes a request it would keep for ever.
 """
