@@ -36,7 +36,9 @@ def compose() -> dict[str, Any]:
     text = (ROOT / "compose.yaml").read_text("utf-8")
     # What an empty environment leaves: the defaults, and a token where one is demanded.
     text = re.sub(r"\$\{[A-Z_]+:\?[^}]*\}", "a-token-of-thirty-two-characters", text)
-    found: dict[str, Any] = yaml.safe_load(re.sub(r"\$\{[A-Z_]+:-([^}]*)\}", r"\1", text))
+    # Values are filled in after the file was read as YAML: an empty one is an empty text, not nothing.
+    text = re.sub(r"\$\{[A-Z_]+:-([^}]*)\}", lambda found: found[1] or '""', text)
+    found: dict[str, Any] = yaml.safe_load(text)
     for service in found["services"].values():
         # A variable without a value is handed on from the shell, or left out.
         service["environment"] = {key: said for key, said in service.get("environment", {}).items() if said is not None}
