@@ -10,6 +10,10 @@ ALL = ""
 """The place that every store lies in."""
 
 
+HADOOP = "fs."
+"""How options begin that are Hadoop's own, meant for the actor alone."""
+
+
 @dataclass(frozen=True, slots=True)
 class StoreOptions:
     """Options by place: `""` for all stores, `s3://` for one kind, `s3://bucket` for one bucket or container.
@@ -23,6 +27,12 @@ class StoreOptions:
         """Return what holds for one bucket, or without one what holds for all buckets of a scheme."""
         places = (ALL, f"{scheme}://", f"{scheme}://{bucket}")
         return {name: value for place in places for name, value in self.by_place.get(place, {}).items()}
+
+    def at(self, location: str) -> dict[str, str]:
+        """Return what holds at a canonical location for everybody but Hadoop, whose own settings are left out."""
+        scheme, _, rest = location.partition("://")
+        found = self.of(scheme, rest.partition("/")[0])
+        return {name: value for name, value in found.items() if not name.startswith(HADOOP)}
 
     def buckets(self, scheme: str) -> Mapping[str, Mapping[str, str]]:
         """Return what is said of single buckets of a scheme, by the bucket's name."""

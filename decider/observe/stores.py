@@ -13,7 +13,7 @@ from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from decider.observe.locations import canonical_location, decoded_path
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, NoTable
 from shared.store_options import StoreOptions
 
 MAX_RETRIES = 3
@@ -25,9 +25,6 @@ RETRY_FOR_S = 20
 
 CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
 """Store options that configure the HTTP client and not the store; obstore takes them apart from the others."""
-
-HADOOP = "fs."
-"""How options begin that are meant for the actor alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,22 +61,21 @@ class Stores:
         place = f"{scheme}://{bucket}"
         client = self._clients.get(place)
         if client is None:
-            client = self._clients[place] = _connect(place, self._options.of(scheme, bucket))
+            client = self._clients[place] = _connect(place, self._options.at(place))
         return Rooted(client, decoded_path(canonical).strip("/"))
 
 
 def _directory(canonical: str) -> LocalStore:
     directory = Path(decoded_path(canonical))
     if not directory.is_dir():
-        raise InvalidInput(f"there is no directory at {canonical}", field="location", allowed="a table's location")
+        raise NoTable(f"there is no directory at {canonical}", field="location", allowed="a table's location")
     return LocalStore(directory)
 
 
 def _connect(place: str, options: Mapping[str, str]) -> ObjectStore:
-    chosen = {name: value for name, value in options.items() if not name.startswith(HADOOP)}
     # The store checks the names itself; its types list them per provider, which a mapping of settings cannot promise.
-    config: Any = {name: value for name, value in chosen.items() if name not in CLIENT_OPTIONS}
-    client: Any = {name: value for name, value in chosen.items() if name in CLIENT_OPTIONS}
+    config: Any = {name: value for name, value in options.items() if name not in CLIENT_OPTIONS}
+    client: Any = {name: value for name, value in options.items() if name in CLIENT_OPTIONS}
     retry: Any = {"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_FOR_S)}
     try:
         store: ObjectStore = from_url(place, config=config, client_options=client, retry_config=retry)

@@ -9,7 +9,7 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
-from services.decider.punctual import PunctualProtocol
+from services.decider.slow_heads import EndsSlowHeads
 from services.logs import configure_logs
 from services.settings import DeciderSettings, decider_settings
 from shared.errors import LakewrightError
@@ -27,10 +27,10 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             build_app(settings),
             host=settings.address.host,
             port=settings.address.port,
-            http=PunctualProtocol,
             log_config=None,
             access_log=False,
             server_header=False,
+            http=EndsSlowHeads,
             timeout_graceful_shutdown=STOP_S,
         )
     )

@@ -39,8 +39,7 @@ class Nuisance:
             self.answers["slow: still open" if not answer.done() else "slow: closed by the decider"] += 1
         finally:
             answer.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await answer
+            await asyncio.gather(answer, return_exceptions=True)
 
     async def big_bodies(self, stop: asyncio.Event) -> None:
         """Post 10 MB, announced and in chunks by turns, as fast as they are taken."""
@@ -56,10 +55,10 @@ class Nuisance:
         piece = b"[" * 65_536
         try:
             reader, writer = await asyncio.open_connection(self.host, self.port)
+            answer = asyncio.create_task(reader.readline())
             try:
                 length = f"content-length: {BIG_BODY_BYTES}" if announced else "transfer-encoding: chunked"
                 writer.write(f"POST /v1/events HTTP/1.1\r\nhost: load\r\n{length}\r\n\r\n".encode())
-                answer = asyncio.create_task(reader.readline())
                 # Read beside writing: what the decider said before it closed is lost to whoever looks only afterwards.
                 for _ in range(BIG_BODY_BYTES // len(piece)):
                     if answer.done():
@@ -69,6 +68,8 @@ class Nuisance:
                 line = await asyncio.wait_for(answer, 10)
                 return line.split(b" ")[1].decode() if line else "closed"
             finally:
+                answer.cancel()
+                await asyncio.gather(answer, return_exceptions=True)
                 writer.close()
         except OSError:
             return "closed"

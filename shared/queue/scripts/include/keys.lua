@@ -2,6 +2,7 @@
 local P = KEYS[1]
 local CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
 local LEASE, DELAY, DEAD = P .. 'lease', P .. 'delay', P .. 'dead'
+local RINGING = P .. 'due'
 local IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
 local ROOT = 'root'
 
@@ -15,4 +16,8 @@ local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. non
 local function cursor_key(tbl) return P .. 'cur:' .. tbl end
 local function cells_key(tbl) return P .. 'cells:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
+local function measures_key(tbl) return P .. 'meas:' .. tbl end
+local function timers_key(tbl) return P .. 'due:' .. tbl end
+local function staged_cells_key(name) return P .. 'new:' .. name end
+local function staged_timers_key(name) return P .. 'newdue:' .. name end
 local function counters_key(tbl) return P .. (tbl and 'count:' .. tbl or 'count') end
