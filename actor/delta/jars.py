@@ -89,7 +89,7 @@ S3 = JarSet(
     listing="s3.sha256",
     size_mb=12,
 )
-"""35 jars. Without the excludes the whole SDK would come in one bundle, and a second netty and HTTP client beside it."""
+"""35 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
 _FETCH_TIMEOUT_S = 900  # 25 MB; a quarter of an hour is a line of 15 kB/s or a mirror that never answers.
 _TAIL_LINES = 20  # Of Ivy's output in an error: the report of what failed is at the end.
