@@ -10,4 +10,4 @@
   Output: {outcome (queued, merged, dirty), state}
 ]]
 -- include: put
-return {put(read_spec(1))}
+return {put(read_spec(ARGV, 1))}

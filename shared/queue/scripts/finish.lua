@@ -37,7 +37,7 @@ local outcome = end_run(id, job, verdict, seen_version)
 call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
   'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
   'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
-  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', int(now_ms),
+  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', now_ms,
   'result', result, 'error', problem)
-count(job.table, 10, (#ARGV - 9) / 2)
+count(job.table, ARGV, 10, (#ARGV - 9) / 2)
 return remember(worker, nonce, outcome)

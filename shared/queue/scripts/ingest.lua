@@ -57,7 +57,7 @@ with_args('HDEL', cells_key(tbl), dropped)
 
 local outcomes = {}
 for i = 1, jobs do
-  outcomes[i] = put(read_spec(first))
+  outcomes[i] = put(read_spec(ARGV, first))
   first = first + SPEC_ARGS
 end
 for _ = 1, records do
@@ -65,7 +65,7 @@ for _ = 1, records do
     'record', ARGV[first], 'out', outcomes[tonumber(ARGV[first + 1])] or '')
   first = first + 2
 end
-count(tbl, first, counters)
+count(tbl, ARGV, first, counters)
 local reply = cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)})
-call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', int(now_ms), 'last_reply', reply)
+call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

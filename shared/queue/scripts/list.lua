@@ -13,7 +13,7 @@
 local index = ARGV[1] == 'queued' and QUEUED or TIMED[ARGV[1]]
 local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local jobs = {}
-for _, id in ipairs(call('ZRANGE', index, int(offset), int(offset + limit - 1))) do
+for _, id in ipairs(call('ZRANGE', index, offset, offset + limit - 1)) do
   jobs[#jobs + 1] = show(id) or nil
 end
 return jobs

@@ -73,7 +73,7 @@ local function choose_band()
       end
     end
   end
-  if strict and not (#weighted > 0 and strict_run >= cfg.strict_in_row) then return strict, 'strict', #weighted > 0 end
+  if strict and not (#weighted > 0 and strict_run >= strict_in_row) then return strict, 'strict', #weighted > 0 end
   return first(weighted), strict and 'guard' or 'share', true
 end
 

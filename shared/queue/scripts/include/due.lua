@@ -5,7 +5,7 @@ local DUE_PER_CLAIM = 8
 -- Calls `act(id, job)` for the jobs of an index whose time has come. An id whose job is elsewhere or gone was left
 -- behind by a log cut in the middle; it is dropped, so that it cannot block the others.
 local function each_due(index, state, act)
-  local ids = call('ZRANGE', index, '-inf', int(now_ms), 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
+  local ids = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
   for _, id in ipairs(ids) do
     local job = read_job(id)
     if job and job.state == state then act(id, job) else call('ZREM', index, id) end

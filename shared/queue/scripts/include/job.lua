@@ -1,6 +1,6 @@
 -- A job's hash as a table of texts, and the two copies of a wish that it can hold: its own, and the one that came while
 -- it ran (`d_*`).
--- include: base
+-- include: config
 local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0'}
 
 -- All fields that scripts read. Naming them costs a third of HGETALL, which walks the hash and returns names, too.

@@ -4,13 +4,13 @@
 -- include: merge
 local SPEC_ARGS = 12
 
--- Reads one wish from ARGV[first .. first + SPEC_ARGS - 1].
-local function read_spec(first)
+-- Reads one wish from the arguments first .. first + SPEC_ARGS - 1.
+local function read_spec(args, first)
   return {
-    id = ARGV[first], table = ARGV[first + 1], cell = ARGV[first + 2], kind = ARGV[first + 3],
-    tenant = ARGV[first + 4], band = ARGV[first + 5], prio = ARGV[first + 6], cost = ARGV[first + 7],
-    version = ARGV[first + 8], facts = ARGV[first + 9], t0 = int(now_ms),
-    quiet_ms = tonumber(ARGV[first + 10]), max_delay_ms = tonumber(ARGV[first + 11]),
+    id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
+    tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
+    version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
+    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]),
   }
 end
 

@@ -29,7 +29,7 @@ end
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
 -- do not return together, and tests can compute the time.
 local function backoff_ms(id, attempts)
-  local full = math.min(cfg.backoff_cap_ms, cfg.backoff_base_ms * 2 ^ (attempts - 1))
+  local full = math.min(setting('backoff_cap_ms'), setting('backoff_base_ms') * 2 ^ (attempts - 1))
   local jitter = tonumber(redis.sha1hex(id .. ':' .. int(attempts)):sub(1, 8), 16) / 2 ^ 32
   return math.floor(full * (1 - jitter / 2))
 end
@@ -49,16 +49,16 @@ end
 
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
-  if attempts >= cfg.max_attempts then
+  if attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
-    place(id, job, 'quarantined', now_ms + cfg.half_open_ms, 'attempts', int(attempts))
+    place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
     return 'quarantined'
   end
   if verdict == 'expired' then
-    place(id, job, 'queued', nil, 'attempts', int(attempts))
+    place(id, job, 'queued', nil, 'attempts', attempts)
     return 'requeued'
   end
-  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts), 'why', 'backoff', 'attempts', int(attempts))
+  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts), 'why', 'backoff', 'attempts', attempts)
   return 'delayed'
 end
 

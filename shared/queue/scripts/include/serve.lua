@@ -15,10 +15,10 @@ end
 -- Writes what the claims have moved, with one HSET.
 local function end_service()
   -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
-  local moved = {'token', int(last_token), 'strict_run', int(strict_run)}
+  local moved = {'token', last_token, 'strict_run', strict_run}
   for node, time in pairs(virtual_now) do
     moved[#moved + 1] = node
-    moved[#moved + 1] = int(time)
+    moved[#moved + 1] = time
   end
   call('HSET', VIRTUAL, unpack(moved))
 end
@@ -39,7 +39,7 @@ local function next_band()
       end
     end
   end
-  if strict and not (weighted and strict_run >= cfg.strict_in_row) then return strict, 0, weighted ~= nil end
+  if strict and not (weighted and strict_run >= strict_in_row) then return strict, 0, weighted ~= nil end
   return weighted, tag, weighted ~= nil
 end
 
