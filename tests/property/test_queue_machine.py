@@ -138,7 +138,7 @@ class QueueMachine(RuleBasedStateMachine):
         foreseen = None if self.something_is_due() else self.queue.run(reads.order(QUEUE, claims=slots))
         got = self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
-        for job_id in self.model.take_up_due():
+        for job_id in self.model.take_up_due(serves=bool(got)):
             if job_id in stopping:
                 self.end_of_stopped(job_id)
         if foreseen is not None:
@@ -343,7 +343,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.run(transition) == reply
         assert self.dump() == before
 
-    @rule(by_ms=st.sampled_from([1, 4_000, 20_000, 61_000, 3_600_000, 25_000_000]))
+    @rule(by_ms=st.sampled_from([1, 10, 4_000, 20_000, 61_000, 3_600_000, 25_000_000]))
     def time_passes(self, by_ms: int) -> None:
         self.clock.advance(by_ms)
         self.model.now_ms = self.clock.now_ms

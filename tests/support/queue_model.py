@@ -18,6 +18,8 @@ from shared.queue.model import (
 )
 
 DUE_PER_CLAIM = 8
+DUE_EVERY_MS = 10
+TIMED = (JobState.LEASED, JobState.DELAYED, JobState.QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,7 @@ class QueueModel:
     last_token: int = 0
     limits: dict[tuple[Level, str], int] = field(default_factory=dict)
     paused: set[tuple[Level, str]] = field(default_factory=set)
+    looked_at_ms: int = 0
     strict_row: int = 0
     strict_row_while_weighted_wait: int = 0
 
@@ -98,8 +101,16 @@ class QueueModel:
         if at > self.now_ms:
             job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
 
-    def take_up_due(self) -> list[JobId]:
-        """Do what time does before a claim; return the jobs whose leases ran out."""
+    def take_up_due(self, *, serves: bool) -> list[JobId]:
+        """Do what time does before a claim; return the jobs whose leases ran out.
+
+        A claim that serves nobody writes nothing down, so that the next one looks again.
+        """
+        if self.now_ms - self.looked_at_ms < DUE_EVERY_MS:
+            return []
+        more = any(len(self._due(state)) == DUE_PER_CLAIM for state in TIMED)
+        if serves:
+            self.looked_at_ms = 0 if more else self.now_ms
         expired = self._due(JobState.LEASED)
         for job_id in expired:
             self._end(job_id, "expired", -1)

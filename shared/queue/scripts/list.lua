@@ -10,7 +10,7 @@
   Output: list of jobs as `view` gives them
 ]]
 -- include: show
-local index = ARGV[1] == 'queued' and QUEUED or TIMED[ARGV[1]]
+local index = timed_index(ARGV[1]) or QUEUED
 local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
 local jobs = {}
 for _, id in ipairs(call('ZRANGE', index, offset, offset + limit - 1)) do

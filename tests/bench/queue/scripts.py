@@ -73,7 +73,7 @@ class Bench:
         self.client.config_resetstat()
         replies = [self.queue.run(call) for call in calls]
         stats: Any = self.client.info("commandstats")
-        self.server_us[name] = round(stats["cmdstat_evalsha"]["usec"] / len(replies), 1)
+        self.server_us[name] = round(stats["cmdstat_fcall"]["usec"] / len(replies), 1)
         print(f"{name:28s} {self.server_us[name]:8.1f} us  ({len(replies)} calls)", flush=True)
         return replies
 

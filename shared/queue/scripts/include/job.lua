@@ -2,25 +2,27 @@
 -- it ran (`d_*`).
 -- include: config
 local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0'}
+local PENDING = {'d_tenant', 'd_band', 'd_prio', 'd_cost', 'd_version', 'd_facts', 'd_t0'}
 
--- All fields that scripts read. Naming them costs a third of HGETALL, which walks the hash and returns names, too.
+-- What scripts read of a job unless they say what they need; `state` comes first, as a job without it is none.
 local FIELDS = {'state', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0', 'attempts',
-  'generation', 'token', 'worker', 'started', 'stop', 'why', 'd_version', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-  'd_facts', 'd_t0'}
+  'generation', 'token', 'worker', 'started', 'stop', 'why', 'd_version'}
 
-local function read_job(id)
-  local values = call('HMGET', job_key(id), unpack(FIELDS))
+-- Each name costs a walk along the hash, an absent one the longest; the frequent scripts bring their own list.
+local function read_job(id, names)
+  names = names or FIELDS
+  local values = call('HMGET', job_key(id), unpack(names))
   if not values[1] then return nil end
   local job = {}
-  for i = 1, #FIELDS do job[FIELDS[i]] = values[i] or nil end
+  for i = 1, #names do job[names[i]] = values[i] or nil end
   return job
 end
 
 -- The wish that arrived while the job ran, nil if there was none.
-local function pending_wish(job)
+local function pending_wish(id, job)
   if not job.d_version then return nil end
-  local wish = {}
-  for _, name in ipairs(WISH) do wish[name] = job['d_' .. name] end
+  local values, wish = call('HMGET', job_key(id), unpack(PENDING)), {}
+  for i = 1, #WISH do wish[WISH[i]] = values[i] end
   return wish
 end
 

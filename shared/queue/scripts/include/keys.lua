@@ -5,9 +5,10 @@ local ROOT = 'root'
 -- Makes the names anew only when another queue was served by the last call.
 local function name_keys(prefix)
   if prefix == P then return end
-  P, CFG, VIRTUAL, QUEUED = prefix, prefix .. 'cfg', prefix .. 'v', prefix .. 'queued'
-  LEASE, DELAY, DEAD = prefix .. 'lease', prefix .. 'delay', prefix .. 'dead'
-  IN_FLIGHT, HISTORY, EVENTS, WAKE = prefix .. 'infl', prefix .. 'hist', prefix .. 'ev', prefix .. 'wake'
+  P = prefix
+  CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
+  LEASE, DELAY, DEAD = P .. 'lease', P .. 'delay', P .. 'dead'
+  IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
 end
 
 local function job_key(id) return P .. 'j:' .. id end

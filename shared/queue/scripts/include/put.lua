@@ -3,6 +3,7 @@
 -- include: index
 -- include: merge
 local SPEC_ARGS = 12
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0', 'why', 'd_version'}
 
 -- Reads one wish from the arguments first .. first + SPEC_ARGS - 1.
 local function read_spec(args, first)
@@ -29,7 +30,7 @@ local function put_new(spec)
 end
 
 local function put_beside_running(job, spec)
-  local pending = pending_wish(job)
+  local pending = pending_wish(spec.id, job)
   local wish, changed = spec, true
   if pending then wish, changed = merge(pending, spec) end
   if changed then
@@ -64,7 +65,7 @@ local function put_waiting(job, spec)
 end
 
 local function put(spec)
-  local job = read_job(spec.id)
+  local job = read_job(spec.id, MERGED)
   if not job then return put_new(spec) end
   if job.state == 'leased' then return put_beside_running(job, spec) end
   return put_waiting(job, spec)

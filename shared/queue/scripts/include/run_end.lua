@@ -3,18 +3,29 @@
 -- include: index
 -- include: merge
 -- include: event
+local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
+  'started', 'stop', 'd_version'}
 
-local function leave_flight(level, name)
-  local field = level .. '|' .. name
-  if call('HINCRBY', IN_FLIGHT, field, -1) <= 0 then call('HDEL', IN_FLIGHT, field) end
+-- Takes one from the two counts of a run; nothing is kept of a count that is over.
+local function leave_flight(of_table, of_tenant)
+  local counts = call('HMGET', IN_FLIGHT, of_table, of_tenant)
+  local tables, tenants = number(counts[1]) - 1, number(counts[2]) - 1
+  if tables <= 0 and tenants <= 0 then
+    call('HDEL', IN_FLIGHT, of_table, of_tenant)
+  elseif tables <= 0 then
+    call('HDEL', IN_FLIGHT, of_table)
+    call('HSET', IN_FLIGHT, of_tenant, tenants)
+  else
+    call('HSET', IN_FLIGHT, of_table, tables, of_tenant, tenants)
+  end
 end
 
 -- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
 local function release(id, job)
   call('ZREM', LEASE, id)
-  leave_flight('table', job.table)
-  leave_flight('tenant', job.tenant)
-  if call('EXISTS', parked_key('table|' .. job.table), parked_key('tenant|' .. job.tenant)) > 0 then
+  local of_table, of_tenant = 'table|' .. job.table, 'tenant|' .. job.tenant
+  leave_flight(of_table, of_tenant)
+  if call('EXISTS', parked_key(of_table), parked_key(of_tenant)) > 0 then
     unpark('table', job.table)
     unpark('tenant', job.tenant)
   end
@@ -65,7 +76,7 @@ end
 -- `verdict`: done, fail, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
 -- Returns gone, requeued, delayed or quarantined.
 local function end_run(id, job, verdict, seen_version)
-  local pending = pending_wish(job)
+  local pending = pending_wish(id, job)
   if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
   release(id, job)
   if verdict == 'done' and pending and tonumber(pending.version) <= seen_version then pending = nil end
@@ -73,6 +84,7 @@ local function end_run(id, job, verdict, seen_version)
   forget_run(id)
   if pending then
     local tbl, attempts = job.table, job.attempts
+    job.facts = job.facts or call('HGET', job_key(id), 'facts')
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
     write_wish(id, job, '')
