@@ -1,5 +1,7 @@
 """Forgetting a table leaves nothing behind: its jobs are cancelled, then its state, ledger and counters are dropped."""
 
+from uuid import uuid4
+
 from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
 from shared.queue import keys, transitions
@@ -16,7 +18,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     """
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
     for cell in cells:
-        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind))))
+        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
     await queue.redis.unlink(
         keys.cursor(queue.name, table),
         keys.cells(queue.name, table),

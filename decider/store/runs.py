@@ -6,6 +6,7 @@ One call looks at a bounded number of jobs, whatever the filter; where it stoppe
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import uuid4
 
 from decider.store.queue import AsyncQueue
 from shared.errors import InvalidInput
@@ -92,7 +93,7 @@ class Runs:
 
     async def cancel(self, job: JobId) -> CancelOutcome:
         """Delete a waiting job, tell a running one to stop."""
-        return await self._queue.run(transitions.cancel(self._queue.name, job))
+        return await self._queue.run(transitions.cancel(self._queue.name, job, nonce=uuid4().hex))
 
     async def _read(self, stage: Stage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
         """Read one page: each entry with the place behind it, and the place behind the page (None: the last)."""

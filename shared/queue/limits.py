@@ -16,6 +16,9 @@ MAX_COST_BYTES = 2**50
 MAX_PRIORITY = 9
 """0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
 
+MAX_INSISTENCE = 9
+"""0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
+
 MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 

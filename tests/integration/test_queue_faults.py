@@ -113,7 +113,7 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "heartbeat": lambda made: beat(held(made)),
     "finish": lambda made: finish(held(made)),
     "ingest": lambda _: ingest(),
-    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id),
+    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id, nonce="x-1"),
     "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
     "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
     "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),

@@ -222,7 +222,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     bench.engine.append([5 * MIB] * 6)
 
     def cancel() -> None:
-        bench.queue.run(transitions.cancel("default", spec(0).id))
+        bench.queue.run(transitions.cancel("default", spec(0).id, nonce="cancel-1"))
         deadline = time.monotonic() + 10
         while not stopped() and time.monotonic() < deadline:
             bench.stopping.wait(0.05)

@@ -62,6 +62,7 @@ specs = st.builds(
     version=st.integers(0, 3),
     facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
     debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
+    insistence=st.sampled_from([0, 0, 1]),
 )
 
 
@@ -89,7 +90,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.steps += 1
         reply = self.queue.run(transition)
         self.again = (transition, reply)
-        if transition.script in (ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
+        if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
             self.remembered.append(self.again)
         return reply
 
@@ -160,8 +161,11 @@ class QueueMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.claims + 3 * running))
 
     def end_of_stopped(self, job_id: JobId) -> None:
-        started = max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
+        started = self.started(job_id)
         self.served(job_id, lambda step, _: step < started)
+
+    def started(self, job_id: JobId) -> int:
+        return max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
 
     @precondition(lambda self: self.claims)
     @rule(
@@ -227,12 +231,11 @@ class QueueMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
         leased = self.model.jobs[job_id].state is JobState.LEASED
-        outcome = self.run(transitions.cancel(QUEUE, job_id))
+        outcome = self.run(transitions.cancel(QUEUE, job_id, nonce=f"n{self.steps}"))
         assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.GONE)
         self.model.cancel(job_id)
-        if not leased:
-            self.served(job_id, lambda *_: True)
-            self.again = None
+        started = self.started(job_id) if leased else 0
+        self.served(job_id, lambda step, _: step >= started)
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
     def weigh(self, data: st.DataObject, level: Level, weight: float | None) -> None:

@@ -7,7 +7,7 @@ from tests.support.queue_model import Job, QueueModel, Wish
 from tests.support.queue_state import State
 
 LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "cells:", "led:")
-"""What a drained queue may keep; `v` has the last token, the row of strict claims, and when due jobs were looked for."""
+"""What a drained queue may keep; `v` has the last token, the row of strict claims and the last look for due jobs."""
 
 RUN_FIELDS = {"worker", "started", "progress", "stop"}
 
@@ -141,4 +141,5 @@ def _wish(stored: dict[str, str], mark: str) -> Wish:
         int(stored[f"{mark}version"]),
         stored[f"{mark}facts"],
         int(stored[f"{mark}t0"]),
+        int(stored[f"{mark}insist"]),
     )

@@ -33,10 +33,11 @@ class Wish:
     version: int
     facts: str
     t0_ms: int
+    insistence: int = 0
 
     def merged(self, other: "Wish") -> "Wish":
-        def rank(wish: Wish) -> tuple[int, bytes, bytes, int]:
-            return (wish.version, wish.facts.encode(), wish.tenant.encode(), wish.cost)
+        def rank(wish: Wish) -> tuple[int, int, bytes, bytes, int]:
+            return (wish.version, wish.insistence, wish.facts.encode(), wish.tenant.encode(), wish.cost)
 
         return replace(
             max(self, other, key=rank),
@@ -81,7 +82,10 @@ class QueueModel:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
 
     def put(self, spec: JobSpec) -> Enqueued:
-        wish = Wish(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms)
+        wish = Wish(
+            *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms),
+            insistence=spec.insistence,
+        )
         job = self.jobs.get(spec.id)
         if job is None:
             job = self.jobs[spec.id] = Job(spec.key, wish)
@@ -238,7 +242,7 @@ class QueueModel:
     def cancel(self, job_id: JobId) -> None:
         job = self.jobs[job_id]
         if job.state is JobState.LEASED:
-            job.stopping = True
+            job.stopping, job.pending = True, None
         else:
             del self.jobs[job_id]
 

@@ -15,7 +15,7 @@
   ARGV[9]  number of jobs
   ARGV[10] number of ledger records
   ARGV[11] number of counters
-  ARGV[12..]  cursor field, value · cell, state · dropped cell · wish (12 values, as in enqueue) ·
+  ARGV[12..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment
 
   Output: JSON {applied, version now in the store, outcome of each job}

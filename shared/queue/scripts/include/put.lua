@@ -2,8 +2,8 @@
 -- touched. Replaying a wish changes nothing.
 -- include: index
 -- include: merge
-local SPEC_ARGS = 12
-local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0', 'why', 'd_version'}
+local SPEC_ARGS = 13
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'why', 'd_version'}
 
 -- Reads one wish from the arguments first .. first + SPEC_ARGS - 1.
 local function read_spec(args, first)
@@ -11,7 +11,7 @@ local function read_spec(args, first)
     id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
     version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
-    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]),
+    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), insist = args[first + 12],
   }
 end
 

@@ -12,12 +12,11 @@ local function leave_flight(of_table, of_tenant)
   local tables, tenants = number(counts[1]) - 1, number(counts[2]) - 1
   if tables <= 0 and tenants <= 0 then
     call('HDEL', IN_FLIGHT, of_table, of_tenant)
-  elseif tables <= 0 then
-    call('HDEL', IN_FLIGHT, of_table)
-    call('HSET', IN_FLIGHT, of_tenant, tenants)
-  else
-    call('HSET', IN_FLIGHT, of_table, tables, of_tenant, tenants)
+    return
   end
+  call('HSET', IN_FLIGHT, of_table, tables, of_tenant, tenants)
+  if tables <= 0 then call('HDEL', IN_FLIGHT, of_table) end
+  if tenants <= 0 then call('HDEL', IN_FLIGHT, of_tenant) end
 end
 
 -- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
@@ -34,7 +33,7 @@ end
 -- A job that goes on keeps nothing of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_facts', 'd_t0', 'revoked')
+    'd_version', 'd_insist', 'd_facts', 'd_t0', 'revoked')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
@@ -84,7 +83,8 @@ local function end_run(id, job, verdict, seen_version)
   forget_run(id)
   if pending then
     local tbl, attempts = job.table, job.attempts
-    job.facts = job.facts or call('HGET', job_key(id), 'facts')
+    local rest = call('HMGET', job_key(id), 'facts', 'insist')
+    job.facts, job.insist = rest[1], rest[2] or '0'
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
     write_wish(id, job, '')
