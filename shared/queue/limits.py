@@ -26,7 +26,10 @@ MAX_BEATS = 100
 """Jobs per heartbeat, the bound of every loop in a script."""
 
 MAX_PAGE = 100
-"""Jobs or history records per page."""
+"""History records per page, and claims foreseen."""
+
+MAX_JOBS_READ = 50
+"""Jobs per page of a list; each is read whole, and a hundred took longer than the millisecond a script may take."""
 
 MAX_JOBS = 100
 """Jobs per ingest."""
