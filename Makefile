@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean stress chaos bench-queue
+.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean stress chaos bench-queue bench-decide bench-rewrite
 
 help: ## this list
 	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,7 +40,17 @@ chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-bench: bench-policy bench-queue ## every benchmark, one after another
+BENCHES := policy queue decide rewrite
+
+bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
+	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
+		$(MAKE) --no-print-directory bench-$$part $(if $(JSON),JSON=$(basename $(JSON))-$$part.json) || status=1; done; exit $$status
+
+bench-decide: setup ## commits folded per core, event to decision, Redis bytes per cell; four minutes; JSON=file
+	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
+
+bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file
+	@$(BIN)/python -m tests.bench.rewrite $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
 	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))

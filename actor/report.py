@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from actor.ports import GroupStatus, RewriteOutcome
+from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
 from shared.cells import CellState
-from shared.facts import JobFacts
+from shared.facts import JobFacts, Measure
+from shared.planner import Mode
 
 
 @dataclass(slots=True)
@@ -23,6 +24,11 @@ class RunReport:
     conflicts: int = 0
     groups_landed: int = 0
     groups_stale: int = 0
+    groups_promoted: int = 0
+    groups_missed: int = 0
+    levels_missed: int = 0
+    merged_bytes: int = 0
+    merged_into_bytes: int = 0
     files_replaced: int = 0
     files_written: int = 0
     bytes_replaced: int = 0
@@ -57,6 +63,20 @@ class RunReport:
             self.files_written += len(group.outputs)
             self.bytes_written += sum(file.size_bytes for file in group.outputs)
             self.rows += group.rows or 0
+            self._compare(group)
+
+    def _compare(self, outcome: GroupOutcome) -> None:
+        """Compare a group's outputs with what was predicted: how much they shrank, and whether they were promoted."""
+        group, written = outcome.group, sum(file.size_bytes for file in outcome.outputs)
+        if outcome.outputs and all(file.dv_id is None for file in group.files):
+            self.merged_bytes += group.bytes
+            self.merged_into_bytes += written
+        if group.mode in (Mode.MINOR, Mode.MAJOR) and outcome.outputs:
+            largest_bytes = max(file.size_bytes for file in group.files)
+            short = self.facts.policy.ladder.levels_short(largest_bytes=largest_bytes, output_bytes=written)
+            self.levels_missed += short
+            self.groups_missed += short > 0
+            self.groups_promoted += short == 0
 
     @property
     def satisfies(self) -> int:
@@ -85,8 +105,26 @@ class RunReport:
             "conflicts": self.conflicts,
             "groups_landed": self.groups_landed,
             "groups_stale": self.groups_stale,
+            "groups_promoted": self.groups_promoted,
+            "groups_missed": self.groups_missed,
+            "levels_missed": self.levels_missed,
         }
         return {name: count for name, count in counts.items() if count}
+
+    def measures(self) -> dict[str, int]:
+        """What the decider learns from this run: nothing, unless it rewrote something and came to its end."""
+        if not self.groups_landed:
+            return {}
+        predicted = self.facts.predicted
+        return {
+            Measure.RUNS: 1,
+            Measure.PREDICTED_BYTES: predicted.state_bytes,
+            Measure.MEASURED_BYTES: self.bytes_replaced,
+            Measure.PREDICTED_REMOVED: predicted.state_removed,
+            Measure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
+            Measure.MERGED_BYTES: self.merged_bytes,
+            Measure.MERGED_INTO_BYTES: self.merged_into_bytes,
+        }
 
     def encode(self) -> str:
         """Write the report as JSON text."""
@@ -110,6 +148,7 @@ class RunReport:
                 "rows": self.rows,
                 "prepare_ms": self.prepare_ms,
                 "commit_ms": self.commit_ms,
+                "groups_missed": self.groups_missed,
             },
             "conflicts": self.conflicts,
             "groups_stale": self.groups_stale,

@@ -9,7 +9,7 @@ import json
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -21,9 +21,9 @@ from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, Rewri
 from actor.report import RunReport
 from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
-from shared.facts import JobFacts
-from shared.planner import FileGroup, Plan, plan, state_of
-from shared.policy import terms
+from shared.facts import Ask, JobFacts
+from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile
@@ -149,7 +149,7 @@ class Worker:
         live = self._engine.read_cell(facts.location, cell)
         lost = 0
         for _ in range(self._settings.max_rounds):
-            planned = plan(cell, live.files, facts.policy)
+            planned = _plan(cell, live.files, facts)
             report.saw(live.version, planned.before)
             report.other_terms = terms(live.metadata.configuration) != facts.terms
             if not planned.groups:
@@ -222,6 +222,7 @@ class Worker:
             seen_version=report.satisfies if report else -1,
             result=report.encode() if report else "{}",
             counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
+            measures=report.measures() if report and verdict is Verdict.DONE else {},
             error=error,
         )
         until = time.monotonic() + self._heartbeat.lease_ms / 1000
@@ -246,6 +247,16 @@ class RunControl:
     def may_commit(self) -> None:
         """Raise LeaseLost unless a commit is still allowed."""
         self.confirm()
+
+
+def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
+    """Plan what the job asks for; a cell is settled only when nothing in it is worth a promotion any more."""
+    if facts.ask is Ask.FULL:
+        return plan_full(cell, files, facts.policy)
+    planned = plan(cell, files, facts.policy)
+    if planned.groups or facts.ask is Ask.LEVELS:
+        return planned
+    return plan_settling(cell, files, facts.policy, planned.before)
 
 
 def _is_the_tables_fault(failure: Exception) -> bool:

@@ -4,6 +4,7 @@ A request goes the same way as an event: the log is followed, the state decides,
 the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten.
 """
 
+import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,22 +16,22 @@ import structlog
 
 from decider.batch import job_spec
 from decider.decide import ledger
-from decider.decide.verdict import Decision, decide_state
+from decider.decide.verdict import Decision, corrected, decide_state
 from decider.follow import Follower
 from decider.logs import LogReader
-from decider.orient.policies import effective
 from decider.selectors import Selector, select
+from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
-from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
-from shared.policy import Policy, terms
+from shared.policy import Policy
 from shared.predicate import permits
+from shared.properties import terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
 from shared.table import CellKey, PartitionColumn, TableRef
-from shared.worth import Reason
+from shared.worth import Reason, is_purgeable
 
 MAX_JOBS = 1_000
 """Jobs that one request may cause: half a second of one Redis core; whoever wants more asks again."""
@@ -121,15 +122,14 @@ class Adhoc:
         open_log: Callable[[str], LogReader],
         now_ms: Callable[[], int],
         *,
-        policy: Policy,
+        standing: Standing,
     ) -> None:
         self._queue = queue
         self._states = TableStates(queue)
-        self._ledgers = Ledgers(queue)
         self._follower = follower
         self._open_log = open_log
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
 
     async def optimize(self, table: TableRef, request: Request) -> Answer:
         """Bring the table's state up to its log and queue what is worth it.
@@ -140,11 +140,16 @@ class Adhoc:
         cursor = await self._states.cursor(table.id)
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
-        policy = self._in_force(cursor, request)
+        calibration = await self._states.calibration(table.id)
+        policy = calibration.learned(self._in_force(table, cursor, request))
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
-        decisions = [decide_state(cell, states[cell], policy, cursor.version, 0, columns) for cell in chosen]
+        heavy = await self._purgeable(table, [cell for cell in chosen if states[cell].dv_files], policy)
+        decisions = [
+            corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
+            for cell in chosen
+        ]
         found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(
@@ -157,13 +162,24 @@ class Adhoc:
             left_out=max(0, len(found.wanted) - MAX_JOBS),
         )
 
+    async def _purgeable(self, table: TableRef, cells: Sequence[CellKey], policy: Policy) -> Counter[CellKey]:
+        """Count the files of these cells that have too many deleted rows, which the rolling state cannot tell.
+
+        The log is read for that only where a cell has files with deletion vectors at all.
+        """
+        if not cells or policy.delete_ratio is None:
+            return Counter()
+        snapshot = await self._open_log(table.location).snapshot()
+        wanted = set(cells)
+        return Counter(file.cell for file in snapshot.files if file.cell in wanted and is_purgeable(file, policy))
+
     async def dry_run(self, table: TableRef, request: Request) -> DryRun:
         """Plan on the live snapshot and change nothing."""
         snapshot = await self._open_log(table.location).snapshot()
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
-        policy = effective(self._policy, snapshot.metadata.configuration, last_good).policy
-        policy = _forced(policy) if request.force else policy
+        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good).policy
+        policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
         files = sorted(snapshot.files, key=lambda file: file.cell)
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
         columns = snapshot.metadata.partition_columns
@@ -179,8 +195,8 @@ class Adhoc:
         ignored = _ignored(policy, has_work=bool(work), is_running=False)
         return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons)
 
-    def _in_force(self, cursor: Cursor, request: Request) -> Policy:
-        policy = effective(self._policy, cursor.metadata.configuration, cursor.last_good).policy
+    def _in_force(self, table: TableRef, cursor: Cursor, request: Request) -> Policy:
+        policy = self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(
@@ -194,11 +210,19 @@ class Adhoc:
             if live is not None and live.state is JobState.LEASED:
                 running += 1
                 continue
-            done = await self._queue.run(transitions.enqueue(self._queue.name, spec))
-            record = ledger.encode(decision, policy, self._now_ms())
-            await self._ledgers.append(table.id, record, done.outcome)
+            done = await self._queue.run(
+                transitions.decide(
+                    self._queue.name,
+                    nonce=secrets.token_hex(16),
+                    table=table.id,
+                    job=spec,
+                    record=ledger.encode(decision, policy, self._now_ms()),
+                    ledger_kept=self._follower.ledger_kept,
+                )
+            )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
-            jobs.append(AskedJob(spec.id, decision.cell, done.outcome, spec.cost_bytes, files_replaced))
+            outcome = EnqueueOutcome(done.value)
+            jobs.append(AskedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
         log.info("requested", table=table.name, jobs=len(jobs), running=running)
         return jobs, running
 

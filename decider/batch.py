@@ -1,17 +1,19 @@
 """A batch: commits of one table on their way into the store, with the decisions that follow from each of them."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from decider.decide import ledger
-from decider.decide.verdict import Decision, Verdict, decide, decide_numbers, priority
+from decider.decide.timers import timers_after_commit, timers_after_rewrite
+from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, priority
 from decider.orient.cells import Fold
+from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
-from shared.queue.model import Band, JobKey, JobSpec
+from shared.queue.model import Band, JobKey, JobSpec, Timer
 from shared.table import CellKey, Commit, PartitionColumn, TableRef
 from shared.worth import Reason, is_purgeable
 
@@ -52,9 +54,10 @@ class Batch:
         """Every cell that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
 
-    def decide(self, states: Mapping[CellKey, CellState], at_ms: int) -> Decided:
+    def decide(self, known: Known, at_ms: int) -> Decided:
         """Apply the folds to the stored states in order and decide about each touched cell after each commit."""
-        current = dict(states)
+        current = dict(known.cells)
+        policy = known.calibration.learned(self.policy)
         decisions: list[Decision] = []
         is_possible = True
         for commit, folded in self._folded:
@@ -62,30 +65,43 @@ class Batch:
                 current[cell] = current.get(cell, EMPTY_CELL) + change
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
-                decisions.append(decide(cell, current[cell], self.policy, commit, heavy, self._columns))
-        jobs = self._jobs(decisions, current)
+                made = decide(cell, current[cell], policy, commit, heavy, self._columns)
+                decisions.append(corrected(made, known.calibration))
+        jobs = self._jobs(decisions, current, policy)
         slots = {job.key.cell: index for index, job in enumerate(jobs)}
         lines = [
-            (ledger.encode(made, self.policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
+            (ledger.encode(made, policy, at_ms), slots.get(made.cell, -1) if made.prediction else -1)
             for made in decisions
         ]
         cells: dict[str, str | None] = {
             cell: state.encode() if state.files else None for cell, state in current.items()
         }
-        return Decided(Step(cells, jobs, lines, self._counters(decisions)), is_possible)
+        timers = tuple(self._timers(current, at_ms))
+        return Decided(Step(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
 
-    def _jobs(self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState]) -> list[JobSpec]:
+    def _timers(self, current: Mapping[CellKey, CellState], at_ms: int) -> Iterator[Timer]:
+        """What becomes of the timers of each touched cell, now that it is in this state."""
+        changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
+        for cell, state in current.items():
+            if cell in changed:
+                yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
+            else:
+                yield from timers_after_rewrite(cell, state, self.policy)
+
+    def _jobs(
+        self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
+    ) -> list[JobSpec]:
         """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
         newest = {made.cell: made for made in decisions if made.prediction}
         return [
-            job_spec(self.table, made, self.policy, self.terms)
+            job_spec(self.table, made, policy, self.terms)
             for made in newest.values()
-            if decide_numbers(made.cell, current[made.cell], self.policy, made.version, made.purgeable).prediction
+            if decide_numbers(made.cell, current[made.cell], policy, made.version, made.purgeable).prediction
         ]
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
         """Count the funnel: what came in, and what each prune kept out."""
-        counts: Counter[str] = Counter(_FUNNEL[made.reason] for made in decisions)
+        counts = Counter(counted(decisions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
         counts["own_commits"] = len(self._folded) - counts["commits"]
         counts["cells_touched"] = len(decisions) - counts["cells_rewritten"]
@@ -109,7 +125,13 @@ _FUNNEL = {
     Reason.QUIET: "asked",
     Reason.DELETES: "asked",
     Reason.FILTERED: "filtered",
+    Reason.FULL_DUE: "asked",
 }
+
+
+def counted(decisions: Iterable[Decision]) -> dict[str, int]:
+    """Count decisions by the stage of the funnel that each ended at."""
+    return dict(Counter(_FUNNEL[made.reason] for made in decisions))
 
 
 def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) -> JobSpec:
@@ -125,13 +147,20 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
         name=table.name,
         policy=policy,
         reason=decision.reason,
-        predicted=Predicted(prediction.files_replaced, prediction.files_removed, prediction.bytes),
+        predicted=Predicted(
+            prediction.files_replaced,
+            prediction.files_removed,
+            prediction.bytes,
+            prediction.state_removed,
+            prediction.state_bytes,
+        ),
         terms=terms,
+        ask=decision.ask,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),
         tenant=table.tenant,
-        band=Band.NORMAL,
+        band=Band[policy.priority.name],
         priority=priority(prediction, policy),
         cost_bytes=prediction.bytes,
         version=decision.version,

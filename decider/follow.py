@@ -13,14 +13,16 @@ import structlog
 from decider.batch import Batch
 from decider.logs import LogReader, Logs
 from decider.orient.cells import fold
-from decider.orient.policies import effective
+from decider.orient.policies import Effective
 from decider.recount import Recounter
+from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
-from shared.policy import Policy, terms
-from shared.table import Commit, TableId, TableRef
+from shared.properties import terms
+from shared.queue.transitions import LEDGER_KEPT
+from shared.table import Commit, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -65,14 +67,18 @@ class Follower:
         queue: AsyncQueue,
         open_log: Callable[[str], LogReader],
         now_ms: Callable[[], int],
-        policy: Policy,
+        standing: Standing,
+        *,
+        ledger_kept: int | None = None,
     ) -> None:
+        """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
+        self.ledger_kept = ledger_kept or LEDGER_KEPT
         self._states = TableStates(queue)
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
         self._logs = Logs(open_log)
-        self._recounter = Recounter(queue, now_ms, policy)
+        self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
@@ -103,9 +109,11 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = effective(self._policy, cursor.metadata.configuration, cursor.last_good).policy
+        policy = self.effective(table, cursor.metadata, cursor).policy
+        if policy.version != cursor.policy and await self._standing.refresh():
+            policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
-            return _Step(at, rescan="the service's policy changed")
+            return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
             return _Step(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
@@ -118,7 +126,7 @@ class Follower:
             if commit is None:
                 break
             folded = fold(commit, last.metadata, batch.rungs)
-            moved = self._moved(last, commit)
+            moved = self._moved(table, last, commit)
             if folded.rescan is not None or moved is None:
                 return _Step(at, rescan=folded.rescan or "the table's policy changed")
             if len(folded.changes) > CHANGES_PER_INGEST:
@@ -131,6 +139,10 @@ class Follower:
         if not len(batch):
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
+
+    def effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+        """Return the policy in force for a table whose cursor stands there."""
+        return self._standing.current.effective(table, metadata.configuration, cursor.last_good)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
@@ -147,12 +159,12 @@ class Follower:
         self._trusted[table.id] = (cursor.version, now_ms)
         return True
 
-    def _moved(self, cursor: Cursor, commit: Commit) -> Cursor | None:
+    def _moved(self, table: TableRef, cursor: Cursor, commit: Commit) -> Cursor | None:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
         metadata, last_good = cursor.metadata, cursor.last_good
         if commit.metadata is not None:
-            before = effective(self._policy, metadata.configuration, last_good)
-            after = effective(self._policy, commit.metadata.configuration, before.last_good)
+            before = self.effective(table, metadata, cursor)
+            after = self._standing.current.effective(table, commit.metadata.configuration, before.last_good)
             if after.policy != before.policy:
                 return None
             metadata, last_good = commit.metadata, after.last_good
@@ -182,12 +194,13 @@ class Follower:
         return _Step(at, caught_up=True)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
-        states = await self._states.cells(table.id, batch.cells)
-        done = batch.decide(states, self._now_ms())
+        known = await self._states.known(table.id, batch.cells)
+        done = batch.decide(known, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
-        if not await ingest(self._queue, table.id, old=old, new=new, step=done.step):
+        step = replace(done.step, ledger_kept=self.ledger_kept)
+        if not await ingest(self._queue, table.id, old=old, new=new, step=step):
             return _Step(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())
         log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))

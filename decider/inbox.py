@@ -1,21 +1,41 @@
 """The inbox: tables worth looking at, each once, whatever the number of events that named it.
 
 It is bounded by the number of tables and not by the number of events, so a burst costs no memory. It lives in this
-process alone: what a crash loses, the sweep finds again.
+process alone: what a crash loses, the sweep finds again. A look that failed for the moment is taken again after a
+pause that doubles, so that a store that was away is neither hammered nor waited for until the next event.
 """
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 
 import structlog
 
-from shared.errors import LakewrightError
+from shared.errors import LakewrightError, RetryableError
 from shared.table import TableId, TableRef
 
 log = structlog.get_logger()
 
 Handle = Callable[[TableRef, int | None], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How failed looks are repeated: the first pause, the longest one, and how many before the sweep has to do.
+
+    Eight tries from one second on ride out an outage of about two minutes; a pause is drawn from its upper half, so
+    that tables that failed together do not come back together.
+    """
+
+    first_s: float = 1.0
+    longest_s: float = 60.0
+    tries: int = 8
+
+    def pause_s(self, failures: int) -> float:
+        """Return the seconds to wait after so many failures in a row."""
+        pause_s: float = min(self.longest_s, self.first_s * 2 ** (failures - 1))
+        return random.uniform(0.5, 1.0) * pause_s  # noqa: S311 - nothing secret depends on it
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +50,13 @@ class _Waiting:
 class Inbox:
     """Hands each named table to `handle`, one call per table at a time, up to `workers` tables at once."""
 
-    def __init__(self, handle: Handle, *, workers: int = 16) -> None:
+    def __init__(self, handle: Handle, *, workers: int = 16, patience: Patience | None = None) -> None:
         self._handle = handle
         self._workers = workers
+        self._patience = patience or Patience()
+        self._failures: dict[TableId, int] = {}
+        self._returning: set[asyncio.Future[None]] = set()
+        self._paused: dict[TableId, asyncio.TimerHandle] = {}
         self._waiting: dict[TableId, _Waiting] = {}
         self._running: set[TableId] = set()
         self._arrived = asyncio.Condition()
@@ -41,8 +65,12 @@ class Inbox:
         self._idle.set()
 
     async def put(self, table: TableRef, version: int | None) -> None:
-        """Ask for a look at a table; None asks for whatever is newest and wins over any version."""
+        """Ask for a look at a table; None asks for whatever is newest, wins over any version and ends a pause."""
         async with self._arrived:
+            if table.id in self._paused:
+                if version is not None:
+                    return  # The retry asks for the newest version; events do not shorten the pause.
+                self._paused.pop(table.id).cancel()
             before = self._waiting.get(table.id)
             if before is None:
                 self._waiting[table.id] = _Waiting(table, version, asyncio.get_running_loop().time())
@@ -59,6 +87,11 @@ class Inbox:
         return len(self._waiting) + len(self._running)
 
     @property
+    def retrying(self) -> int:
+        """Tables whose last look failed for the moment and will be taken again."""
+        return len(self._paused)
+
+    @property
     def oldest_wait_s(self) -> float:
         """Seconds that the table that waits longest has been waiting; 0 if none does."""
         if not self._waiting:
@@ -71,9 +104,13 @@ class Inbox:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for _ in range(self._workers):
-                group.create_task(self._work())
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(self._workers):
+                    group.create_task(self._work())
+        finally:
+            for pause in self._paused.values():
+                pause.cancel()
 
     async def _work(self) -> None:
         while True:
@@ -84,6 +121,9 @@ class Inbox:
                 self._running.add(table_id)
             try:
                 await self._handle(waiting.table, waiting.version)
+                self._failures.pop(table_id, None)
+            except RetryableError as problem:
+                self._retry_later(waiting, problem)
             except LakewrightError as problem:
                 log.warning("table_not_followed", table=waiting.table.name, error=str(problem))
             except Exception:
@@ -93,6 +133,27 @@ class Inbox:
                 self._running.discard(table_id)
                 if not self.backlog:
                     self._idle.set()
+
+    def _retry_later(self, failed: _Waiting, problem: RetryableError) -> None:
+        """Put a table back after a pause; after too many failures in a row it is left to the sweep."""
+        table = failed.table
+        failures = self._failures.get(table.id, 0) + 1
+        if failures >= self._patience.tries:
+            self._failures.pop(table.id, None)
+            log.warning("table_left_to_sweep", table=table.name, failures=failures, error=str(problem))
+            return
+        self._failures[table.id] = failures
+        pause_s = self._patience.pause_s(failures)
+        log.warning("table_not_followed", table=table.name, again_in_s=round(pause_s, 1), error=str(problem))
+        if table.id in self._waiting:
+            return  # Another event has asked for it already.
+        loop = asyncio.get_running_loop()
+        self._paused[table.id] = loop.call_later(pause_s, self._again, table)
+
+    def _again(self, table: TableRef) -> None:
+        # A timer cannot await, and the loop holds its tasks by weak references only.
+        self._returning.add(task := asyncio.ensure_future(self.put(table, None)))
+        task.add_done_callback(self._returning.discard)
 
     def _ready(self) -> bool:
         return any(key not in self._running for key in self._waiting)

@@ -1,102 +1,188 @@
 """Intake: a hint becomes a known table worth looking at, or a counted reason why it does not.
 
 Hints are never trusted beyond that. A table is known by name or location; an unknown one is registered only if it
-lies under an allowed root.
+lies under an allowed root and its log is there, and only so many places are looked at for one delivery: whoever can
+send events can neither fill the registry nor have us read without end.
 """
 
+import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 import structlog
 
-from decider.batch import COMPACT
-from decider.follow import Follower
 from decider.inbox import Inbox
+from decider.naming import FROM_PATH, name_at, tenant_at
 from decider.observe.locations import canonical_location, is_under, table_id
 from decider.observe.shapes.hint import Hint
-from decider.store.queue import AsyncQueue
-from decider.store.removal import forget
-from decider.store.tables import Refusal, TableRegistry
-from shared.errors import InvalidInput, PermanentError
-from shared.table import TableRef
+from decider.store.tables import TableRegistry
+from shared.errors import InvalidInput, LakewrightError
+from shared.table import TableId, TableRef
+
+NEW_PLACES = 64
+"""Unknown places that one delivery may have us look at, a request each; more wait for their next event."""
+
+LOOKS_AT_ONCE = 8
+"""Such requests at once over all deliveries, so that strangers' tables do not hold up the known ones."""
 
 log = structlog.get_logger()
+
+
+class Lake(Protocol):
+    """Tells where tables are below a root."""
+
+    async def has_log(self, path: str) -> bool:
+        """Say whether there is a table at a path below the root."""
+
+    def path_of(self, location: str) -> str:
+        """Return the path below the root of a canonical location that lies there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where tables may be taken from: the allowed roots, how one is opened, and whose tables lie there.
+
+    `tenant` is the tenant of tables that nobody gave one, or `path`: the first folder below the root.
+    """
+
+    roots: Sequence[str] = ()
+    open_lake: Callable[[str], Lake] | None = None
+    tenant: str = FROM_PATH
+
+    def root_of(self, location: str) -> str | None:
+        """Return the allowed root that a location lies under."""
+        return next((root for root in self.roots if is_under(location, [root])), None)
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """What has been made of one delivery so far: the known tables by id, and why places led to none."""
+
+    known: dict[TableId, TableRef] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
 
 
 class Intake:
     """Resolves hints to tables and puts these into the inbox."""
 
-    def __init__(self, registry: TableRegistry, inbox: Inbox, *, roots: Sequence[str] = ()) -> None:
+    def __init__(self, registry: TableRegistry, inbox: Inbox, places: Places | None = None) -> None:
         self._registry = registry
         self._inbox = inbox
-        self._roots = roots
+        self._places = places or Places()
+        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self._lakes: dict[str, Lake] = {}
 
     async def take(self, hints: Iterable[Hint]) -> tuple[int, Counter[str]]:
         """Take hints; return how many led to a table, and counts of the reasons why the others did not."""
+        wanted = tuple(hints)
+        by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
+        names = {hint.name for hint in wanted if hint.location is None and hint.name}
+        by_name = await self._registry.named(names)
+        delivery = _Delivery(await self._registry.many(set(by_place.values())))
+        strangers = [place for place, identity in by_place.items() if identity not in delivery.known]
+        await self._meet(strangers, delivery)
         ignored: Counter[str] = Counter()
+        asked: dict[TableId, tuple[TableRef, int | None]] = {}
         accepted = 0
-        for hint in hints:
-            table = await self._resolve(hint)
+        for hint in wanted:
+            if hint.location is None:
+                table, why = by_name.get(hint.name or ""), "unknown_table"
+            else:
+                table, why = delivery.known.get(by_place[hint.location]), delivery.refused.get(hint.location, "")
             if table is None:
-                ignored["unknown_table" if hint.location is None else "outside_allowed_roots"] += 1
+                ignored[why] += 1
                 continue
-            await self._inbox.put(table, hint.version)
             accepted += 1
+            asked[table.id] = (table, _newest(asked.get(table.id), hint.version))
+        for table, version in asked.values():
+            await self._inbox.put(table, version)
         return accepted, ignored
 
-    async def _resolve(self, hint: Hint) -> TableRef | None:
-        if hint.location is None:
-            return await self._registry.find(hint.name) if hint.name else None
-        known = await self._registry.get(table_id(hint.location))
-        if known is not None or not is_under(hint.location, self._roots):
-            return known
-        return await self.register(hint.location)
+    async def _meet(self, strangers: Sequence[str], delivery: _Delivery) -> None:
+        """Register the places that are tables, and note of the others why they are none."""
+        below: list[str] = []
+        for place in strangers:
+            if self._places.root_of(place) is None:
+                delivery.refused[place] = "outside_allowed_roots"
+            elif len(below) >= NEW_PLACES:
+                delivery.refused[place] = "too_many_new_places"
+            else:
+                below.append(place)
+        outcomes = await asyncio.gather(*map(self._is_table, below))
+        for place, outcome in zip(below, outcomes, strict=True):
+            if outcome:
+                delivery.refused[place] = outcome
+            else:
+                table = await self.adopt(place)
+                delivery.known[table.id] = table
 
-    async def register(self, location: str, *, name: str | None = None, tenant: str = "default") -> TableRef:
+    async def _is_table(self, location: str) -> str:
+        """Look for a log; return why the place is not taken, nothing if it is."""
+        root = self._places.root_of(location)
+        if self._places.open_lake is None or root is None:
+            return ""
+        async with self._looks:
+            try:
+                lake = self._lakes.get(root) or self._places.open_lake(root)
+                self._lakes[root] = lake
+                return "" if await lake.has_log(lake.path_of(location)) else "no_table_there"
+            except LakewrightError as problem:
+                log.warning("place_not_looked_at", location=location, error=str(problem))
+                return "place_unreadable"
+
+    async def discovered(self, location: str) -> bool:
+        """Register a table that was found below a root; return whether it was new."""
+        if await self._registry.get(table_id(location)) is not None:
+            return False
+        await self.adopt(location)
+        return True
+
+    async def adopt(self, location: str) -> TableRef:
+        """Register a table that was found at a place, named by the place; it is known to lie below a root."""
+        name = name_at(location, self._places.roots)
+        try:
+            return await self.register(location, name=name)
+        except InvalidInput:
+            # Another table has that name already; the id belongs to nobody else.
+            return await self.register(location)
+
+    async def register(
+        self,
+        location: str,
+        *,
+        name: str | None = None,
+        tenant: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> TableRef:
         """Register a table and look at it; returns what is known if it was registered before.
 
         Raises InvalidInput for a location outside the allowed roots, where there are any: whoever may call us must not
         make us read with our credentials where we were not told to.
         """
         canonical = canonical_location(location)
-        if self._roots and not is_under(canonical, self._roots):
+        roots = self._places.roots
+        if roots and not is_under(canonical, roots):
             raise InvalidInput(
                 f"{canonical} lies outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
                 field="location",
-                allowed=", ".join(self._roots),
+                allowed=", ".join(roots),
             )
         identity = table_id(canonical)
         known = await self._registry.get(identity)
         if known is not None:
             return known
-        table = TableRef(identity, name or identity, canonical, tenant)
-        await self._registry.register(table)
+        tenant = tenant or tenant_at(canonical, roots, self._places.tenant)
+        table = TableRef(identity, name or identity, canonical, tenant, dict(properties or {}))
+        if not await self._registry.register(table):
+            return await self._registry.get(identity) or table
         await self._inbox.put(table, None)
         log.info("registered", table=table.name, location=canonical)
         return table
 
 
-class Watch:
-    """Follows tables for the inbox and keeps the registry's refusals true."""
-
-    def __init__(
-        self, follower: Follower, registry: TableRegistry, queue: AsyncQueue, now_ms: Callable[[], int]
-    ) -> None:
-        self._follower = follower
-        self._registry = registry
-        self._queue = queue
-        self._now_ms = now_ms
-
-    async def look(self, table: TableRef, version: int | None) -> None:
-        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later."""
-        try:
-            followed = await self._follower.follow(table, version)
-        except (InvalidInput, PermanentError) as problem:
-            await self._registry.refuse(table.id, Refusal(self._now_ms(), str(problem)))
-            log.warning("table_refused", table=table.name, why=str(problem))
-            return
-        if followed.rescan and await self._registry.get(table.id) is None:
-            # It was removed while it waited, and the look has just brought its state back.
-            await forget(self._queue, table.id, kind=COMPACT)
-        if await self._registry.refusal(table.id) is not None:
-            await self._registry.accept(table.id)
+def _newest(before: tuple[TableRef, int | None] | None, version: int | None) -> int | None:
+    if before is None:
+        return version
+    return None if before[1] is None or version is None else max(before[1], version)

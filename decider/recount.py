@@ -6,24 +6,35 @@ so a recount may be taken at any moment and by any number of deciders.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from uuid import uuid4
 
 import structlog
 
 from decider.batch import COMPACT, job_spec
-from decider.decide.verdict import decide_state
+from decider.decide import ledger
+from decider.decide.timers import timers_after_recount
+from decider.decide.verdict import Decision, corrected, decide_state
 from decider.logs import LogReader
 from decider.orient.cells import recount
-from decider.orient.policies import Effective, effective
-from decider.store.cursors import Cursor
+from decider.standing import Standing
+from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue
+from decider.store.table_levers import steer, wanted
+from decider.store.timers import Timers
 from shared.cells import CellState
-from shared.policy import Policy, terms
+from shared.policy import Policy
+from shared.properties import terms
 from shared.queue import transitions
-from shared.queue.model import JobKey, JobSpec, job_id
+from shared.queue.model import JobKey, Timer, TimerChange, job_id
+from shared.queue.transitions import LEDGER_KEPT
 from shared.table import CellKey, Snapshot, TableRef
 from shared.worth import is_purgeable
+
+RECORDS = 500
+"""Decisions of one recount that go into the ledger, those with a job first: a table of very many cells must not push
+everything else out of it."""
 
 log = structlog.get_logger()
 
@@ -31,10 +42,14 @@ log = structlog.get_logger()
 class Recounter:
     """Brings a table's state to its newest snapshot, whatever was stored before."""
 
-    def __init__(self, queue: AsyncQueue, now_ms: Callable[[], int], policy: Policy) -> None:
+    def __init__(
+        self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing, *, ledger_kept: int = LEDGER_KEPT
+    ) -> None:
         self._queue = queue
+        self._timers = Timers(queue)
+        self._ledger_kept = ledger_kept
         self._now_ms = now_ms
-        self._policy = policy
+        self._standing = standing
 
     async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
         """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
@@ -42,7 +57,9 @@ class Recounter:
         Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        in_force = effective(self._policy, snapshot.metadata.configuration, old.last_good if old else {})
+        in_force = self._standing.current.effective(
+            table, snapshot.metadata.configuration, old.last_good if old else {}
+        )
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -53,14 +70,24 @@ class Recounter:
             commit_ms=snapshot.timestamp_ms,
             rescans=old.rescans + 1 if old else 0,
             rescan_reason=reason,
+            steered=wanted(in_force.policy),
         )
+        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        await steer(self._queue, table.id, before=old.steered if old else "", now=cursor.steered)
         cells = recount(snapshot.files, in_force.policy.ladder)
-        jobs = _jobs(table, snapshot, in_force, cells)
+        calibration = await TableStates(self._queue).calibration(table.id)
+        policy = calibration.learned(in_force.policy)
+        decisions = [corrected(made, calibration) for made in _decisions(snapshot, policy, cells)]
+        said = terms(snapshot.metadata.configuration)
+        jobs = [job_spec(table, made, policy, said) for made in decisions if made.prediction]
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
+            ledger=self._lines(decisions, policy),
             counters={"rescans": 1} if old else {"tables_seen": 1},
             reset=True,
+            ledger_kept=self._ledger_kept,
+            timers=await self._timed(table, snapshot, policy, cells),
         )
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
             return None
@@ -68,6 +95,30 @@ class Recounter:
             await self._withdraw(table, cells)
         log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
         return cursor
+
+    def _lines(self, decisions: Sequence[Decision], policy: Policy) -> list[tuple[str, int]]:
+        """The first decisions as ledger lines, with the index of their job; they are the ones that have jobs first."""
+        at_ms = self._now_ms()
+        return [
+            (ledger.encode(made, policy, at_ms), index if made.prediction else -1)
+            for index, made in enumerate(decisions[:RECORDS])
+        ]
+
+    async def _timed(
+        self, table: TableRef, snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]
+    ) -> tuple[Timer, ...]:
+        """The timers of the cells; a full rewrite that was to come sooner than its interval says still does."""
+        columns = snapshot.metadata.partition_columns
+        made = timers_after_recount(snapshot.files, cells, policy, self._now_ms(), columns)
+        if policy.full_interval_s is None:
+            return tuple(made)
+        stood = await self._timers.all(table.id)
+        return tuple(
+            replace(timer, at_ms=min(timer.at_ms, stood.get(timer.name, timer.at_ms)))
+            if timer.change is TimerChange.EARLIER
+            else timer
+            for timer in made
+        )
 
     async def _withdraw(self, table: TableRef, cells: Iterable[CellKey]) -> None:
         """Take back the jobs that wait for a table that was switched off; one that runs is told to stop."""
@@ -77,13 +128,9 @@ class Recounter:
             )
 
 
-def _jobs(
-    table: TableRef, snapshot: Snapshot, in_force: Effective, cells: Mapping[CellKey, CellState]
-) -> Sequence[JobSpec]:
-    policy, columns = in_force.policy, snapshot.metadata.partition_columns
+def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:
+    """Decide every cell; those that are worth a job come first."""
+    columns = snapshot.metadata.partition_columns
     heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, policy))
-    decisions = (
-        decide_state(cell, state, policy, snapshot.version, heavy[cell], columns) for cell, state in cells.items()
-    )
-    said = terms(snapshot.metadata.configuration)
-    return [job_spec(table, decision, policy, said) for decision in decisions if decision.prediction]
+    made = (decide_state(cell, state, policy, snapshot.version, heavy[cell], columns) for cell, state in cells.items())
+    return sorted(made, key=lambda decision: decision.prediction is None)

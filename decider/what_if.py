@@ -79,8 +79,12 @@ async def read_history(
     if not versions:
         raise InvalidInput(f"{log.location}: there is no Delta log", field="location")
     base = await _oldest(log, versions[-max_commits - 1 :])
-    reading = _Reading(base)
     wanted = [version for version in versions if version > base.version]
+    if base.version == 0 and len(wanted) < max_commits:
+        # Nothing lay there before the first commit, so it is part of what can be replayed.
+        base = replace(base, files=())
+        wanted = [0, *wanted]
+    reading = _Reading(base)
     for done, version in enumerate(wanted):
         read(done, len(wanted))
         commit = await log.commit(version, reading.metadata)
@@ -89,9 +93,9 @@ async def read_history(
         reading.add(commit)
     if not reading.commits:
         raise InvalidInput(
-            f"{log.location}: nothing was written after version {base.version}, so there is nothing to replay",
+            f"{log.location}: no commit from version {base.version} on added or removed data, so there is nothing "
+            "to replay; try a table that has been written to",
             field="location",
-            allowed="a table with commits that add files",
         )
     return reading.result(log.location, wanted[-1])
 
@@ -183,7 +187,7 @@ class _Reading:
 def examine(table: TableHistory, default: Policy, prices: Prices, tick: Tick = lambda _: None) -> Report:
     """Compare and recommend under the table's own policy, its properties laid over `default`."""
     policy = effective(default, table.metadata.configuration, {}).policy
-    comparison = compare(table.history, policy, tick)
+    comparison = compare(table.history, policy, prices, tick)
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
     return Report(table, policy, prices, comparison, recommendation)
 
@@ -215,6 +219,7 @@ def describe(report: Report) -> dict[str, Any]:
         "recommendation": {
             "is_change": advice.is_change,
             "sentence": advice.sentence,
+            "properties": advice.properties,
             "policy": _policy(advice.best.policy),
             "cost_s": round(advice.best.cost_s, 3),
             "current_cost_s": round(advice.current.cost_s, 3),

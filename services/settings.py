@@ -8,11 +8,15 @@ import json
 import os
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
+from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from shared.errors import InvalidInput
-from shared.policy import PREFIX, Policy, apply, read_properties
+from shared.policy import Policy, apply
+from shared.properties import as_properties, read_properties
+from shared.queue.limits import require_name
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -28,10 +32,55 @@ HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
 
 TOKEN = "LAKEWRIGHT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-"""Bearer token that every /v1 call must carry; needed to listen beyond the loopback address. Default: none."""
+"""Bearer token of an administrator, and what the command line shows. Default: none; some token, or a secret for
+signatures, is needed to listen beyond the loopback address."""
+
+TOKENS = "LAKEWRIGHT_TOKENS"
+"""`role:token` pairs, comma-separated; the roles are hook, viewer, operator and admin. A token may be given as
+`sha256:<hex>`. Default: none."""
+
+TOKENS_FILE = "LAKEWRIGHT_TOKENS_FILE"
+"""File with such pairs, one per line, `#` before words: for secrets that are mounted. Default: none."""
+
+HMAC_SECRETS = "LAKEWRIGHT_HMAC_SECRETS"
+"""Secrets, comma-separated, with which webhooks may be signed; two let one replace the other. Default: none."""
+
+HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
+"""Seconds that a signature's time may be away from ours, either way. Default 300: room for retries and bad clocks."""
+
+EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
+"""Calls per second that one client may make to /v1/events, each with up to 10,000 events. Default 1,000: above what a
+bucket's notifications need, below what would keep others waiting."""
+
+CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
+"""Other calls per second that one client may make. Default 200: people and dashboards need fewer."""
+
+BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
+"""Seconds within which a call's body must have arrived. Default 10: a megabyte takes less over any line."""
+
+SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
+"""Names (ARNs) of topics, comma-separated, whose subscriptions are confirmed by visiting their page. Default: none, so
+people confirm them."""
+
+WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
+"""Origins, comma-separated, that may send CloudEvents by their handshake. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
+
+TENANT = "LAKEWRIGHT_TENANT"
+"""Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
+`<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
+
+DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
+"""Seconds between two walks through the roots in search of tables; 0 for none. Default 3600: new tables are told of by
+their events, and after a loss of Redis the first walk starts at once."""
+
+DISCOVERY_REQUESTS_PER_S = "LAKEWRIGHT_DISCOVERY_REQUESTS_PER_S"
+"""Requests to the store per second while walking. Default 10: two per folder, so 18,000 folders an hour."""
+
+DISCOVERY_DEPTH = "LAKEWRIGHT_DISCOVERY_DEPTH"
+"""Folders below a root in which tables are looked for. Default 5: catalog, schema, table and two to spare."""
 
 BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
@@ -48,8 +97,16 @@ POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
 properties themselves."""
 
+TENANTS = "LAKEWRIGHT_TENANTS"
+"""JSON object with defaults per tenant, laid over those of the service, such as
+{"sales": {"target-file-size": "256mb"}}. Default: none."""
+
 MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
+
+ARCHIVE = "LAKEWRIGHT_ARCHIVE"
+"""Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
+Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
 
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
@@ -72,8 +129,16 @@ DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
+_MAX_DISCOVERY_S = 30 * 86_400.0
+_DISCOVERY_RATE = (0.1, 10_000.0)
+_DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
 _BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
+_WINDOW_RANGE_S = (1.0, 3_600.0)
+_RATE_RANGE_PER_S = (0.1, 1_000_000.0)
+_BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
+_SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, REDIS_URL})
+"""Variables whose value is never shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +153,36 @@ class Address:
 class DeciderSettings:
     """What the decider is told by its environment; see the variables above for units and reasons."""
 
-    redis_url: str = DEFAULT_REDIS_URL
+    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
+    known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
+    tenant: str = "path"
+    discovery_s: float = 3_600.0
+    discovery_requests_per_s: float = 10.0
+    discovery_depth: int = 5
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
-    store_options: Mapping[str, str] = field(default_factory=dict)
+    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
     policy: Policy = field(default_factory=Policy)
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
+    sns_topics: tuple[str, ...] = ()
+    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    archive: str | None = None
     log_level: str = "info"
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return what callers must show: what is known, and the one administrator's token."""
+        if self.token is None:
+            return self.known
+        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
 
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
@@ -110,12 +194,33 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         queue=read(QUEUE, str, defaults.queue),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
+        known=Credentials(
+            tokens=(
+                *read(TOKENS, parse_tokens, defaults.known.tokens),
+                *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
+            ),
+            secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
+            window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
+        ),
         roots=read(ROOTS, _list, ()),
+        tenant=read(TENANT, _tenant, defaults.tenant),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_requests_per_s=read(
+            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
+        ),
+        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
         store_options=read(STORE_OPTIONS, _json_object, {}),
         policy=read(POLICY, parse_policy, defaults.policy),
+        tenants=read(TENANTS, _tenants, {}),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
+        events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
+        calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
+        sns_topics=read(SNS_TOPICS, _list, ()),
+        webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
+        archive=read(ARCHIVE, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
@@ -157,7 +262,7 @@ def parse_address(text: str) -> Address:
 
 def parse_policy(text: str) -> Policy:
     """Read `target-file-size=64mb,fan-in=8` over the built-in defaults. Raises ValueError."""
-    layer = read_properties({PREFIX + name.removeprefix(PREFIX): value for name, value in _pairs(text).items()})
+    layer = read_properties(as_properties(_pairs(text)))
     if layer.issues:
         raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
     try:
@@ -180,8 +285,13 @@ class Reader:
         try:
             return parse(text)
         except (ValueError, InvalidInput) as problem:
-            shown = "the value" if name == TOKEN else f"{text!r}"
+            shown = "the value" if name in _SECRET else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
+
+
+def _tenant(text: str) -> str:
+    require_name(text, "tenant")
+    return text
 
 
 def _list(text: str) -> tuple[str, ...]:
@@ -198,6 +308,17 @@ def _pairs(text: str) -> dict[str, str]:
     return pairs
 
 
+def _tenants(text: str) -> dict[str, dict[str, str]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
+    spelled = {
+        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
+        for tenant, said in found.items()
+    }
+    return {tenant: as_properties(said) for tenant, said in spelled.items()}
+
+
 def _json_object(text: str) -> dict[str, str]:
     found = json.loads(text)
     if not isinstance(found, dict) or not all(isinstance(value, str | int | float | bool) for value in found.values()):
@@ -207,10 +328,16 @@ def _json_object(text: str) -> dict[str, str]:
 
 def _token(text: str) -> str:
     token = text.strip()
-    # Sixteen characters from a generator are beyond guessing; a shorter word is not.
-    if len(token) < 16 or not token.isascii() or " " in token:  # noqa: PLR2004
-        raise ValueError("expected at least 16 ASCII characters without blanks")
+    TokenHash.of(Role.ADMIN, token)
     return token
+
+
+def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
+    try:
+        text = Path(path.strip()).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
+    return parse_tokens(text)
 
 
 def log_level_name(text: str) -> str:

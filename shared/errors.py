@@ -2,6 +2,7 @@
 
 LakewrightError
 ├── InvalidInput        somebody gave us something we cannot use: say so, change nothing
+│   ├── NoTable         there is no table at a place: it vanished, or it never was
 │   └── Unsupported     a table or a feature that we refuse, with the reason
 ├── RetryableError      the same call may succeed later: back off, then try again
 │   ├── LeaseLost       another actor may own the job: stop, write nothing more
@@ -22,6 +23,10 @@ class InvalidInput(LakewrightError):  # noqa: N818 - the name says what happened
         super().__init__(message)
         self.field = field
         self.allowed = allowed
+
+
+class NoTable(InvalidInput):
+    """There is no table at a location; what was known of one is out of date."""
 
 
 class Unsupported(InvalidInput):

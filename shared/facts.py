@@ -6,17 +6,47 @@ numbers travel along to be compared with what is found.
 
 import json
 from dataclasses import asdict, dataclass
+from enum import StrEnum
 
 from shared.policy import Policy
 
 
+class Ask(StrEnum):
+    """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
+
+    LEVELS = "levels"
+    SETTLE = "settle"
+    FULL = "full"
+
+
 @dataclass(frozen=True, slots=True)
 class Predicted:
-    """What the decision expected of the rewrite."""
+    """What the decision expected of the rewrite, corrected by what was measured on the table before.
+
+    `state_removed` and `state_bytes` are what the cell's state said without the correction, which is learned from them.
+    """
 
     files_replaced: int
     files_removed: int
     bytes: int
+    state_removed: int = 0
+    state_bytes: int = 0
+
+
+class Measure(StrEnum):
+    """What a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
+
+    Predicted ones are what the state said; merged ones are of groups without deleted rows, whose outputs are smaller
+    than their inputs by nothing but compression.
+    """
+
+    RUNS = "runs"
+    PREDICTED_BYTES = "predicted_bytes"
+    MEASURED_BYTES = "measured_bytes"
+    PREDICTED_REMOVED = "predicted_removed"
+    MEASURED_REMOVED = "measured_removed"
+    MERGED_BYTES = "merged_bytes"
+    MERGED_INTO_BYTES = "merged_into_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +63,7 @@ class JobFacts:
     reason: str
     predicted: Predicted
     terms: str = ""
+    ask: Ask = Ask.LEVELS
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -44,6 +75,7 @@ class JobFacts:
                 "reason": self.reason,
                 "predicted": asdict(self.predicted),
                 "terms": self.terms,
+                "ask": self.ask,
             },
             separators=(",", ":"),
         )
@@ -59,4 +91,5 @@ class JobFacts:
             raw["reason"],
             Predicted(**raw["predicted"]),
             raw.get("terms", ""),
+            Ask(raw.get("ask", Ask.LEVELS)),
         )

@@ -56,6 +56,10 @@ class Ladder:
         """Inputs in bytes from which an output of the target's size is predicted."""
         return _ceil(self.target_bytes / self.shrink)
 
+    def levels_short(self, *, largest_bytes: int, output_bytes: int) -> int:
+        """Return by how many levels an output misses the one above its largest input; 0 where it was promoted."""
+        return max(0, self.level(largest_bytes) + 1 - self.level(output_bytes))
+
     def may_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
         """Say whether the promotion rule permits a group, and whether it is worth a job."""
         promoted = total_bytes >= self.required_bytes(self.level(largest_bytes))

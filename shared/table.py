@@ -17,12 +17,16 @@ CellKey = NewType("CellKey", str)
 
 @dataclass(frozen=True, slots=True)
 class TableRef:
-    """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash."""
+    """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
+
+    `properties` were said at its registration and win over the table's own.
+    """
 
     id: TableId
     name: str
     location: str
     tenant: str = "default"
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     QUIET = "quiet"
     DELETES = "deletes"
     FILTERED = "filtered"
+    FULL_DUE = "full_due"
 
     @property
     def sentence(self) -> str:
@@ -48,6 +49,7 @@ _SENTENCES = {
     Reason.DELETES: "A file holds so many deleted rows that it is rewritten without them, alone if need be.",
     Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
+    Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
 }
 
 
@@ -102,6 +104,14 @@ def judge_settling(state: CellState, policy: Policy) -> Worth:
     if is_tolerable(state, policy):
         return Worth(Reason.WITHIN_TOLERANCE, None)
     return Worth(Reason.QUIET, SMALL_LEVELS - 1)
+
+
+def judge_full(state: CellState) -> Worth:
+    """Say whether a full rewrite would find anything: several small files, or deleted rows."""
+    merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
+    if not merges and not state.dv_files:
+        return Worth(Reason.NOTHING_SMALL, None)
+    return Worth(Reason.FULL_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
 
 
 def is_tolerable(state: CellState, policy: Policy) -> bool:

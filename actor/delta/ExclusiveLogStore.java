@@ -41,8 +41,10 @@ public final class ExclusiveLogStore extends HadoopFileSystemLogStore {
     }
   }
 
+  // Asked about files that Delta writes itself, which are the checkpoints: on a file system they grow under the eyes of
+  // readers. With this answer Delta writes them under another name and renames.
   public Boolean isPartialWriteVisible(Path path, Configuration configuration) {
-    return Boolean.FALSE;
+    return Boolean.TRUE;
   }
 
   private static void writeLines(java.nio.file.Path file, Iterator lines) throws IOException {

@@ -44,17 +44,21 @@ class Merge:
 
 @dataclass(slots=True)
 class ReplayedCell:
-    """The live files of one cell: the small ones by path, the full ones by path, and the rolling state of both."""
+    """The live files of one cell by path, and the rolling state of all of them.
+
+    small: below the full size; nearly: full, and yet below the target; full: from the target on.
+    """
 
     key: CellKey
     small: dict[str, DataFile] = field(default_factory=dict)
+    nearly: dict[str, DataFile] = field(default_factory=dict)
     full: dict[str, DataFile] = field(default_factory=dict)
     state: CellState = EMPTY_CELL
 
     @property
     def files(self) -> int:
         """Number of live files."""
-        return len(self.small) + len(self.full)
+        return len(self.small) + len(self.nearly) + len(self.full)
 
 
 class ReplayedTable:
@@ -68,6 +72,8 @@ class ReplayedTable:
         self._home: dict[str, tuple[ReplayedCell, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
+        # Streams repeat sizes, and what a file of one size adds to a state never changes.
+        self._states: dict[int, CellState] = {}
         # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
         self._remembers = any(commit.removed for commit in history.commits)
         for file in history.initial:
@@ -111,21 +117,30 @@ class ReplayedTable:
         return found
 
     def _add(self, cell: ReplayedCell, file: DataFile) -> None:
-        if file.path in cell.small or file.path in cell.full:
+        if file.path in cell.small or file.path in cell.nearly or file.path in cell.full:
             self._drop(cell, file.path)
         is_small = file.size_bytes < self._rungs.full_bytes
-        (cell.small if is_small else cell.full)[file.path] = file
-        cell.state += file_state(self._rungs, file.size_bytes)
+        if is_small:
+            cell.small[file.path] = file
+        else:
+            (cell.nearly if file.size_bytes < self._rungs.target_bytes else cell.full)[file.path] = file
+        cell.state += self._state(file.size_bytes)
         self.files += 1
         self.small_files += is_small
 
     def _drop(self, cell: ReplayedCell, path: str) -> DataFile:
         is_small = path in cell.small
-        file = (cell.small if is_small else cell.full).pop(path)
-        cell.state -= file_state(self._rungs, file.size_bytes)
+        file = (cell.small if is_small else cell.nearly if path in cell.nearly else cell.full).pop(path)
+        cell.state -= self._state(file.size_bytes)
         self.files -= 1
         self.small_files -= is_small
         return file
+
+    def _state(self, size_bytes: int) -> CellState:
+        found = self._states.get(size_bytes)
+        if found is None:
+            found = self._states[size_bytes] = file_state(self._rungs, size_bytes)
+        return found
 
     def _remove_origin(self, path: str) -> ReplayedCell | None:
         """Take a file of others out, wherever its bytes are by now; None if it is not known."""

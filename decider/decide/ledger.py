@@ -6,11 +6,13 @@ A record carries the state and the whole policy it was decided from, so `recompu
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from decider.decide.verdict import Decision, Verdict, decide_numbers
+from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung
 from shared.cells import CellState
+from shared.facts import Ask
 from shared.partitions import cell_label
 from shared.policy import Policy
 from shared.table import CellKey
@@ -31,6 +33,8 @@ class Record:
     predicted: Mapping[str, float]
     outcome: str = ""
     purgeable: int = 0
+    ask: Ask = Ask.LEVELS
+    calibration: Calibration = UNCALIBRATED
 
     @property
     def sentence(self) -> str:
@@ -45,7 +49,6 @@ class Record:
 
 def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     """Write a decision as JSON text."""
-    prediction = decision.prediction
     record: dict[str, Any] = {
         "at": at_ms,
         "v": decision.version,
@@ -57,13 +60,12 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     }
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
-    if prediction is not None:
-        record["predicted"] = {
-            "files_replaced": prediction.files_replaced,
-            "files_removed": prediction.files_removed,
-            "bytes": prediction.bytes,
-            "benefit": round(float(prediction.benefit), 3),
-        }
+    if decision.ask is not Ask.LEVELS:
+        record["ask"] = decision.ask
+    if decision.prediction is not None:
+        record["predicted"] = _predicted(decision)
+        if decision.calibration.runs:
+            record["calibration"] = asdict(decision.calibration)
     return json.dumps(record, separators=(",", ":"))
 
 
@@ -81,6 +83,8 @@ def decode(text: str, outcome: str = "") -> Record:
         raw.get("predicted", {}),
         outcome,
         raw.get("purgeable", 0),
+        Ask(raw.get("ask", Ask.LEVELS)),
+        Calibration(**raw.get("calibration", {})),
     )
 
 
@@ -88,4 +92,30 @@ def recompute(record: Record) -> Verdict:
     """Decide again from the record's own numbers; what the commit was and the filter lie outside of them."""
     if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.FILTERED):
         return Verdict.SKIP
-    return decide_numbers(record.cell, record.state, record.policy, record.version, record.purgeable).verdict
+    return _decided_again(record).verdict
+
+
+def predict_again(record: Record) -> Mapping[str, float]:
+    """Predict again from the record's own numbers, calibration included; empty where no rewrite was asked for."""
+    if recompute(record) is Verdict.SKIP:
+        return {}
+    return _predicted(_decided_again(record))
+
+
+def _decided_again(record: Record) -> Decision:
+    about = (record.cell, record.state, record.policy, record.version)
+    if record.ask is Ask.LEVELS:
+        return corrected(decide_numbers(*about, record.purgeable), record.calibration)
+    return corrected(decide_rung(record.ask, *about), record.calibration)
+
+
+def _predicted(decision: Decision) -> dict[str, float]:
+    prediction = decision.prediction
+    if prediction is None:
+        return {}
+    return {
+        "files_replaced": prediction.files_replaced,
+        "files_removed": prediction.files_removed,
+        "bytes": prediction.bytes,
+        "benefit": round(float(prediction.benefit), 3),
+    }

@@ -1,12 +1,15 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`), with a lag
-between decision and run, so that a table may move in between and a job may find nothing. Peers run at once, which
-flatters them. Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`). With a lag
+between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
+Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+
+After the last commit a replay can go on for a while in which nobody writes (`tail_ms`): timers run out, cells that
+went quiet are settled, and readers go on reading what lies there.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
@@ -36,7 +39,8 @@ class Replayed:
 
     small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
     the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
-    cell; file_ms: live files integrated over time; stale_ms: mean time that an added file stayed small.
+    cell; file_ms: live files integrated over time; tail_file_ms: the same for the time after the last commit; stale_ms:
+    mean time that an added file stayed small while commits came.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Replayed:
     small_max: int
     files_at_end: int
     file_ms: int
+    tail_file_ms: int
     span_ms: int
     stale_ms: float
     curve: tuple[Point, ...]
@@ -76,6 +81,15 @@ class Replayed:
         return self.file_ms / self.span_ms if self.span_ms else float(self.files_at_end)
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The sums over time when the last commit was there."""
+
+    at_ms: int
+    file_ms: int
+    small_ms: int
+
+
 @dataclass(slots=True)
 class _Tally:
     """Sums that grow while a history is replayed."""
@@ -94,6 +108,7 @@ class _Tally:
     file_ms: int = 0
     small_ms: int = 0
     last_ms: int | None = None
+    ended: _End | None = None
     curve: list[Point] = field(default_factory=list)
 
     def pass_time(self, at_ms: int) -> None:
@@ -102,7 +117,7 @@ class _Tally:
         self.file_ms += elapsed * self.table.files
         self.small_ms += elapsed * self.table.small_files
         self.last_ms = at_ms if self.last_ms is None else max(at_ms, self.last_ms)
-        if not self.curve or self.last_ms - self.curve[-1].at_ms >= self.step_ms:
+        if not self.curve or (self.ended is None and self.last_ms - self.curve[-1].at_ms >= self.step_ms):
             self.note()
 
     def note(self) -> None:
@@ -131,9 +146,14 @@ class _Tally:
             self.bytes_rewritten += sum(file.size_bytes for file in merge.inputs)
         self.table.merge(cell, merges)
 
-    def result(self, name: str, history: History) -> Replayed:
-        """Return what was counted."""
+    def end_commits(self) -> _End:
+        """Note that no commit follows, and return what was summed until then."""
         self.note()
+        self.ended = _End(self.last_ms or 0, self.file_ms, self.small_ms)
+        return self.ended
+
+    def result(self, name: str, history: History, ended: _End) -> Replayed:
+        """Return what was counted; `ended` is what `end_commits` said."""
         added = history.files_added
         first = self.curve[0].at_ms if self.curve else 0
         return Replayed(
@@ -148,9 +168,10 @@ class _Tally:
             small_mean=self.small_sum / self.looks if self.looks else 0.0,
             small_max=self.small_max,
             files_at_end=self.table.files,
-            file_ms=self.file_ms,
-            span_ms=(self.last_ms or 0) - first,
-            stale_ms=self.small_ms / added if added else 0.0,
+            file_ms=ended.file_ms,
+            tail_file_ms=self.file_ms - ended.file_ms,
+            span_ms=ended.at_ms - first,
+            stale_ms=ended.small_ms / added if added else 0.0,
             curve=tuple(self.curve),
         )
 
@@ -161,64 +182,116 @@ def _tally(history: History, policy: Policy) -> _Tally:
     return _Tally(ReplayedTable(policy.ladder, history), max(1, span_ms // POINTS))
 
 
-def replay_untouched(history: History, policy: Policy) -> Replayed:
+def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> Replayed:
     """Replay a history without any rewrite."""
     tally = _tally(history, policy)
     for commit in history.commits:
         tally.pass_time(commit.timestamp_ms)
         tally.saw(tally.table.apply(commit))
-    return tally.result("nothing", history)
+    ended = tally.end_commits()
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result("nothing", history, ended)
 
 
-def replay_peer(history: History, policy: Policy, rule: PeerRule) -> Replayed:
-    """Replay a history under a peer's rule, which runs right after the commit, or at the first commit of its time."""
+def replay_peer(
+    history: History, policy: Policy, rule: PeerRule, *, lag_commits: int = 0, tail_ms: int = 0
+) -> Replayed:
+    """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
+
+    What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
+    """
     tally = _tally(history, policy)
-    rewritten_ms: dict[CellKey, int] = {}
+    theirs = _Theirs(tally, policy, rule)
     changed: dict[CellKey, ReplayedCell] = {}
+    jobs = _Jobs(lag_commits)
     next_ms: int | None = None
-    for commit in history.commits:
+    for number, commit in enumerate(history.commits):
         at_ms = commit.timestamp_ms
         tally.pass_time(at_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         changed.update((cell.key, cell) for cell in touched)
         next_ms = at_ms + rule.every_ms if next_ms is None else next_ms
-        if rule.every_ms and at_ms < next_ms:
-            continue
-        next_ms = max(next_ms + rule.every_ms, at_ms)
-        for cell in changed.values():
-            look = Look(cell, policy, at_ms, rewritten_ms.get(cell.key))
-            if not rule.wants(look):
-                continue
-            merges = rule.propose(look)
-            if merges:
-                rewritten_ms[cell.key] = at_ms
-            tally.scan(cell, merges)
-        changed.clear()
-    return tally.result(rule.name, history)
+        if not rule.every_ms or at_ms >= next_ms:
+            next_ms = max(next_ms + rule.every_ms, at_ms)
+            for cell in changed.values():
+                if theirs.wants(cell, at_ms):
+                    jobs.ask(number, cell)
+            changed.clear()
+        for cell in jobs.due(number):
+            theirs.run(cell, at_ms)
+    ended = tally.end_commits()
+    if rule.idle_ms is not None and rule.idle_ms <= tail_ms:
+        tally.pass_time(ended.at_ms + rule.idle_ms)
+        for cell in tally.table.cells.values():
+            theirs.run(cell, ended.at_ms + rule.idle_ms)
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result(rule.name, history, ended)
 
 
-def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 2) -> Replayed:
+def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0) -> Replayed:
     """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
     tally = _tally(history, policy)
     ours = _Ours(tally, policy)
-    waiting: deque[tuple[int, ReplayedCell]] = deque()
-    asked: set[CellKey] = set()
+    jobs = _Jobs(lag_commits)
     for number, commit in enumerate(history.commits):
-        tally.pass_time(commit.timestamp_ms)
         ours.settle_until(commit.timestamp_ms)
+        tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         for cell in touched:
             ours.touched(cell, commit.timestamp_ms)
-            if cell.key not in asked and judge(cell.state, policy).is_work:
-                asked.add(cell.key)
-                waiting.append((number + lag_commits, cell))
-        while waiting and waiting[0][0] <= number:
-            _, cell = waiting.popleft()
-            asked.discard(cell.key)
+            if judge(cell.state, policy).is_work:
+                jobs.ask(number, cell)
+        for cell in jobs.due(number):
             ours.run(cell)
-    return tally.result("lakewright", history)
+    ended = tally.end_commits()
+    ours.settle_until(ended.at_ms + tail_ms)
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result("lakewright", history, ended)
+
+
+class _Jobs:
+    """Jobs that were asked for and wait, one for each cell; they run so many commits later."""
+
+    def __init__(self, lag_commits: int) -> None:
+        self._lag_commits = lag_commits
+        self._waiting: deque[tuple[int, ReplayedCell]] = deque()
+        self._asked: set[CellKey] = set()
+
+    def ask(self, number: int, cell: ReplayedCell) -> None:
+        """Ask for a job at commit `number`, unless one waits for this cell already."""
+        if cell.key not in self._asked:
+            self._asked.add(cell.key)
+            self._waiting.append((number + self._lag_commits, cell))
+
+    def due(self, number: int) -> Iterator[ReplayedCell]:
+        """Return the cells whose jobs run at commit `number`, in the order they were asked for."""
+        while self._waiting and self._waiting[0][0] <= number:
+            _, cell = self._waiting.popleft()
+            self._asked.discard(cell.key)
+            yield cell
+
+
+class _Theirs:
+    """Runs a peer's rule, and remembers when it last rewrote anything in the table."""
+
+    def __init__(self, tally: _Tally, policy: Policy, rule: PeerRule) -> None:
+        self._tally = tally
+        self._policy = policy
+        self._rule = rule
+        self._rewritten_ms: int | None = None
+
+    def wants(self, cell: ReplayedCell, at_ms: int) -> bool:
+        """Say whether the rule's own counters ask for a look at a cell."""
+        return self._rule.wants(Look(cell, self._policy, at_ms, self._rewritten_ms))
+
+    def run(self, cell: ReplayedCell, at_ms: int) -> None:
+        """Look at a cell and do what the rule proposes."""
+        merges = self._rule.propose(Look(cell, self._policy, at_ms, self._rewritten_ms))
+        if merges:
+            self._rewritten_ms = at_ms
+        self._tally.scan(cell, merges)
 
 
 class _Ours:
@@ -230,9 +303,12 @@ class _Ours:
         self._quiet: OrderedDict[CellKey, tuple[int, ReplayedCell]] = OrderedDict()
 
     def run(self, cell: ReplayedCell) -> None:
-        """Plan a cell and carry it out; planning is a fixed point, so once is enough."""
-        made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-        self._tally.scan(cell, _merges(made))
+        """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
+        is_cut = True
+        while is_cut:
+            made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
+            self._tally.scan(cell, _merges(made))
+            is_cut = made.is_cut
 
     def touched(self, cell: ReplayedCell, at_ms: int) -> None:
         """Note that a commit changed a cell: its quiet spell begins anew."""
@@ -247,6 +323,7 @@ class _Ours:
             if since_ms + after_s * 1000 > at_ms:
                 return
             self._quiet.popitem(last=False)
+            self._tally.pass_time(since_ms + after_s * 1000)
             made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
             if made.groups:
                 self._tally.scan(cell, _merges(made))

@@ -1,15 +1,17 @@
 """A verdict: what was decided for a cell, why, from which numbers, and what a rewrite is predicted to gain and cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from fractions import Fraction
 
+from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.cells import CellState
+from shared.facts import Ask
 from shared.policy import MIB, Policy
 from shared.predicate import permits
 from shared.table import CellKey, Commit, PartitionColumn
-from shared.worth import Reason, Worth, judge
+from shared.worth import Reason, Worth, judge, judge_full, judge_settling
 
 FIXED_COST_BYTES = 8 * MIB
 """What a job costs before it reads anything, in bytes: about what is rewritten in the second an empty job takes."""
@@ -27,17 +29,27 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a rewrite of a cell in this state would do: files taken and removed, bytes read, benefit in files."""
+    """What a rewrite of a cell in this state would do: files taken and removed, bytes read, benefit in files.
+
+    `state_removed` and `state_bytes` are what the state says alone; `files_removed`, `bytes` and `benefit` may be
+    corrected by what was measured on the table before, see `corrected`.
+    """
 
     files_replaced: int
     files_removed: int
     bytes: int
     benefit: Fraction
+    state_removed: int
+    state_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One entry of the ledger before it is stored; `purgeable` counts files known to have too many deleted rows."""
+    """One entry of the ledger before it is stored.
+
+    `purgeable` counts files known to have too many deleted rows; `ask` is what was decided about, see `decide_rung`;
+    `calibration` is what the prediction was corrected by.
+    """
 
     version: int
     cell: CellKey
@@ -46,6 +58,8 @@ class Decision:
     state: CellState
     prediction: Prediction | None
     purgeable: int = 0
+    ask: Ask = Ask.LEVELS
+    calibration: Calibration = UNCALIBRATED
 
 
 def decide(
@@ -90,6 +104,17 @@ def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int
     return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy), purgeable)
 
 
+def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
+    """Decide about a cell that may be touched and whose timer rang: the last merge, or a full rewrite."""
+    if not policy.enabled:
+        return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None, ask=ask)
+    worth = judge_full(state) if ask is Ask.FULL else judge_settling(state, policy)
+    if not worth.is_work:
+        return Decision(version, cell, Verdict.SKIP, worth.reason, state, None, ask=ask)
+    prediction = predict(state, worth, policy)
+    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, prediction, ask=ask)
+
+
 def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     """Predict gain and cost from the rolling state, without a file list.
 
@@ -99,12 +124,27 @@ def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     if worth.through_level is None:
         # How large the files to purge are is not in the state: the mean stands for them, and each counts as a benefit.
         mean_bytes = state.bytes // max(1, state.files)
-        return Prediction(worth.purges, 0, worth.purges * mean_bytes, Fraction(worth.purges))
+        total = worth.purges * mean_bytes
+        return Prediction(worth.purges, 0, total, Fraction(worth.purges), 0, total)
     inputs = sum(state.counts[: worth.through_level + 1])
     total = sum(state.sizes[: worth.through_level + 1])
     removed = inputs - max(1, total // policy.target_bytes)
     shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2)
-    return Prediction(inputs, removed, total, removed + shortfall)
+    return Prediction(inputs, removed, total, removed + shortfall, removed, total)
+
+
+def corrected(decision: Decision, calibration: Calibration) -> Decision:
+    """Correct a prediction by the ratios that were measured on the table; the verdict does not depend on it."""
+    said = decision.prediction
+    if said is None:
+        return decision
+    prediction = replace(
+        said,
+        files_removed=round(said.state_removed * calibration.removed_ratio),
+        bytes=round(said.state_bytes * calibration.bytes_ratio),
+        benefit=said.benefit * calibration.removed_ratio,
+    )
+    return replace(decision, prediction=prediction, calibration=calibration)
 
 
 def priority(prediction: Prediction, policy: Policy) -> int:

@@ -31,7 +31,7 @@ MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What things cost, in core-seconds.
+    """What things cost, in core-seconds: assumptions that whoever asks can replace by figures of their own.
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
     costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
@@ -53,8 +53,12 @@ class Prices:
 
     def read_s(self, done: Replayed) -> float:
         """Return the core-seconds that readers spend on opening files."""
-        file_hours = done.file_ms / MS_PER_HOUR + done.files_at_end * self.tail_hours
-        return file_hours * self.queries_per_hour * self.open_s
+        return (done.file_ms + done.tail_file_ms) / MS_PER_HOUR * self.queries_per_hour * self.open_s
+
+    @property
+    def tail_ms(self) -> int:
+        """How long replays go on after the last commit."""
+        return round(self.tail_hours * MS_PER_HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +91,22 @@ class Recommendation:
     is_change: bool
     sentence: str
 
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties to set, none where nothing is to be changed."""
+        return _properties(self.best.policy, self.current.policy) if self.is_change else {}
 
-def compare(history: History, policy: Policy, tick: Tick = lambda _: None) -> Comparison:
+
+def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambda _: None) -> Comparison:
     """Replay a history without rewrites, under a policy of ours, and under each rule of others."""
     tick("left alone")
-    nothing = replay_untouched(history, policy)
+    nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
     tick("Lakewright")
-    ours = replay_lakewright(history, policy)
+    ours = replay_lakewright(history, policy, tail_ms=prices.tail_ms)
     peers = []
     for rule in PEERS:
         tick(rule.title)
-        peers.append(replay_peer(history, policy, rule))
+        peers.append(replay_peer(history, policy, rule, tail_ms=prices.tail_ms))
     return Comparison(nothing, ours, tuple(peers))
 
 
@@ -120,7 +129,7 @@ def recommend(
         key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance)
         if key not in tried:
             tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}")
-            done = replay_lakewright(history, candidate)
+            done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
             tried[key] = Option(candidate, done, prices.cost_s(done))
         return tried[key]
 
@@ -141,6 +150,8 @@ def recommend(
 
 
 def _sentence(best: Option, current: Option, left_alone_s: float, prices: Prices, *, is_change: bool) -> str:
+    if not best.replayed.jobs and best.cost_s == left_alone_s:
+        return "Nothing to change: no policy that was tried would have rewritten anything in this history."
     if left_alone_s <= best.cost_s:
         return (
             "Leave this table alone: its files cost readers less than any rewriting would. "
@@ -150,8 +161,15 @@ def _sentence(best: Option, current: Option, left_alone_s: float, prices: Prices
     gain = f"against no compaction it saves {saved:.0%} of what rewriting and reading cost together"
     if not is_change:
         return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
+    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
+    reading = prices.read_s(current.replayed) / current.cost_s
+    reason = (
+        f"Reading is {reading:.0%} of what the table costs now, so fewer files pay"
+        if best.replayed.mean_files < current.replayed.mean_files
+        else f"Rewriting is {1 - reading:.0%} of what the table costs now, so rewriting less pays"
+    )
     return (
-        f"Set {', '.join(_changes(best.policy, current.policy))}: on average "
+        f"Set {said}. {reason}: on average "
         f"{best.replayed.mean_files:,.0f} files instead of {current.replayed.mean_files:,.0f}, and "
         f"{_size(best.replayed.bytes_rewritten)} rewritten instead of {_size(current.replayed.bytes_rewritten)}. "
         f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} "
@@ -159,14 +177,14 @@ def _sentence(best: Option, current: Option, left_alone_s: float, prices: Prices
     )
 
 
-def _changes(best: Policy, current: Policy) -> list[str]:
-    found = []
+def _properties(best: Policy, current: Policy) -> dict[str, str]:
+    found = {}
     if best.target_bytes != current.target_bytes:
-        found.append(f"lakewright.target-file-size={_size(best.target_bytes).replace(' ', '')}")
+        found["lakewright.target-file-size"] = _size(best.target_bytes).replace(" ", "")
     if best.fan_in != current.fan_in:
-        found.append(f"lakewright.fan-in={best.fan_in}")
+        found["lakewright.fan-in"] = str(best.fan_in)
     if best.tolerance != current.tolerance:
-        found.append(f"lakewright.tolerance={float(best.tolerance):g}")
+        found["lakewright.tolerance"] = f"{float(best.tolerance):g}"
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from shared.errors import RetryableError
+from shared.errors import LakewrightError
 from shared.queue.steering import Preemption, Revoked
 
 PREEMPT_EVERY_S = 2.0
@@ -54,6 +54,6 @@ async def _regularly(name: str, act: Callable[[], Awaitable[object]], every_s: f
     while True:
         try:
             await act()
-        except RetryableError as problem:
+        except LakewrightError as problem:
             log.warning("queue_care_failed", duty=name, error=str(problem))
         await asyncio.sleep(every_s)

@@ -1,5 +1,6 @@
 """The application: parts in, a REST API out, and the background duties run exactly as long as it does."""
 
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -7,12 +8,14 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import events, health, jobs, optimize, problems, queue, status, tables, what_if
-from decider.http.auth import BearerToken
+from decider.http import discovery, events, health, jobs, optimize, problems, queue, status, tables, what_if
+from decider.http.armour import Armour
+from decider.http.auth import Guard
 from decider.http.body import BoundedBody
 from decider.http.duties import Duties
 from decider.http.metrics import CountedCalls
 from decider.http.openapi import describe
+from decider.http.rates import RateLimit
 from decider.http.services import Services
 
 DESCRIPTION = """
@@ -42,7 +45,17 @@ class _Described(FastAPI):
 
 def create_app(services: Services) -> FastAPI:
     """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
-    duties = Duties({"inbox": services.inbox.run, "sweep": services.sweep.run, "queue_care": services.queue_care.run})
+    wanted = {
+        "defaults": services.standing.run,
+        "inbox": services.inbox.run,
+        "sweep": services.sweep.run,
+        "discovery": services.discovery.run,
+        "settle": services.settle.run,
+        "queue_care": services.queue_care.run,
+    }
+    if services.archive is not None:
+        wanted["archive"] = services.archive.run
+    duties = Duties(wanted)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -63,16 +76,33 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    for router in (events.router, tables.router, optimize.router, what_if.router):
+    for router in (events.router, tables.router, optimize.router, what_if.router, discovery.router):
         app.include_router(router)
     for router in (jobs.router, queue.router, status.router, health.router):
         app.include_router(router)
     problems.install(app)
-    # The last one added is the first to see a call: count it, know the caller, then bound what is read.
-    app.add_middleware(BoundedBody, limit_bytes=services.settings.max_body_bytes)
-    app.add_middleware(BearerToken, token=services.settings.token)
-    app.add_middleware(CountedCalls, metrics=services.metrics)
+    _protect(app, services)
     return app
+
+
+def _protect(app: FastAPI, services: Services) -> None:
+    """Put the checks before the routes; the last one added is the first to see a call.
+
+    Count it, bound what may be read of it, know the caller, and only then its rate: a stranger has no bucket to drain.
+    """
+    limits = services.settings.limits
+    app.add_middleware(
+        RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
+    )
+    app.add_middleware(
+        Guard,
+        credentials=services.settings.credentials,
+        clock_s=time.monotonic,
+        unix_s=lambda: services.now_ms() / 1000,
+    )
+    app.add_middleware(BoundedBody, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
+    app.add_middleware(Armour)
+    app.add_middleware(CountedCalls, metrics=services.metrics)
 
 
 def _operation_id(route: APIRoute) -> str:

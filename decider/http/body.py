@@ -1,5 +1,6 @@
-"""Bodies are bounded while they arrive: nobody can make the service hold more than one limit's worth per call."""
+"""Bodies are bounded in bytes and in time while they arrive: nobody can make the service hold more, or wait longer."""
 
+import asyncio
 from http import HTTPStatus
 
 from starlette.datastructures import Headers
@@ -8,13 +9,16 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from decider.http.problems import respond
 
+_CLOSE = {"connection": "close"}
+
 
 class BoundedBody:
-    """Answers 413 to a body above `limit_bytes`, whether its length is announced or it comes in chunks."""
+    """Answers 413 to a body above `limit_bytes`, announced or in chunks, and 408 to one that is not there in time."""
 
-    def __init__(self, app: ASGIApp, *, limit_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, limit_bytes: int, timeout_s: float) -> None:
         self._app = app
         self._limit_bytes = limit_bytes
+        self._timeout_s = timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one call."""
@@ -23,18 +27,28 @@ class BoundedBody:
             return
         announced = Headers(scope=scope).get("content-length", "0")
         if announced.isdecimal() and int(announced) > self._limit_bytes:
-            refusal = respond(413, self._sentence, field="body", headers={"connection": "close"})
+            refusal = respond(413, self._sentence, field="body", headers=_CLOSE)
             await refusal(scope, receive, send)
             return
         received = 0
+        is_whole = False
+        until_s = asyncio.get_running_loop().time() + self._timeout_s
 
         async def bounded() -> Message:
-            nonlocal received
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > self._limit_bytes:
-                    raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._sentence, {"connection": "close"})
+            nonlocal received, is_whole
+            if is_whole:
+                # What comes now is the caller's leaving, for which an answer that streams may wait for hours.
+                return await receive()
+            try:
+                async with asyncio.timeout_at(until_s):
+                    message = await receive()
+            except TimeoutError:
+                sentence = f"the body was not there within {self._timeout_s:g} s; LAKEWRIGHT_BODY_TIMEOUT_S bounds that"
+                raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, sentence, _CLOSE) from None
+            is_whole = not message.get("more_body", False)
+            received += len(message.get("body", b""))
+            if received > self._limit_bytes:
+                raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, self._sentence, _CLOSE)
             return message
 
         await self._app(scope, bounded, send)

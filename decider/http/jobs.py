@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
+from decider.http.calibration_views import job_calibration
 from decider.http.job_views import cancelled_view, job_view, moved_view, timeline
 from decider.http.openapi import failures
 from decider.http.problems import not_found
@@ -59,7 +60,12 @@ async def show_job(job: JobPath, parts: Parts) -> JobDetail:
     newest = live or (runs[0] if runs else None)
     if newest is None:
         raise not_found("job", job)
-    return JobDetail(job=job_view(newest), timeline=timeline(live, runs), runs=tuple(map(job_view, runs)))
+    return JobDetail(
+        job=job_view(newest),
+        timeline=timeline(live, runs),
+        runs=tuple(map(job_view, runs)),
+        calibration=job_calibration(runs),
+    )
 
 
 @router.delete("/{job}", summary="Cancel a job", responses=failures(404, 422))

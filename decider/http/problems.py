@@ -3,6 +3,7 @@
 `shared.errors` says what a caller can do; here that becomes an HTTP status, in one table.
 """
 
+import reprlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -32,12 +33,15 @@ RETRY_AFTER_S = 5
 
 _TYPES: Mapping[int, tuple[str, str]] = {
     400: ("malformed", "The request cannot be read"),
-    401: ("unauthorized", "A bearer token is needed"),
+    401: ("unauthorized", "A token or a signature is needed"),
+    403: ("forbidden", "This caller may not do that"),
     404: ("not-found", "There is no such thing"),
     405: ("method-not-allowed", "This method is not offered here"),
+    408: ("too-slow", "The body did not arrive in time"),
     409: ("conflict", "The request contradicts what is there"),
     413: ("too-large", "The body is too large"),
     422: ("invalid-input", "The request cannot be used"),
+    429: ("too-fast", "Too many calls"),
     500: ("internal", "The service failed"),
     502: ("table-unreadable", "The table cannot be read"),
     503: ("unavailable", "The service cannot answer at the moment"),
@@ -86,10 +90,10 @@ def respond(  # noqa: PLR0913 - the members of RFC 9457
 
 
 def shown(value: Any) -> Any:
-    """Return a value as an error may show it: plain and short."""
+    """Return a value as an error may show it: plain, short, and no deeper than a few levels, as JSON may be."""
     if value is None or isinstance(value, bool | int | float):
         return value if not isinstance(value, float) or value == value else "NaN"  # noqa: PLR0124 - NaN is not JSON
-    text = value if isinstance(value, str) else repr(value)
+    text = value if isinstance(value, str) else reprlib.repr(value)
     # A lone surrogate is legal in a JSON text and cannot be sent back as UTF-8.
     text = text[: MAX_VALUE_CHARS + 1].encode(errors="replace").decode()
     return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + "…"

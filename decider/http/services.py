@@ -8,14 +8,20 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import LedgerArchive
+from decider.duties.discovery import Discovery
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
+from decider.http.confirm import Confirmer
+from decider.http.credentials import Credentials
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
 from decider.observe.object_reads import ReadMeter
+from decider.standing import Shared
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -23,24 +29,36 @@ from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from shared.policy import Policy
 from shared.table import TableRef
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How much a caller may ask of us.
+
+    max_body_bytes: 1 MiB takes thousands of events and bounds what a call can make us hold. body_timeout_s: a body
+    that takes longer comes from nobody in earnest. events_per_s, calls_per_s: per client, and above what one needs.
+    """
+
+    max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
     """What the API itself is told.
 
-    max_body_bytes: bound of a request's body; 1 MiB takes ten thousand events and bounds what a caller can make us
-    hold. token: what /v1 calls must carry, None on the loopback address. bucket_locations: where buckets named by
-    events are found.
+    credentials: what callers must show, none on the loopback address. bucket_locations: where buckets named by events
+    are found. webhook_origins: who may send CloudEvents by their handshake.
     """
 
     release: str = "unreleased"
-    max_body_bytes: int = 1_048_576
-    token: str | None = None
+    limits: CallLimits = field(default_factory=CallLimits)
+    credentials: Credentials = field(default_factory=Credentials)
+    webhook_origins: tuple[str, ...] = ()
     bucket_locations: Mapping[str, str] = field(default_factory=dict)
-    policy: Policy = field(default_factory=Policy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +82,15 @@ class Services:
     runs: Runs
     steering: Steering
     queue_care: QueueCare
+    settle: Settle
+    archive: LedgerArchive | None
     intake: Intake
+    discovery: Discovery
     inbox: Inbox
+    standing: Shared
     sweep: Sweep
     adhoc: Adhoc
+    confirmer: Confirmer
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

@@ -1,22 +1,25 @@
 """One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from decider.batch import COMPACT
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
+from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
 from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
-from decider.orient.policies import effective
 from decider.store.cursors import Cursor
+from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
-from shared.table import TableId, TableRef
+from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
 """Records in which the last job is looked for; further back its run has left the history as well."""
@@ -34,14 +37,15 @@ class _Summary:
 async def table_status(table: TableRef, parts: Services) -> TableStatus:
     """Put together what is known of a table."""
     cursor = await parts.states.cursor(table.id)
-    in_force = effective(
-        parts.settings.policy, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
+    in_force = parts.standing.current.effective(
+        table, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    summary = await _summary(table.id, in_force.policy, parts)
+    learned = await parts.states.calibration(table.id)
+    counters = dict(await parts.counters.read(table.id))
+    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = await parts.registry.refusal(table.id)
-    refused_at = moment(refusal.at_ms) if refusal else None
     return TableStatus(
         **table_view(table).model_dump(),
         cursor=_cursor_view(cursor) if cursor else None,
@@ -51,9 +55,15 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
-        refusal=TableRefusal(at=refused_at, reason=refusal.reason) if refusal and refused_at else None,
-        counters=dict(await parts.counters.read(table.id)),
+        refusal=_refusal_view(refusal) if refusal else None,
+        counters=counters,
+        calibration=table_calibration(learned, counters),
     )
+
+
+def _refusal_view(refusal: Refusal) -> TableRefusal:
+    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
+    return TableRefusal(at=at, since=since, gone=refusal.gone, reason=refusal.reason)
 
 
 def _cursor_view(cursor: Cursor) -> CursorView:
@@ -67,12 +77,12 @@ def _cursor_view(cursor: Cursor) -> CursorView:
     )
 
 
-async def _summary(table: TableId, policy: Policy, parts: Services) -> _Summary:
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
     summary = _Summary()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state
-        summary.worth_it += decide_state(cell, state, policy, 0).prediction is not None
+        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
     return summary
 
 

@@ -19,39 +19,26 @@ from decider.http.schemas.tables import (
     PolicyValue,
     Table,
 )
-from decider.orient.policies import Effective
+from decider.orient.policies import Effective, Source
 from decider.selectors import label, named_values
 from shared.cells import CellState
 from shared.levels import FULL, Ladder
 from shared.planner import Plan
-from shared.policy import PREFIX, PROPERTIES, Policy
+from shared.policy import Policy
+from shared.properties import PREFIX, PROPERTIES
 from shared.table import CellKey, PartitionColumn, TableRef
 
 MAX_PLANS = 200
 """Cells that a dry run lists with their groups; the totals count all of them."""
 
-_UNITS = {
-    "enabled": "",
-    "target_bytes": "bytes",
-    "fan_in": "ratio",
-    "full_ratio": "ratio",
-    "tolerance": "ratio",
-    "min_input_files": "files",
-    "max_small_files": "files",
-    "settle_after_s": "seconds",
-    "full_interval_s": "seconds",
-    "delete_ratio": "share",
-    "time_window_s": "seconds",
-    "order": "",
-    "max_mode": "",
-    "max_bytes_per_job": "bytes",
-    "filter": "",
-}
+_SAID_BY = {Source.SERVICE: "LAKEWRIGHT_POLICY", Source.DEFAULT: "default"}
+"""What stands for the property where no property said a value."""
 
 
 def table_view(table: TableRef) -> Table:
     """Show a registered table."""
-    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant)
+    said = dict(table.properties)
+    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
 
 
 def layout_view(state: CellState, rungs: Ladder) -> Layout:
@@ -89,16 +76,18 @@ def policy_view(in_force: Effective) -> PolicyInForce:
         PolicyValue(
             property=PREFIX + prop.name,
             value=_plain(getattr(in_force.policy, prop.sets)),
-            unit=_UNITS[prop.sets],
-            origin=in_force.origins[prop.sets],
+            unit=prop.unit,
+            source=in_force.origins[prop.sets].source,
+            origin=in_force.origins[prop.sets].name or _SAID_BY[in_force.origins[prop.sets].source],
             meaning=prop.meaning,
         )
         for prop in PROPERTIES
     )
     issues = tuple(
-        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason) for issue in in_force.issues
+        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, holds=issue.holds)
+        for issue in in_force.issues
     )
-    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues)
+    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
 
 
 def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence[PartitionColumn]) -> Cell:

@@ -2,6 +2,8 @@
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -11,16 +13,16 @@ from decider.batch import COMPACT
 from decider.http.openapi import failures
 from decider.http.problems import Refused
 from decider.http.schemas.base import MAX_PAGE
-from decider.http.schemas.tables import Cells, Decisions, Registration, Table, Tables, TableStatus
-from decider.http.services import KnownTable, Parts
+from decider.http.schemas.tables import Cells, Change, Decisions, Registration, Table, Tables, TableStatus
+from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, table_view
 from decider.observe.locations import canonical_location, table_id
-from decider.orient.policies import effective
 from decider.selectors import exact_cell
 from decider.store.removal import forget
 from shared.policy import Policy
-from shared.table import CellKey
+from shared.properties import NAMES
+from shared.table import CellKey, TableId, TableRef
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -41,13 +43,16 @@ async def register_table(asked: Registration, parts: Parts, response: Response) 
     """
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
     if known is None:
-        table = await parts.intake.register(asked.location, name=asked.name, tenant=asked.tenant or "default")
+        _check_properties(asked.properties, parts)
+        table = await parts.intake.register(
+            asked.location, name=asked.name, tenant=asked.tenant, properties=asked.properties
+        )
         return table_view(table)
     for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
         if wanted is not None and wanted != found:
             raise Refused(
                 409,
-                f"the table is registered with the {field} {found!r}; delete it first to change that",
+                f"the table is registered with the {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
                 field=field,
                 value=wanted,
                 allowed=found,
@@ -74,11 +79,39 @@ async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
     return await table_status(table, parts)
 
 
+@router.patch(
+    "/{name}", summary="Rename a table, or change its tenant or policy", responses=failures(400, 404, 413, 422)
+)
+async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
+    """Change what was said at a table's registration; a changed policy is in force with the look that follows."""
+    if asked.properties is not None:
+        _check_properties(asked.properties, parts)
+    said = {name: value for name, value in asked.model_dump().items() if value is not None}
+    changed = replace(table, **said)
+    await parts.registry.change(table, changed)
+    await parts.inbox.put(changed, None)
+    return table_view(changed)
+
+
+def _check_properties(said: Mapping[str, str], parts: Services) -> None:
+    """Refuse properties that could not be used; here somebody is listening, so that nothing need be kept and shown."""
+    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}).issues
+    unknown = said.keys() - NAMES
+    for issue in issues:
+        raise Refused(422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value)
+    for name in sorted(unknown):
+        raise Refused(422, f"{name} is no property of a policy", field=f"properties.{name}", allowed=", ".join(NAMES))
+
+
+_NOBODY = TableRef(TableId(""), "", "")
+
+
 @router.delete("/{name}", status_code=204, summary="Forget a table", responses=failures(404, 422))
 async def forget_table(table: KnownTable, parts: Parts) -> None:
     """Cancel the table's jobs and forget its state; the table itself is not touched.
 
-    A table below an allowed root comes back with its next event; set `lakewright.enabled=false` to keep it as it is.
+    A table below an allowed root comes back with its next event, or is found again; set `lakewright.enabled=false` to
+    have it left alone.
     """
     await parts.registry.remove(table)
     await forget(parts.queue, table.id, kind=COMPACT)
@@ -90,7 +123,8 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    policy: Policy = effective(parts.settings.policy, state.metadata.configuration, state.last_good).policy
+    in_force: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
+    policy = (await parts.states.calibration(table.id)).learned(in_force)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
     return Cells(

@@ -6,15 +6,16 @@ A commit file is newline-delimited JSON in no promised order: `commitInfo` may s
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from decider.observe.delta_damage import LogFile
 from decider.observe.delta_files import FileDecoder
+from decider.observe.delta_lines import parsed_lines, split_lines
 from decider.observe.delta_metadata import decode_metadata, decode_protocol
 from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, TableProtocol
 
-_JSON_SPACES = " \t\r"
+_METADATA = b'"metaData"'
 
 ORIGIN_KEY = "lakewright"
 """The field of userMetadata that holds job and token of a commit of ours."""
@@ -28,7 +29,7 @@ def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> 
     lines and contradictions, Unsupported for what is well-formed and not known here.
     """
     lines = _lines(data, log)
-    changed = _changed_metadata(lines, log)
+    changed = _changed_metadata(lines, log) if _METADATA in data else None
     after = changed or metadata
     reading = _Reading(log, after, metadata or after)
     for position, action in parsed_lines(lines, log):
@@ -38,48 +39,23 @@ def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> 
 
 def commit_time_ms(data: bytes, log: LogFile) -> int:
     """Return only the time of a commit, 0 if it does not tell, without decoding its file actions."""
-    for _, action in parsed_lines([line for line in _lines(data, log) if '"commitInfo"' in line], log):
+    for _, action in parsed_lines([line for line in _lines(data, log) if b'"commitInfo"' in line], log):
         info = action.get("commitInfo")
         if info is not None:
             return _time_ms(info)
     return 0
 
 
-def parsed_lines(lines: Iterable[str], log: LogFile) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the position, from 1 on, and the object of each line that is not blank."""
-    decode = json.JSONDecoder().raw_decode
-    for position, line in enumerate(lines, 1):
-        text = line.strip(_JSON_SPACES)
-        if not text:
-            continue
-        try:
-            action, end = decode(text)
-        except (ValueError, RecursionError) as problem:
-            raise log.corrupt(position, f"expected one JSON object, found damage: {problem}") from problem
-        if type(action) is not dict or end != len(text):
-            raise log.wrong(position, "the line", text, "one JSON object")
-        yield position, action
-
-
-def text_lines(data: bytes, log: LogFile) -> list[str]:
-    """Return the lines of a JSON file of the log; only line feeds end a line, for texts may hold other breaks."""
-    try:
-        return data.decode().split("\n")
-    except UnicodeDecodeError as problem:
-        raise log.corrupt(0, f"expected UTF-8: {problem}") from problem
-
-
-def _lines(data: bytes, log: LogFile) -> list[str]:
-    lines = text_lines(data, log)
-    if lines == [""]:
+def _lines(data: bytes, log: LogFile) -> Sequence[bytes]:
+    if not data:
         raise log.corrupt(0, "the file is empty; expected at least one action")
-    return lines
+    return split_lines(data)
 
 
-def _changed_metadata(lines: list[str], log: LogFile) -> TableMetadata | None:
+def _changed_metadata(lines: Sequence[bytes], log: LogFile) -> TableMetadata | None:
     """Return the metadata that a commit sets; it is looked for first, because file actions above it depend on it."""
     found: TableMetadata | None = None
-    candidates = [line if '"metaData"' in line else "" for line in lines]
+    candidates = [line if _METADATA in line else b"" for line in lines]
     for position, action in parsed_lines(candidates, log):
         if action.get("metaData") is not None:
             if found is not None:
@@ -103,18 +79,21 @@ class _Reading:
 
     def take(self, action: dict[str, Any], position: int) -> None:
         """Take the actions of one line; there is one as a rule, and null stands for none."""
-        if (add := action.get("add")) is not None:
-            self._note_data_change("add", add, position)
-            self._added.append(self._decoder(self._adds, position).add(add, position))
-        if (remove := action.get("remove")) is not None:
-            self._note_data_change("remove", remove, position)
-            self._removed.append(self._decoder(self._removes, position).remove(remove, position))
-        if (info := action.get("commitInfo")) is not None:
-            self._info = self._info or info
-        if (protocol := action.get("protocol")) is not None:
-            self._protocol = decode_protocol(protocol, self._log, position)
-        if action.get("checkpoint") is not None:
-            raise self._log.unsupported(position, "a checkpoint action: live files are kept in manifests")
+        for kind, body in action.items():
+            if body is None:
+                continue
+            if kind == "add":
+                self._note_data_change(kind, body, position)
+                self._added.append(self._decoder(self._adds, position).add(body, position))
+            elif kind == "remove":
+                self._note_data_change(kind, body, position)
+                self._removed.append(self._decoder(self._removes, position).remove(body, position))
+            elif kind == "commitInfo":
+                self._info = self._info or body
+            elif kind == "protocol":
+                self._protocol = decode_protocol(body, self._log, position)
+            elif kind == "checkpoint":
+                raise self._log.unsupported(position, "a checkpoint action: live files are kept in manifests")
 
     def commit(self, metadata: TableMetadata | None) -> Commit:
         """Return the commit made of everything taken."""
@@ -147,13 +126,13 @@ class _Reading:
 
     def _refuse_contradictions(self) -> None:
         """Refuse one file named twice: the protocol forbids it, and the order of lines must not decide what lives."""
-        added = Counter((file.path, file.dv_id) for file in self._added)
-        removed = Counter((file.path, file.dv_id) for file in self._removed)
+        added = [(file.path, file.dv_id) for file in self._added]
+        removed = [(file.path, file.dv_id) for file in self._removed]
         for kind, keys in (("added", added), ("removed", removed)):
-            if len(keys) < keys.total():
-                (path, _), times = keys.most_common(1)[0]
+            if len(set(keys)) < len(keys):
+                (path, _), times = Counter(keys).most_common(1)[0]
                 raise self._log.corrupt(0, f"{path} is {kind} {times} times; expected each file at most once")
-        both = added.keys() & removed.keys()
+        both = set(added).intersection(removed)
         if both:
             path, dv_id = min(both, key=str)
             raise self._log.corrupt(0, f"{path} is both added and removed with the deletion vector {dv_id}")

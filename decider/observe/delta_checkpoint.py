@@ -14,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from decider.observe.delta_actions import parsed_lines, text_lines
 from decider.observe.delta_damage import LogFile
 from decider.observe.delta_files import FileDecoder
+from decider.observe.delta_lines import parsed_lines, split_lines
 from decider.observe.delta_metadata import decode_metadata, decode_protocol
 from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
 
@@ -98,7 +98,7 @@ def read_files(part: Part, columns: Sequence[PartitionColumn]) -> list[DataFile]
         except _DAMAGE as problem:
             raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
     files: list[DataFile] = []
-    for position, action in parsed_lines(text_lines(part.data, part.log), part.log):
+    for position, action in parsed_lines(split_lines(part.data), part.log):
         add = action.get("add")
         if add is not None:
             if type(add) is not dict:
@@ -109,7 +109,7 @@ def read_files(part: Part, columns: Sequence[PartitionColumn]) -> list[DataFile]
 
 def _head_actions(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
     if part.is_json:
-        yield from parsed_lines(text_lines(part.data, part.log), part.log)
+        yield from parsed_lines(split_lines(part.data), part.log)
         return
     try:
         table = _parquet(part).read(columns=list(_HEAD))

@@ -32,7 +32,7 @@ from decider.observe.delta_metadata import check_readable
 from decider.observe.delta_replay import Replay
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter, open_store
-from shared.errors import Corrupt, InvalidInput, RetryableError
+from shared.errors import Corrupt, InvalidInput, NoTable, RetryableError
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8
@@ -120,7 +120,7 @@ class DeltaLog:
     def _target(self, listing: Listing, version: int | None) -> int:
         newest = listing.newest
         if newest is None:
-            raise InvalidInput(
+            raise NoTable(
                 f"{self.location}: there is no Delta log", field="location", allowed="a directory with a _delta_log"
             )
         if version is not None and not 0 <= version <= newest:

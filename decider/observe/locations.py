@@ -18,15 +18,22 @@ _ALIASES = {
     "s3a": "s3",
     "s3n": "s3",
     "gs": "gs",
+    "gcs": "gs",
     "az": "az",
     "abfs": "abfss",
     "abfss": "abfss",
+    "wasb": "abfss",
+    "wasbs": "abfss",
+    "https": "abfss",
     "memory": "memory",
 }
-"""Every scheme that is understood, and the one that it is written as."""
+"""Every scheme that is understood, and the one that it is written as; https only for blobs of Azure."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(.*)", re.DOTALL)
 _AUTHORITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(@[A-Za-z0-9._-]+)?")
+_BLOB_HOST = re.compile(r"([a-z0-9-]{1,63})\.(?:blob|dfs)\.(core(?:\.[a-z0-9-]+){2,3})")
+"""An account of Azure's storage, by either of its two services; the clouds differ in what follows `core`."""
+
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
@@ -61,6 +68,8 @@ def canonical_location(text: str) -> str:
     if scheme in ("file", "memory"):
         return f"{scheme}://" + _path(text, _hostless(text, match[2]), is_encoded=True, keeps_empty=False)
     authority, slash, path = match[2].removeprefix("//").partition("/")
+    if scheme == "abfss":
+        authority, slash, path = _container(text, authority, slash, path)
     if not match[2].startswith("//") or not _AUTHORITY.fullmatch(authority):
         raise _refused(text, f"it names no bucket or container: {authority!r}")
     return f"{scheme}://{authority}" + _path(text, slash + path, is_encoded=True, keeps_empty=True).rstrip("/")
@@ -97,6 +106,23 @@ def is_under(location: str, roots: Iterable[str]) -> bool:
 
 def _is_below(location: str, root: str) -> bool:
     return location == root or location.startswith(root.rstrip("/") + "/")
+
+
+def _container(text: str, authority: str, slash: str, path: str) -> tuple[str, str, str]:
+    """Return `container@account.dfs…` and the path below it, however a place in Azure's storage is spelled."""
+    container, at, host = authority.rpartition("@")
+    found = _BLOB_HOST.fullmatch(host.lower())
+    if found is None:
+        if text.lower().startswith("https:"):
+            raise _refused(
+                text, "https is understood for blobs of Azure only, as https://account.blob.core.windows.net/c"
+            )
+        return authority, slash, path
+    account = f"{found[1]}.dfs.{found[2]}"
+    if at:
+        return f"{container}@{account}", slash, path
+    container, slash, path = path.partition("/")
+    return f"{container}@{account}", slash, path
 
 
 def _hostless(text: str, rest: str) -> str:

@@ -23,7 +23,7 @@ from obstore.exceptions import (
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
 from decider.observe.locations import canonical_location, decoded_path
-from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
+from shared.errors import InvalidInput, LakewrightError, NoTable, PermanentError, RetryableError
 
 LIST_PAGE = 1_000
 """Keys in one page of a listing, the most that S3 returns to one request; a started page counts as one LIST."""
@@ -121,7 +121,7 @@ def open_store(location: str, options: Mapping[str, str] | None = None) -> Objec
     if scheme == "file":
         directory = Path(decoded_path(canonical))
         if not directory.is_dir():
-            raise InvalidInput(f"there is no directory at {canonical}", field="location", allowed="a table's location")
+            raise NoTable(f"there is no directory at {canonical}", field="location", allowed="a table's location")
         return LocalStore(directory)
     chosen = options or {}
     # The store checks the names itself; its types list them per provider, which a mapping of settings cannot promise.

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from decider.decide.calibration import Calibration
 from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
@@ -27,7 +28,7 @@ class Cursor:
 
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
-    at the last move.
+    at the last move; `steered` says what the policy asked of the queue for this table.
     """
 
     version: int
@@ -39,6 +40,7 @@ class Cursor:
     commit_ms: int = 0
     rescans: int = 0
     rescan_reason: str = ""
+    steered: str = ""
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -52,6 +54,7 @@ class Cursor:
             "commit_ms": str(self.commit_ms),
             "rescans": str(self.rescans),
             "rescan_reason": self.rescan_reason,
+            "steered": self.steered,
         }
 
     @staticmethod
@@ -68,7 +71,16 @@ class Cursor:
             int(values["commit_ms"]),
             int(values["rescans"]),
             values["rescan_reason"],
+            values.get("steered", ""),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What decisions about some cells of a table are made from: their states, and what was learned of the table."""
+
+    cells: Mapping[CellKey, CellState]
+    calibration: Calibration
 
 
 class TableStates:
@@ -89,10 +101,22 @@ class TableStates:
         if not wanted:
             return {}
         found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
-        return {
-            cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
-            for cell, raw in zip(wanted, found, strict=True)
-        }
+        return _states(wanted, found)
+
+    @answered
+    async def known(self, table: TableId, wanted: Sequence[CellKey]) -> Known:
+        """Return the states of these cells and the table's calibration, in one round trip."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(keys.measures(self._queue.name, table))
+            if wanted:
+                pipe.hmget(keys.cells(self._queue.name, table), list(wanted))
+            sums, *found = await pipe.execute()
+        return Known(_states(wanted, found[0] if found else ()), _calibration(sums))
+
+    @answered
+    async def calibration(self, table: TableId) -> Calibration:
+        """Return what was learned from a table's rewrites."""
+        return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
 
     @answered
     async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
@@ -127,6 +151,17 @@ class TableStates:
     async def _scan(self, table: TableId, place: int) -> tuple[int, Mapping[bytes | str, bytes | str]]:
         found: Any = await self._queue.redis.hscan(keys.cells(self._queue.name, table), place, count=PAGE)
         return int(found[0]), found[1]
+
+
+def _states(wanted: Sequence[CellKey], found: Sequence[bytes | str | None]) -> dict[CellKey, CellState]:
+    return {
+        cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
+        for cell, raw in zip(wanted, found, strict=True)
+    }
+
+
+def _calibration(sums: Mapping[bytes | str, bytes | str]) -> Calibration:
+    return Calibration.of({text(name): int(value) for name, value in sums.items()})
 
 
 def _metadata(encoded: str) -> TableMetadata:

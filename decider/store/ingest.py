@@ -1,28 +1,38 @@
-"""The one step in which a table's state moves: cells, cursor, jobs and ledger together, or nothing.
+"""The one step in which a table's state moves: cells, cursor, jobs, timers and ledger together, or nothing.
 
 The script compares the cursor first, so of two deciders that folded the same commits one writes and the other tries
 again. A script carries a bounded number of jobs; the others are queued before it moves the cursor, so that a crash in
-between repeats the work instead of losing it.
+between repeats the work instead of losing it. The cells of a large table are staged under a name of their own before,
+and take the place of the old ones in the step.
 """
 
+import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from decider.store.answers import answered
 from decider.store.cursors import Cursor
 from decider.store.queue import AsyncQueue
-from shared.queue import transitions
-from shared.queue.model import JobSpec
+from shared.queue import keys, transitions
+from shared.queue.model import JobSpec, Timer
+from shared.queue.transitions import LEDGER_KEPT
 from shared.table import TableId
 
 JOBS_PER_INGEST = 100
 """Jobs one ingest may carry (the script's bound)."""
+
+CELLS_INLINE = 1_000
+"""Cells of a recount that travel with the step itself; more are staged, so that no script lasts longer for them."""
+
+STAGED_S = 600
+"""How long staged cells wait for their step, which follows at once; what a crash leaves is gone after ten minutes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """What is written: encoded cells (None: to be deleted), jobs, ledger lines with the index of their job, counters.
 
-    reset: all cells of the table are dropped first.
+    reset: all cells and timers of the table are dropped first. ledger_kept: records of the table that stay at most.
     """
 
     cells: Mapping[str, str | None]
@@ -30,6 +40,8 @@ class Step:
     ledger: Sequence[tuple[str, int]] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     reset: bool = False
+    ledger_kept: int = LEDGER_KEPT
+    timers: Sequence[Timer] = ()
 
 
 async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: Cursor, step: Step) -> bool:
@@ -39,6 +51,10 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
     """
     for spec in step.jobs[JOBS_PER_INGEST:]:
         await queue.run(transitions.enqueue(queue.name, spec))
+    reset: bool | str = step.reset
+    if step.reset and len(step.cells) > CELLS_INLINE:
+        reset = await _stage(queue, step)
+        step = replace(step, cells={}, timers=())
     result = await queue.run(
         transitions.ingest(
             queue.name,
@@ -47,10 +63,28 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
             expected_policy=old.policy if old else "",
             cursor=new.encode(),
             cells=step.cells,
-            reset=step.reset,
+            reset=reset,
             jobs=step.jobs[:JOBS_PER_INGEST],
             ledger=[(line, index if index < JOBS_PER_INGEST else -1) for line, index in step.ledger],
             counters=step.counters,
+            ledger_kept=step.ledger_kept,
+            timers=step.timers,
         )
     )
     return result.applied
+
+
+@answered
+async def _stage(queue: AsyncQueue, step: Step) -> str:
+    """Write the cells and timers of a recount beside the old ones; return the name that they are kept under."""
+    name = secrets.token_hex(16)
+    cells, timers = keys.staged_cells(queue.name, name), keys.staged_timers(queue.name, name)
+    states = [(cell, state) for cell, state in step.cells.items() if state is not None]
+    for start in range(0, len(states), CELLS_INLINE):
+        await queue.redis.hset(cells, mapping=dict(states[start : start + CELLS_INLINE]))
+        await queue.redis.expire(cells, STAGED_S)
+    for start in range(0, len(step.timers), CELLS_INLINE):
+        some = step.timers[start : start + CELLS_INLINE]
+        await queue.redis.zadd(timers, {timer.name: timer.at_ms for timer in some})
+        await queue.redis.expire(timers, STAGED_S)
+    return name

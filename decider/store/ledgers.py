@@ -1,6 +1,6 @@
 """Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
 
-The stream is capped per table, so every read here is bounded by that cap.
+The stream is capped per table, and every read here looks at a bounded number of records.
 """
 
 from collections.abc import AsyncIterator
@@ -12,14 +12,13 @@ from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.queue.transitions import LEDGER_KEPT
 from shared.table import CellKey, TableId
 
 PAGE = 200
 """Records read per round trip; a record has about 700 bytes."""
 
-MAX_SCANNED = 2 * LEDGER_KEPT
-"""Records looked at in one call: the stream is trimmed by whole nodes, so it may hold somewhat more than its cap."""
+MAX_SCANNED = 6_000
+"""Records looked at in one call, some 5 MB: all that is kept of a table (1,000, or 5,000 while there is an archive)."""
 
 
 class Ledgers:
@@ -51,13 +50,6 @@ class Ledgers:
             if len(found) == (limit if cell is None else 1):
                 break
         return tuple(found.values())
-
-    @answered
-    async def append(self, table: TableId, record: str, outcome: str) -> None:
-        """Keep a decision that no commit led to, such as a request by a person."""
-        await self._queue.redis.xadd(
-            keys.ledger(self._queue.name, table), {"record": record, "out": outcome}, maxlen=LEDGER_KEPT
-        )
 
     async def _backwards(self, table: TableId) -> AsyncIterator[Record]:
         key, before, scanned = keys.ledger(self._queue.name, table), "+", 0

@@ -1,9 +1,10 @@
-"""Forgetting a table leaves nothing behind: its jobs are cancelled, then its state, ledger and counters are dropped."""
+"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
 from uuid import uuid4
 
 from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
+from decider.store.table_levers import steer
 from shared.queue import keys, transitions
 from shared.queue.decode import text
 from shared.queue.model import JobKey, job_id
@@ -16,13 +17,37 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
 
     A job that runs is told to stop with its next heartbeat and does not come back.
     """
-    cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
-    for cell in cells:
-        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
+    cells = await withdraw(queue, table, kind=kind)
+    steered = text(await queue.redis.hget(keys.cursor(queue.name, table), "steered") or b"")
+    await steer(queue, table, before=steered, now="")
     await queue.redis.unlink(
         keys.cursor(queue.name, table),
         keys.cells(queue.name, table),
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
+        keys.timers(queue.name, table),
+        keys.measures(queue.name, table),
     )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
+    await queue.redis.hdel(keys.archived(queue.name), table)
+    return cells
+
+
+@answered
+async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of a table that is gone and drop its state; what was decided about it stays to be read."""
+    cells = await withdraw(queue, table, kind=kind)
+    await queue.redis.unlink(
+        keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
+    )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
+    return cells
+
+
+@answered
+async def withdraw(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
+    cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
+    for cell in cells:
+        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
     return len(cells)

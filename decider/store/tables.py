@@ -4,7 +4,7 @@ A table's id is derived from its location, so registering twice finds the same e
 """
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -22,10 +22,16 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a table is not looked after at present."""
+    """Why a table is not looked after at present: since when, and whether it is because it is not there."""
 
     at_ms: int
     reason: str
+    since_ms: int = 0
+    gone: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.since_ms:
+            object.__setattr__(self, "since_ms", self.at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,34 @@ class TableRegistry:
                     f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
                 )
         await self._redis.zadd(ORDER, {table.name: 0})
-        return bool(await self._redis.hsetnx(TABLES, table.id, json.dumps(asdict(table))))
+        if await self._redis.hsetnx(TABLES, table.id, json.dumps(asdict(table))):
+            return True
+        known = await self.get(table.id)
+        if known is not None and known.name != table.name:
+            await self._drop_name(table.name)
+        return False
+
+    @answered
+    async def change(self, before: TableRef, after: TableRef) -> None:
+        """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
+        if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
+            owner = text(await self._redis.hget(NAMES, after.name) or b"")
+            raise InvalidInput(
+                f"the name {after.name!r} belongs to another table ({owner}); choose another name", field="name"
+            )
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hset(TABLES, after.id, json.dumps(asdict(after)))
+            if after.name != before.name:
+                pipe.hdel(NAMES, before.name)
+                pipe.zrem(ORDER, before.name)
+                pipe.zadd(ORDER, {after.name: 0})
+            await pipe.execute()
+
+    async def _drop_name(self, name: str) -> None:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hdel(NAMES, name)
+            pipe.zrem(ORDER, name)
+            await pipe.execute()
 
     @answered
     async def remove(self, table: TableRef) -> bool:
@@ -80,6 +113,28 @@ class TableRegistry:
         """Return the table with this name or id."""
         owner = await self._redis.hget(NAMES, name_or_id)
         return await self.get(TableId(text(owner) if owner else name_or_id))
+
+    @answered
+    async def many(self, ids: Collection[TableId]) -> dict[TableId, TableRef]:
+        """Return those of these tables that are known."""
+        found: dict[TableId, TableRef] = {}
+        wanted = list(ids)
+        for start in range(0, len(wanted), PAGE):
+            rows = await self._redis.hmget(TABLES, [str(one) for one in wanted[start : start + PAGE]])
+            found |= {table.id: table for table in (_decode(raw) for raw in rows if raw is not None)}
+        return found
+
+    @answered
+    async def named(self, names: Collection[str]) -> dict[str, TableRef]:
+        """Return the tables that have these names or ids, by what they were asked by."""
+        wanted = list(names)
+        ids: dict[str, TableId] = {}
+        for start in range(0, len(wanted), PAGE):
+            some = wanted[start : start + PAGE]
+            owners = await self._redis.hmget(NAMES, some)
+            ids |= {name: TableId(text(owner) if owner else name) for name, owner in zip(some, owners, strict=True)}
+        known = await self.many(set(ids.values()))
+        return {name: known[identity] for name, identity in ids.items() if identity in known}
 
     @answered
     async def page(self, *, prefix: str, after: str, limit: int) -> TablePage:

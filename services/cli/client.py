@@ -56,6 +56,10 @@ class Api:
         """Return the answer to a PUT of JSON."""
         return self._call("PUT", path, json=body)
 
+    def patch(self, path: str, body: object) -> Any:
+        """Return the answer to a PATCH of JSON."""
+        return self._call("PATCH", path, json=body)
+
     def post_raw(self, path: str, body: bytes) -> Any:
         """Return the answer to a POST of bytes that are JSON already."""
         return self._call("POST", path, content=body, headers={"content-type": "application/json"})
@@ -94,4 +98,6 @@ def _problem(answer: httpx.Response) -> str:
     allowed = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
     if answer.status_code == httpx.codes.UNAUTHORIZED:
         allowed = "; set LAKEWRIGHT_TOKEN"
+    if answer.status_code == httpx.codes.FORBIDDEN:
+        allowed = "; LAKEWRIGHT_TOKEN is not of that role"
     return f"{problem['detail']}{allowed}"

@@ -6,7 +6,7 @@ import typer
 
 from services.cli.client import segment
 from services.cli.context import setting_of
-from services.cli.output import at, shown
+from services.cli.output import at, shown, size
 
 app = typer.Typer(no_args_is_help=True, help="List, show and cancel jobs.")
 
@@ -51,7 +51,12 @@ def show_job(context: typer.Context, job: JobArgument) -> None:
         answer = api.get(f"/v1/jobs/{segment(job)}")
     if out.as_json:
         return out.raw(answer)
-    out.pairs(answer["job"]["id"], _summary(answer["job"]))
+    learned = answer["calibration"]
+    over = (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}"
+    )
+    out.pairs(answer["job"]["id"], _summary(answer["job"]) | {"all runs": over if learned["runs"] else "-"})
     moments = [(at(one["at"]), one["event"], one["detail"]) for one in answer["timeline"]]
     return out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)
 

@@ -79,6 +79,19 @@ def duration(seconds: float | None) -> str:
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural where it is not one."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def time_span(seconds: float) -> str:
+    """Return a time span in the unit that suits it, to two or three digits: for tables and axes."""
+    for unit_s, unit in ((86_400, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if seconds >= unit_s:
+            return f"{seconds / unit_s:.3g} {unit}" if seconds < 100 * unit_s else f"{seconds / unit_s:,.0f} {unit}"
+    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits are enough
+
+
 def at(moment: Any) -> str:
     """Return an RFC 3339 time without fractions."""
     return "-" if moment is None else str(moment)[:19].replace("T", " ")

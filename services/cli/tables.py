@@ -1,5 +1,6 @@
 """`lakewright tables …`: register, list, show and forget tables, and ask why."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -11,6 +12,10 @@ from services.cli.output import Output, at, duration, shown, size
 app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
 
 Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="lakewright.fan-in=4 and the like, over the table's own."),
+]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")]
 
 
@@ -39,15 +44,66 @@ def add_table(
     location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
     name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Whose table it is.")] = None,
+    set_: Properties = None,
 ) -> None:
-    """Register a table; its policy is read from its own properties."""
+    """Register a table; its policy is read from its own properties, and what --set says wins over them."""
     out = setting_of(context).output()
-    body = {"location": location, "name": name, "tenant": tenant}
+    body = {"location": location, "name": name, "tenant": tenant, "properties": _pairs(set_) or None}
     with setting_of(context).api() as api:
         answer = api.post("/v1/tables", {key: value for key, value in body.items() if value is not None})
     if out.as_json:
         return out.raw(answer)
     return out.line(f"{answer['name']} is registered: {answer['location']}")
+
+
+@app.command("change")
+def change_table(
+    context: typer.Context,
+    name: Name,
+    new_name: Annotated[str | None, typer.Option("--name", help="What to call it from now on.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose table it is from now on.")] = None,
+    set_: Properties = None,
+    unset: Annotated[list[str] | None, typer.Option(help="Take back what --set once said.")] = None,
+) -> None:
+    """Rename a table, or change its tenant or the properties that were said at its registration."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        body: dict[str, Any] = {"name": new_name, "tenant": tenant}
+        if set_ or unset:
+            said = api.get(f"/v1/tables/{segment(name)}")["properties"]
+            body["properties"] = {key: value for key, value in said.items() if key not in (unset or ())} | _pairs(set_)
+        answer = api.patch(
+            f"/v1/tables/{segment(name)}", {key: value for key, value in body.items() if value is not None}
+        )
+    if out.as_json:
+        return out.raw(answer)
+    return out.line(f"{answer['name']} of {answer['tenant']}: {shown(answer['properties']) or 'no properties of ours'}")
+
+
+@app.command("discover")
+def discover(
+    context: typer.Context,
+    start: Annotated[bool, typer.Option("--start", help="Have every root walked now.")] = False,  # noqa: FBT002
+) -> None:
+    """Show how far the search for tables below the allowed roots has come, or have it begin."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post("/v1/discovery", {}) if start else api.get("/v1/discovery")
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            one["root"],
+            one["state"] if not one["problem"] else one["problem"],
+            one["place"],
+            one["folders"],
+            one["tables"],
+            one["new_tables"],
+            at(one["finished_at"]) if one["finished_at"] else "-",
+        )
+        for one in answer["roots"]
+    ]
+    return out.rows("Search for tables", ("root", "state", "at", "folders", "tables", "new", "ended (UTC)"), rows)
 
 
 @app.command("remove")
@@ -71,11 +127,13 @@ def show_table(context: typer.Context, name: Name) -> None:
         return out.raw(answer)
     out.pairs(answer["name"], _summary(answer))
     _layout(out, answer["layout"])
-    policy = [(one["property"], one["value"], one["unit"], one["origin"]) for one in answer["policy"]["values"]]
+    policy = [(one["property"], one["value"], one["unit"], _origin(one)) for one in answer["policy"]["values"]]
     out.rows("Policy", ("property", "value", "unit", "from"), policy)
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
         out.rows("Properties that cannot be used", ("property", "value", "reason"), issues)
+    for note in answer["policy"]["notes"]:
+        out.line(note)
     return None
 
 
@@ -126,7 +184,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
-        "refused": answer["refusal"]["reason"] if answer["refusal"] else "no",
+        "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
         "version": cursor["version"] if cursor else "not looked at yet",
         "folded at (UTC)": at(cursor["folded_at"]) if cursor else "-",
         "lag": duration(cursor["lag_s"]) if cursor else "-",
@@ -134,8 +192,36 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _calibration(learned: dict[str, Any]) -> str:
+    if not learned["runs"]:
+        return "nothing was rewritten yet"
+    return (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
+        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
+        f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
+    )
+
+
+def _refusal(refusal: dict[str, Any]) -> str:
+    return f"{'gone' if refusal['gone'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
+
+
+def _pairs(said: Sequence[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in said or ()]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _origin(value: dict[str, Any]) -> str:
+    return str(value["origin"]) if value["source"] == "default" else f"{value['source']}: {value['origin']}"
 
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:

@@ -11,33 +11,58 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
 
 from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
-from services.cli.output import Output, duration, size
+from services.cli.output import Output, counted, size, time_span
 from shared.policy import Policy
 
-DEFAULT_QUERIES = 10.0
+BAR_CELLS = 18
+"""Width of a bar in characters: the table still fits into 100 columns."""
+
+_PRICES = "What things cost (assumptions: set your own)"
 
 
-def what_if(
+def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questions
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
     queries_per_hour: Annotated[
-        float, typer.Option(min=0, help="Queries an hour that read the table: what its files are worth.")
-    ] = DEFAULT_QUERIES,
+        float,
+        typer.Option(min=0, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
+    ] = 10.0,
+    open_s: Annotated[
+        float,
+        typer.Option(min=0, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES),
+    ] = 0.05,
+    write_s_per_gib: Annotated[
+        float,
+        typer.Option(min=0, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES),
+    ] = 20.0,
+    tail_hours: Annotated[
+        float,
+        typer.Option(
+            min=0, max=8_760, help="Hours that reading goes on after the last commit.", rich_help_panel=_PRICES
+        ),
+    ] = 24.0,
     max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
     svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file.")] = None,
 ) -> None:
     """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
     setting = setting_of(context)
     out = setting.output()
+    prices = {
+        "queries_per_hour": queries_per_hour,
+        "open_s": open_s,
+        "write_s_per_gib": write_s_per_gib,
+        "tail_hours": tail_hours,
+    }
     if "/" in table or table in (".", ".."):
-        answer = _examine(table, queries_per_hour, max_commits)
+        answer = _examine(table, prices, max_commits)
     else:
-        body = {"queries_per_hour": queries_per_hour, "max_commits": min(max_commits, 2_000)}
-        answer = _ask(setting, table, body)
+        answer = _ask(setting, table, {**prices, "max_commits": min(max_commits, 2_000)})
     if svg is not None:
         _write(svg, draw(answer))
     if out.as_json:
@@ -54,7 +79,7 @@ def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _examine(table: str, queries_per_hour: float, max_commits: int) -> dict[str, Any]:
+def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str, Any]:
     try:
         from decider import what_if as parts  # noqa: PLC0415 - the parts of the decider are optional
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
@@ -66,7 +91,7 @@ def _examine(table: str, queries_per_hour: float, max_commits: int) -> dict[str,
             "pip install 'lakewright[decider]'"
         ) from missing
     location = table if "://" in table else str(Path(table).resolve())
-    columns = (TextColumn("{task.description:44}"), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
         log = open_log(location, meter=ReadMeter())
@@ -83,78 +108,100 @@ def _examine(table: str, queries_per_hour: float, max_commits: int) -> dict[str,
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
-        prices = Prices(queries_per_hour=queries_per_hour)
-        return parts.describe(parts.examine(history, Policy(), prices, tick))
+        return parts.describe(parts.examine(history, Policy(), Prices(**prices), tick))
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
     first, last = answer["versions"]
-    so_far, advice = answer["so_far"], answer["recommendation"]
+    so_far, advice, prices = answer["so_far"], answer["recommendation"], answer["prices"]
     out.line(
-        f"{answer['location']}: versions {first} to {last}. In {duration(answer['span_s'])} writers added "
-        f"{answer['files_added']:,} files, {size(answer['bytes_added'])}, in {answer['commits']:,} commits."
+        f"{answer['location']}, versions {first} to {last}: {counted(answer['commits'], 'commit')} "
+        f"in {time_span(answer['span_s'])} added {counted(answer['files_added'], 'file')}, "
+        f"{size(answer['bytes_added'])}."
     )
     out.line(
-        f"So far {so_far['rewrites']:,} compactions rewrote {size(so_far['bytes_rewritten'])}; "
-        f"the table has {so_far['files_now']:,} files now."
+        f"In that time {counted(so_far['rewrites'], 'compaction')} rewrote {size(so_far['bytes_rewritten'])}; "
+        f"the table has {counted(so_far['files_now'], 'file')} now."
     )
     out.line("")
+    out.console.print(_rules(out, answer))
+    out.line("")
+    out.console.print(_targets(out, answer))
+    out.line("")
+    out.line(
+        f"Core time is {prices['write_s_per_gib']:g} s for each GiB rewritten, and {prices['queries_per_hour']:g} "
+        f"queries an hour that take {prices['open_s']:g} s for each file, until {prices['tail_hours']:g} h after the "
+        "last commit. "
+        "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
+    )
+    out.line("")
+    out.console.print(Text("Recommendation ", style="bold").append(advice["sentence"], style="not bold"))
+    if advice["properties"]:
+        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
+        out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
+
+
+def _rules(out: Output, answer: dict[str, Any]) -> Table:
+    """Return the rules, cheapest first; bars are as long as the most expensive rule that rewrites at all."""
     rules = sorted(answer["rules"], key=lambda rule: rule["cost_s"])
-    least = rules[0]["cost_s"]
-    rows = [
-        (
+    policy = answer["policy"]
+    title = (
+        f"The same history under each rule: target {size(policy['target_bytes'])}, "
+        f"fan-in {policy['fan_in']}, tolerance {policy['tolerance']:g}"
+    )
+    made = _table(title, ("files", "at end", "jobs", "rewritten", "per byte", "small for", "core time"), "rule")
+    most = max((rule["cost_s"] for rule in rules if rule["name"] != "nothing"), default=0.0)
+    for rule in rules:
+        made.add_row(
             rule["title"],
             f"{rule['files_mean']:,.0f}",
             f"{rule['files_at_end']:,}",
             f"{rule['jobs']:,}",
             size(rule["bytes_rewritten"]),
             f"{rule['write_amplification']:.2f}",
-            duration(rule["stale_s"]),
-            duration(rule["cost_s"]),
-            _times(rule["cost_s"], least),
+            time_span(rule["stale_s"]),
+            time_span(rule["cost_s"]),
+            _bar(out, rule, most),
+            style={"lakewright": "bold", "nothing": "dim"}.get(rule["name"], ""),
         )
-        for rule in rules
-    ]
-    columns = (
-        "rule",
-        "files, mean",
-        "at the end",
-        "jobs",
-        "rewritten",
-        "per byte",
-        "file is small for",
-        "core time",
-        "",
-    )
-    prices = answer["prices"]
-    out.rows(f"The same history under each rule, target {size(answer['policy']['target_bytes'])}", columns, rows)
-    out.line(
-        f"Core time: rewriting at {prices['write_s_per_gib']:g} s/GiB, and {prices['queries_per_hour']:g} queries an "
-        f"hour that spend {prices['open_s']:g} s on each file, for {prices['tail_hours']:g} more hours after the end."
-    )
-    out.line("")
-    chosen = advice["policy"]["target_bytes"]
-    curve = [
-        (
-            size(option["target_bytes"]) + (" <" if option["target_bytes"] == chosen else ""),
+    return made
+
+
+def _targets(out: Output, answer: dict[str, Any]) -> Table:
+    advice = answer["recommendation"]
+    made = _table("Lakewright by target size", ("files", "rewritten", "core time"), "target")
+    most = max((option["cost_s"] for option in advice["curve"]), default=0.0)
+    for option in advice["curve"]:
+        is_best = option["target_bytes"] == advice["policy"]["target_bytes"]
+        made.add_row(
+            size(option["target_bytes"]) + (" <" if is_best else ""),
             f"{option['files_mean']:,.0f}",
             size(option["bytes_rewritten"]),
-            duration(option["cost_s"]),
-            _bar(option["cost_s"], max(one["cost_s"] for one in advice["curve"])),
+            time_span(option["cost_s"]),
+            _bar(out, option, most),
+            style="bold" if is_best else "",
         )
-        for option in advice["curve"]
-    ]
-    out.rows("Lakewright by target size", ("target", "files, mean", "rewritten", "core time", ""), curve)
-    out.line("")
-    out.line(advice["sentence"])
+    return made
 
 
-def _times(cost_s: float, least_s: float) -> str:
-    return "" if least_s <= 0 or cost_s == least_s else f"{cost_s / least_s:.1f} x"
+def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    made.add_column(first, no_wrap=True)
+    for name in numbers:
+        made.add_column(name, justify="right")
+    made.add_column("", no_wrap=True)
+    return made
 
 
-def _bar(value: float, most: float) -> str:
-    return "#" * max(1, round(30 * value / most)) if most > 0 else ""
+def _bar(out: Output, costs: dict[str, Any], most_s: float) -> Text:
+    """Return a bar of the core time: rewriting in full, reading in half tone; cut where it exceeds the longest."""
+    if most_s <= 0:
+        return Text("")
+    full, half, more = ("█", "░", "▸") if out.console.encoding.startswith("utf") else ("#", "-", ">")
+    written = round(BAR_CELLS * costs["write_cost_s"] / most_s)
+    cells = round(BAR_CELLS * costs["cost_s"] / most_s)
+    bar = (full * written + half * (cells - written))[:BAR_CELLS]
+    return Text(bar + (more if cells > BAR_CELLS else ""))
 
 
 def _write(file: Path, text: str) -> None:

@@ -9,6 +9,7 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
+from services.decider.slow_heads import EndsSlowHeads
 from services.logs import configure_logs
 from services.settings import DeciderSettings, decider_settings
 from shared.errors import LakewrightError
@@ -29,6 +30,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            http=EndsSlowHeads,
             timeout_graceful_shutdown=STOP_S,
         )
     )

@@ -3,33 +3,48 @@
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
 
+import secrets
 import time
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
+from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
+from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.follow import Follower
 from decider.http.app import create_app
-from decider.http.auth import require_token_beyond_loopback
+from decider.http.auth import require_credentials_beyond_loopback
+from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
-from decider.http.services import HttpSettings, Services, Started
+from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
-from decider.intake import Intake, Watch
+from decider.intake import Intake, Places
 from decider.observe.delta_log import open_log
-from decider.observe.locations import canonical_location
+from decider.observe.lake import open_lake
+from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
+from decider.orient.policies import Defaults
+from decider.standing import Shared
+from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
+from decider.store.ledger_batches import LedgerBatches
+from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
+from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
-from services.settings import DeciderSettings
+from decider.watch import Watch
+from services.settings import DeciderSettings, host_name
+from shared.table import TableRef
 
 
 def now_ms() -> int:
@@ -47,17 +62,22 @@ def release() -> str:
 
 def build_services(settings: DeciderSettings) -> Services:
     """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together."""
-    require_token_beyond_loopback(settings.address.host, settings.token)
+    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
     redis = connect(settings.redis_url)
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
     levers = Steering(queue)
+    standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
+    lake = partial(open_lake, meter=meter, options=settings.store_options)
     opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, settings.policy)
+    follower = Follower(queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
+    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
+    rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
+    pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
     return Services(
         redis=redis,
         queue=queue,
@@ -68,16 +88,48 @@ def build_services(settings: DeciderSettings) -> Services:
         runs=Runs(queue),
         steering=levers,
         queue_care=QueueCare(levers),
-        intake=Intake(registry, inbox, roots=roots),
+        settle=Settle(queue, registry, follower, now_ms),
+        intake=intake,
+        discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
+        archive=ledger_archive(settings, queue, registry, inbox),
         inbox=inbox,
+        standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        adhoc=Adhoc(queue, follower, opened, now_ms, policy=settings.policy),
+        adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
+        confirmer=Confirmer(settings.sns_topics),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
         started=Started(now_ms(), time.monotonic()),
-        settings=HttpSettings(release(), settings.max_body_bytes, settings.token, buckets, settings.policy),
+        settings=_http_settings(settings, buckets),
     )
+
+
+def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> HttpSettings:
+    return HttpSettings(
+        release=release(),
+        limits=CallLimits(
+            max_body_bytes=settings.max_body_bytes,
+            body_timeout_s=settings.body_timeout_s,
+            events_per_s=settings.events_per_s,
+            calls_per_s=settings.calls_per_s,
+        ),
+        credentials=settings.credentials,
+        webhook_origins=settings.webhook_origins,
+        bucket_locations=buckets,
+    )
+
+
+def ledger_archive(
+    settings: DeciderSettings, queue: AsyncQueue, registry: TableRegistry, inbox: Inbox
+) -> LedgerArchive | None:
+    """Build what carries the ledger into its archive, None where no archive is wanted."""
+    if settings.archive is None:
+        return None
+    location = canonical_location(settings.archive)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    own = TableRef(table_id(location), APP, location, TENANT)
+    return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 
 
 def build_app(settings: DeciderSettings) -> FastAPI:

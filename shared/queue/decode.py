@@ -11,6 +11,7 @@ from shared.queue.model import (
     BeatStatus,
     CancelOutcome,
     Claim,
+    DecideOutcome,
     Enqueued,
     EnqueueOutcome,
     Finished,
@@ -82,6 +83,11 @@ def finished(raw: Any) -> Finished:
 def cancelled(raw: Any) -> CancelOutcome:
     """Read the outcome's one word."""
     return CancelOutcome(text(raw))
+
+
+def decided(raw: Any) -> DecideOutcome:
+    """Read the outcome's one word."""
+    return DecideOutcome(text(raw))
 
 
 def move(raw: Any) -> MoveOutcome:

@@ -101,6 +101,41 @@ def ledger(queue: str, table: str) -> str:
     return f"{prefix(queue)}led:{table}"
 
 
+def measures(queue: str, table: str) -> str:
+    """Hash: sums of what the newest runs of a table measured."""
+    return f"{prefix(queue)}meas:{table}"
+
+
+def timers(queue: str, table: str) -> str:
+    """Zset: the timers of one table by the time at which they ring."""
+    return f"{prefix(queue)}due:{table}"
+
+
+def ringing(queue: str) -> str:
+    """Zset: tables by the time at which their first timer rings."""
+    return prefix(queue) + "due"
+
+
+def staged_cells(queue: str, name: str) -> str:
+    """Hash with a TTL: the cells of a recount that is too large for one call, until they take the place of the old."""
+    return f"{prefix(queue)}new:{name}"
+
+
+def staged_timers(queue: str, name: str) -> str:
+    """Zset with a TTL: the timers that belong to `staged_cells`."""
+    return f"{prefix(queue)}newdue:{name}"
+
+
+def archive(queue: str) -> str:
+    """Hash: number of the newest batch of ledger records that was archived, and the `pending` one."""
+    return prefix(queue) + "arch"
+
+
+def archived(queue: str) -> str:
+    """Hash: table to the newest record of its ledger that is in the archive."""
+    return prefix(queue) + "arch:at"
+
+
 def counters(queue: str, table: str | None = None) -> str:
     """Hash: counters of one table, or of the whole queue."""
     return prefix(queue) + ("count" if table is None else f"count:{table}")

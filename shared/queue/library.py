@@ -36,6 +36,7 @@ class ScriptName(StrEnum):
     CANCEL = "cancel"
     CLAIM = "claim"
     CONFIGURE = "configure"
+    DECIDE = "decide"
     DEPTH = "depth"
     ENQUEUE = "enqueue"
     FINISH = "finish"

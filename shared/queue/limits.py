@@ -40,6 +40,12 @@ MAX_CELLS = 1_000
 MAX_RESET_CELLS = 100_000
 """Cells per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
 
+MAX_TIMERS = 2 * MAX_CELLS
+"""Timers per ingest: two kinds for each cell."""
+
+MAX_RESET_TIMERS = 2 * MAX_RESET_CELLS
+"""Timers per ingest with reset."""
+
 MAX_LEDGER = 1_000
 """Ledger records per ingest."""
 
@@ -54,6 +60,9 @@ MAX_NAME_CHARS = 300
 
 MAX_CELL_BYTES = 16 * 1024
 """A cell key: partition values as text."""
+
+MAX_TIMER_BYTES = MAX_CELL_BYTES + 100
+"""Name of a timer: a word and a cell key."""
 
 MAX_FACTS_BYTES = 16 * 1024
 """Facts of a job; the job carries no file list, so this is plenty."""

@@ -18,6 +18,7 @@ from shared.queue.limits import (
     MAX_INSISTENCE,
     MAX_INTEGER,
     MAX_PRIORITY,
+    MAX_TIMER_BYTES,
     require_bytes,
     require_name,
     require_range,
@@ -238,6 +239,38 @@ class CancelOutcome(StrEnum):
     GONE = "gone"
     STOPPING = "stopping"
     UNKNOWN = "unknown"
+
+
+class TimerChange(StrEnum):
+    """What happens to a timer: set anew, set unless it rings earlier already, or stopped."""
+
+    SET = "set"
+    EARLIER = "earlier"
+    STOP = "stop"
+
+
+@dataclass(frozen=True, slots=True)
+class Timer:
+    """A timer of a table, opaque to the queue but for the time at which it rings."""
+
+    name: str
+    at_ms: int
+    change: TimerChange = TimerChange.SET
+
+    def __post_init__(self) -> None:
+        require_bytes(self.name, "timer", MAX_TIMER_BYTES)
+        require_range(self.at_ms, "at_ms", 0, MAX_INTEGER)
+
+
+class DecideOutcome(StrEnum):
+    """What became of a decision: the job's fate, none wanted, one there already, or a timer that is another by now."""
+
+    QUEUED = "queued"
+    MERGED = "merged"
+    DIRTY = "dirty"
+    NONE = "none"
+    BUSY = "busy"
+    LATE = "late"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,16 +17,21 @@ from shared.queue.model import (
     BeatReply,
     CancelOutcome,
     Claim,
+    DecideOutcome,
     Enqueued,
     Finished,
     Ingested,
     JobId,
     JobSpec,
     QueueSettings,
+    Timer,
     Token,
     Verdict,
 )
 from shared.queue.transition import Transition
+
+_DECIDER = "decider"
+"""The caller in whose name replies to deciders are remembered; their nonces differ."""
 
 LEDGER_KEPT = 1_000
 """Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
@@ -84,12 +89,14 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     seen_version: int,
     result: str = "",
     counters: Mapping[str, int] | None = None,
+    measures: Mapping[str, int] | None = None,
     error: str = "",
 ) -> Transition[Finished]:
     """End a run.
 
     cost_bytes: what the run really read, to settle the estimate it was charged with.
     seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies wishes up to it.
+    counters, measures: increments; the latter go into the table's sums over its newest runs, counted by `runs`.
     result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
     """
     _require_caller(worker, nonce)
@@ -98,7 +105,7 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     require_bytes(result, "result", limits.MAX_RESULT_BYTES)
     cut = error[: limits.MAX_ERROR_CHARS]
     run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
-    args = (*run, *_counters(counters or {}))
+    args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
@@ -116,17 +123,19 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     expected_policy: str = "",
     cursor: Mapping[str, str],
     cells: Mapping[str, str | None],
-    reset: bool = False,
+    reset: bool | str = False,
     jobs: Sequence[JobSpec] = (),
     ledger: Sequence[tuple[str, int]] = (),
     counters: Mapping[str, int] | None = None,
     ledger_kept: int = LEDGER_KEPT,
+    timers: Sequence[Timer] = (),
 ) -> Transition[Ingested]:
     """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
 
     expected_policy: the cursor's `policy` as it was read (empty: none yet); cells that were counted under one policy
     must not be mixed with changes that were folded under another, although the version is the same.
-    cells: new state of each changed cell, None to drop it; with `reset` all others are dropped, too.
+    cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all timers.
+    reset: or the name under which cells and timers were staged that take the place of the others.
     ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
     Without `reset` the new version must lie above `expected`, or a repetition could not be told from a first call.
     """
@@ -139,10 +148,11 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     require_count(len(cells), "cells", limits.MAX_RESET_CELLS if reset else limits.MAX_CELLS)
     require_count(len(jobs), "jobs", limits.MAX_JOBS)
     require_count(len(ledger), "ledger records", limits.MAX_LEDGER)
+    require_count(len(timers), "timers", limits.MAX_RESET_TIMERS if reset else limits.MAX_TIMERS)
     states = [part for cell, state in cells.items() if state is not None for part in (cell, state)]
     dropped = [cell for cell, state in cells.items() if state is None]
     counts = _counters(counters or {})
-    sizes = (len(cursor), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2)
+    sizes = (len(cursor), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
     body = [part for field in cursor.items() for part in field]
     body += states
     body += dropped
@@ -154,10 +164,41 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         require_range(index, "index of a ledger record's job", -1, len(jobs) - 1)
         body += (record, str(index + 1))
     body += map(str, counts)
-    head: tuple[int, ...] = (int(reset), ledger_kept, *sizes)
+    body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.at_ms))]
+    head: tuple[str | int, ...] = (reset if isinstance(reset, str) else int(reset), ledger_kept, *sizes)
     stood_at = f"{expected}|{expected_policy}"
     args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
     return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
+
+
+def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one transaction
+    queue: str,
+    *,
+    nonce: str,
+    table: str,
+    timer: Timer | None = None,
+    again_ms: int = 0,
+    job: JobSpec | None = None,
+    record: str = "",
+    counters: Mapping[str, int] | None = None,
+    ledger_kept: int = LEDGER_KEPT,
+) -> Transition[DecideOutcome]:
+    """Carry out a decision that no commit led to.
+
+    timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
+    set to `again_ms` where its job's key has a job already; then nothing else is written.
+    record: kept in the ledger with what became of the job.
+    """
+    _require_caller(_DECIDER, nonce)
+    require_name(table, "table")
+    require_range(again_ms, "again_ms", 0, limits.MAX_INTEGER)
+    require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
+    if job is not None and job.key.table != table:
+        raise InvalidInput(f"a job for table {job.key.table} came with a decision about {table}", field="job")
+    rung = (timer.name, timer.at_ms) if timer else ("", 0)
+    head = (_DECIDER, nonce, table, *rung, again_ms, record, ledger_kept, int(job is not None))
+    args = (*head, *(_wish(job) if job else ()), *_counters(counters or {}))
+    return Transition(ScriptName.DECIDE, _keys(queue), args, decode.decided)
 
 
 def _keys(queue: str) -> tuple[str, ...]:

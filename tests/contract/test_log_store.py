@@ -3,6 +3,7 @@
 import random
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -95,3 +96,22 @@ def test_the_actor_uses_it_for_local_tables(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "t" / "_delta_log"
     assert (log / f"{0:020d}.json").exists()
     assert not (log / f".{0:020d}.json.crc").exists()
+
+
+def test_a_checkpoint_is_never_seen_half_written(spark: Any, tmp_path: Path) -> None:
+    """Readers take a checkpoint as soon as its name is there: a table with half a one cannot be opened by anybody."""
+    table, commits, seen = tmp_path / "t", 12, 0
+    properties = {"delta.checkpointInterval": "1"}
+
+    def write() -> None:
+        for _ in range(commits):
+            spark.range(3).write.format("delta").options(**properties).mode("append").save(str(table))
+
+    with ThreadPoolExecutor(1) as writer:
+        writing = writer.submit(write)
+        while not writing.done():
+            for checkpoint in table.glob("_delta_log/*.checkpoint*.parquet"):
+                assert checkpoint.read_bytes()[-4:] == b"PAR1", f"{checkpoint.name} is there and not complete"
+                seen += 1
+        writing.result()
+    assert seen > commits

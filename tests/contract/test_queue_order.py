@@ -4,12 +4,8 @@ from typing import Any
 
 import pytest
 
-from shared.queue import reads
-from shared.queue.model import (
-    Band,
-    EnqueueOutcome,
-    JobState,
-)
+from shared.queue import reads, transitions
+from shared.queue.model import Band, DecideOutcome, EnqueueOutcome, JobState, Timer, TimerChange
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -124,6 +120,76 @@ def test_the_ledger_is_capped(bench: Bench) -> None:
     records = [(str(number), -1) for number in range(1_000)]
     bench.ingest(-1, 1, ledger=records, ledger_kept=200)
     assert 200 <= bench.state().streams["led:t-1"] <= 400
+
+
+def test_timers_are_set_moved_and_stopped_and_the_first_of_each_table_is_known(bench: Bench) -> None:
+    bench.ingest(-1, 1, timers=[Timer("a", 50), Timer("b", 70), Timer("c", 90, TimerChange.EARLIER)])
+    bench.ingest(
+        1, 2, timers=[Timer("a", 60), Timer("b", 80, TimerChange.EARLIER), Timer("c", 40, TimerChange.EARLIER)]
+    )
+    assert bench.state().zset("due:t-1") == {"a": 60, "b": 70, "c": 40}
+    assert bench.state().zset("due") == {"t-1": 40}
+    bench.ingest(2, 3, timers=[Timer("c", 0, TimerChange.STOP)])
+    assert bench.state().zset("due") == {"t-1": 60}
+    bench.ingest(3, 3, reset=True)
+    assert bench.state().zset("due:t-1") == bench.state().zset("due") == {}
+
+
+def test_a_decision_takes_its_timer_queues_its_job_and_keeps_its_record_together(bench: Bench) -> None:
+    timer = Timer("a", 50)
+    bench.ingest(-1, 1, timers=[timer, Timer("b", 90)])
+    call = transitions.decide(
+        QUEUE, nonce="n", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1}
+    )
+    for _ in range(2):
+        # The second time stands for a reply that was lost.
+        assert bench.run(call) is DecideOutcome.QUEUED
+        state = bench.state()
+        assert (state.zset("due"), state.streams["led:t-1"]) == ({"t-1": 90}, 1)
+        assert state.hash("count:t-1") == {"asked": "1"}
+    assert len(bench.claim(slots=3)) == 1
+
+
+def test_a_decision_whose_timer_is_another_by_now_changes_nothing(bench: Bench) -> None:
+    bench.ingest(-1, 1, timers=[Timer("a", 50)])
+    before = bench.state()
+    for timer in (Timer("a", 49), Timer("x", 50)):
+        call = transitions.decide(QUEUE, nonce=timer.name, table="t-1", timer=timer, job=spec(), record="why")
+        assert bench.run(call) is DecideOutcome.LATE
+    assert bench.state() == before
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_running: bool) -> None:
+    bench.ingest(-1, 1, timers=[Timer("a", 50)])
+    bench.enqueue(spec())
+    if is_running:
+        bench.claim()
+    call = transitions.decide(
+        QUEUE, nonce="n", table="t-1", timer=Timer("a", 50), again_ms=99, job=spec(5), record="why"
+    )
+    assert bench.run(call) is DecideOutcome.BUSY
+    assert bench.state().zset("due") == {"t-1": 99}
+    assert bench.job().version == 1
+    assert "led:t-1" not in bench.state().streams
+
+
+def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
+    bench.ingest(-1, 1, cells={"old": "1"}, timers=[Timer("old", 1)])
+    before = bench.state()
+    assert not bench.ingest(1, 2, reset="gone").applied
+    assert bench.state() == before
+    for name in ("new:x", "newdue:x"):
+        bench.client.delete("{lw:default}:" + name)
+    bench.client.hset("{lw:default}:new:x", mapping={"a": "1", "b": "2"})
+    bench.client.zadd("{lw:default}:newdue:x", {"a": 7})
+    for key in ("new:x", "newdue:x"):
+        bench.client.expire("{lw:default}:" + key, 100)
+    assert bench.ingest(1, 2, reset="x").applied
+    state = bench.state()
+    assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
+    assert (state.zset("due:t-1"), state.zset("due")) == ({"a": 7}, {"t-1": 7})
+    assert {"cells:t-1", "due:t-1"} <= state.without_ttl
 
 
 # Reading

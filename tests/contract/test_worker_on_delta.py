@@ -15,7 +15,8 @@ from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.facts import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
-from shared.policy import KIB, Policy, terms
+from shared.policy import KIB, Policy
+from shared.properties import terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, Claim, JobKey, JobSpec
 from tests.support.delta_lab import DeltaLab

@@ -9,6 +9,8 @@ import pytest
 
 from decider.follow import TRUSTED_MS, Follower
 from decider.orient.cells import recount
+from decider.orient.policies import Defaults
+from decider.standing import Alone
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue, connect
 from shared.cells import CellState
@@ -37,7 +39,7 @@ class World:
         self.decider = self.new_decider(POLICY)
 
     def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> Follower:
-        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, policy)
+        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, Alone(Defaults(policy)))
 
     async def jobs(self) -> list[JobView]:
         pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]

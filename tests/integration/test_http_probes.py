@@ -81,7 +81,7 @@ def test_with_a_token_every_call_needs_it_and_probes_do_not(redis_url: str) -> N
                 for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {token}"}):
                     answer = stranger.request(method, path, headers=headers)
                     assert (answer.status_code, answer.json()["field"]) == (401, "Authorization")
-                    assert answer.headers["www-authenticate"] == "Bearer"
+                    assert answer.headers["www-authenticate"].startswith("Bearer")
             assert stranger.get("/readyz").status_code == 200
             assert stranger.get("/livez").status_code == 200
         assert live.client.get("/v1/status").status_code == 200

@@ -126,7 +126,7 @@ def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: Li
         decider.sweep()
     path = f"/v1/tables/{name}/decisions"
     newest = decider.get(path)["decisions"]
-    assert [one["version"] for one in newest] == [6, 5, 4, 3, 2, 1]
+    assert [one["version"] for one in newest] == [6, 5, 4, 3, 2, 1, 0]
     for wanted in newest:
         moment = datetime.fromtimestamp(wanted["at_ms"] / 1000, UTC).isoformat()
         (found,) = decider.get(path, at=moment)["decisions"]

@@ -1,15 +1,21 @@
 """Packing against brute force, and the laws of what is not asked for by levels: settling, windows, purges."""
 
 import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import count, pairwise
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.levels import FULL, SMALL_LEVELS
+from shared.cells import EMPTY_CELL, contribution
+from shared.grouping import window_of
+from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.packing import Badness, cover, cover_in_order
-from shared.planner import SETTLED_TAG, FileGroup, Mode, plan, plan_full, plan_settling, state_of
+from shared.planner import SETTLED_TAG, FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import KIB, MaxMode, Order, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, judge
@@ -38,27 +44,91 @@ def landed(files: list[DataFile], groups: tuple[FileGroup, ...], names: count, a
     return [file for file in files if file.path not in gone] + new
 
 
-@given(POLICIES, st.lists(st.tuples(st.lists(SIZES, max_size=6), st.booleans()), max_size=40))
-def test_with_settling_no_byte_is_rewritten_more_than_once_per_level_and_once_again(
-    policy: Policy, spells: list[tuple[list[int], bool]]
+class Life:
+    """A cell under an adversary: who was rewritten how often, and a rolling state that must equal a recount."""
+
+    def __init__(self, policy: Policy, seen: Counter[str]) -> None:
+        self.policy, self.seen = policy, seen
+        self.names = count()
+        self.files: list[DataFile] = []
+        self.rewrites: dict[str, dict[str, int]] = {}
+        self.state = EMPTY_CELL
+
+    def add(self, size: int, at_ms: int) -> None:
+        file = DataFile(f"i{next(self.names)}", size, CELL, modified_ms=at_ms)
+        self.files.append(file)
+        self.rewrites[file.path] = {file.path: 0}
+        self.state += contribution(file, self.policy.ladder)
+
+    def remove(self, index: int) -> None:
+        file = self.files.pop(index % len(self.files))
+        del self.rewrites[file.path]
+        self.state -= contribution(file, self.policy.ladder)
+        self.seen["removed"] += 1
+
+    def run(self, make: Callable[..., Plan], at_ms: int) -> None:
+        rungs = self.policy.ladder
+        for group in make(CELL, self.files, self.policy, self.state).groups:
+            merged = {one: times + 1 for file in group.files for one, times in self.rewrites.pop(file.path).items()}
+            self.files = landed(self.files, (group,), self.names, at_ms)
+            self.rewrites[self.files[-1].path] = merged
+            self.state += contribution(self.files[-1], rungs)
+            for file in group.files:
+                self.state -= contribution(file, rungs)
+            settled = 1 if SETTLED_TAG in self.files[-1].tags else 0
+            assert max(merged.values()) <= rungs.level(group.bytes) + settled <= SMALL_LEVELS + 1
+            assert len({window_of(file, self.policy) for file in (*group.files, self.files[-1])}) == 1
+            self.seen[group.mode] += 1
+            self.seen["again"] += max(merged.values()) > 1
+        assert self.state == state_of(self.files, rungs)
+
+
+def nasty_size(rungs: Ladder, dice: random.Random) -> int:
+    """Return a size around the bounds that decide, or a share of one, which several files reach together."""
+    bound = rungs.floors[dice.randint(1, FULL)]
+    return max(1, dice.choice([bound - 1, bound, bound // dice.randint(2, 9), dice.randint(1, 2 * bound)]))
+
+
+@pytest.mark.parametrize("window_s", [None, 4])
+def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level_and_once_again(
+    window_s: int | None,
 ) -> None:
     """The theorem with settling: after every commit a plan, and after as many as the adversary likes a quiet spell."""
-    names = count()
-    files: list[DataFile] = []
-    rewrites: dict[str, dict[str, int]] = {}
-    for at_ms, (added, goes_quiet) in enumerate(spells):
-        for size in added:
-            name = f"i{next(names)}"
-            files.append(DataFile(name, size, CELL, modified_ms=at_ms))
-            rewrites[name] = {name: 0}
-        plans = (plan, plan_settling) if goes_quiet else (plan,)
-        for make in plans:
-            for group in make(CELL, files, policy).groups:
-                merged = {o: times + 1 for file in group.files for o, times in rewrites.pop(file.path).items()}
-                files = landed(files, (group,), names, at_ms)
-                rewrites[files[-1].path] = merged
-                settled = 1 if SETTLED_TAG in files[-1].tags else 0
-                assert max(merged.values()) <= policy.ladder.level(group.bytes) + settled <= SMALL_LEVELS + 1
+    seen: Counter[str] = Counter()
+
+    @given(POLICIES, st.integers(0, 2**32))
+    def law(policy: Policy, seed: int) -> None:
+        dice = random.Random(seed)
+        life = Life(replace(policy, time_window_s=window_s), seen)
+        for number in range(30):
+            for _ in range(dice.randint(0, 6)):
+                # Late data belongs to a window before.
+                life.add(nasty_size(policy.ladder, dice), at_ms=1_000 * max(0, number - dice.choice([0, 0, 4])))
+            if life.files and dice.random() < 0.3:
+                life.remove(dice.randrange(10**6))
+            life.run(plan, at_ms=10**9)
+            if dice.random() < 0.1:
+                life.run(plan_settling, at_ms=10**9)
+
+    law()
+    print(f"groups by mode, and what else was met: {dict(seen)}")
+    # A law about rewrites says nothing where there are none.
+    assert min(seen[Mode.MINOR], seen[Mode.MAJOR], seen[Mode.SETTLE], seen["again"], seen["removed"]) >= 50
+
+
+def test_the_bound_with_settling_is_reached() -> None:
+    """Six levels and one settling, none of which a byte can be spared if the adversary knows the rule."""
+    policy = Policy(target_bytes=64 * KIB, fan_in=2, full_ratio=Fraction(1), tolerance=Fraction(0), min_input_files=2)
+    life = Life(policy, Counter())
+    life.add(policy.ladder.floors[1] // 2, 0)
+    for level in range(1, FULL + 1):
+        life.add(policy.ladder.required_bytes(level - 1) - life.files[0].size_bytes, 0)
+        life.run(plan, 0)
+        if level == 3:
+            life.add(1, 0)
+            life.run(plan_settling, 0)
+    (only,) = life.rewrites.values()
+    assert max(only.values()) == SMALL_LEVELS + 1
 
 
 @given(POLICIES, st.lists(SIZES, max_size=40))
@@ -176,23 +246,39 @@ def test_knuth_plass_reaches_the_optimal_badness_exactly(sizes: list[int]) -> No
     assert all(one.stop <= other.start for one, other in pairwise(runs))
 
 
-def _fewest_replaced(sizes: list[int], removed: int, target: int, limit: int) -> int:
-    """Return the fewest files whose permitted rewriting removes at least `removed` of shortfall, over all groupings."""
+@dataclass(frozen=True)
+class Grouping:
+    """What rewriting some files does: how many are replaced, outputs at most and at least, shortfall removed."""
+
+    replaced: int
+    most_outputs: int
+    fewest_outputs: int
+    entropy: int
+
+    @property
+    def benefit(self) -> Fraction:
+        """Files removed and shortfall removed in units of T^2: what decisions take for the gain of a job."""
+        return self.replaced - self.fewest_outputs + Fraction(self.entropy, 100**2)
+
+
+def _groupings(sizes: list[int]) -> list[Grouping]:
+    """Return what every set of files that can be rewritten as a whole would do, for T = 100 and outputs below 175."""
     masks = 1 << len(sizes)
-    sums, shortfall = [0] * masks, [0] * masks
+    sums, entropy = [0] * masks, [0] * masks
+    most, fewest = [0] + [-1] * (masks - 1), [0] + [masks] * (masks - 1)
     for mask in range(1, masks):
         low = mask & -mask
         size = sizes[low.bit_length() - 1]
-        sums[mask] = sums[mask ^ low] + size
-        shortfall[mask] = shortfall[mask ^ low] + (target - size) ** 2
-    is_grouped = [True] + [False] * (masks - 1)
-    for mask in range(1, masks):
-        low = mask & -mask
+        sums[mask], entropy[mask] = sums[mask ^ low] + size, entropy[mask ^ low] + (100 - size) ** 2
         part = mask
-        while part and not is_grouped[mask]:
-            is_grouped[mask] = bool(part & low) and target <= sums[part] < limit and is_grouped[mask ^ part]
+        while part:
+            if part & low and 100 <= sums[part] < 175 and most[mask ^ part] >= 0:
+                most[mask] = max(most[mask], most[mask ^ part] + 1)
+                fewest[mask] = min(fewest[mask], fewest[mask ^ part] + 1)
             part = (part - 1) & mask
-    return min(mask.bit_count() for mask in range(masks) if is_grouped[mask] and shortfall[mask] >= removed)
+    return [
+        Grouping(mask.bit_count(), most[mask], fewest[mask], entropy[mask]) for mask in range(masks) if most[mask] >= 0
+    ]
 
 
 @settings(deadline=None)
@@ -205,13 +291,31 @@ def test_covering_never_breaks_the_rule(seed: int) -> None:
 
 
 def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_average() -> None:
-    """Against brute force over all permitted groupings that remove as much entropy as ours."""
+    """Minimum replacement: the fewest files for at least the same gain, against all permitted groupings.
+
+    The gain is the entropy removed, as published, or the benefit that decisions are made by. Taken by itself, the
+    number of outputs wants few large inputs and the number of files removed wants outputs beyond the target: each is
+    reached by another plan, and no plan comes near to both. With outputs and entropy both asked for, ours is optimal.
+    """
     dice = random.Random(7)
-    replaced = fewest = 0
+    replaced = 0
+    fewest: Counter[str] = Counter()
     for sample in range(150):
         sizes = sorted(dice.randint(3, 74) for _ in range(dice.randint(4, 12 if sample % 30 == 0 else 9)))
-        inputs = [index for taken in cover(sizes, 100)[0] for index in taken]
-        replaced += len(inputs)
-        fewest += _fewest_replaced(sizes, sum((100 - sizes[index]) ** 2 for index in inputs), 100, 175)
-    print(f"files replaced: {replaced / fewest:.4f} x the fewest")
-    assert replaced <= 1.05 * fewest
+        bins, _ = cover(sizes, 100)
+        inputs = [index for taken in bins for index in taken]
+        entropy = sum((100 - sizes[index]) ** 2 for index in inputs)
+        ours = Grouping(len(inputs), len(bins), len(bins), entropy)
+        ways = _groupings(sizes)
+        replaced += ours.replaced
+        fewest["entropy"] += min(way.replaced for way in ways if way.entropy >= entropy)
+        fewest["benefit"] += min(way.replaced for way in ways if way.benefit >= ours.benefit)
+        fewest["entropy and outputs"] += min(
+            way.replaced for way in ways if way.entropy >= entropy and way.most_outputs >= len(bins)
+        )
+    found = {gain: replaced / best for gain, best in fewest.items()}
+    print(f"files replaced as a multiple of the fewest, by gain: {found}")
+    assert replaced > 500
+    assert found["entropy"] <= 1.05
+    assert found["benefit"] <= 1.05
+    assert found["entropy and outputs"] == 1

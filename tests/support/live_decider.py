@@ -122,7 +122,9 @@ class LiveDecider:
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
     """Settings for tests: the small policy, no sweep unless asked for."""
-    base = DeciderSettings(redis_url=redis_url, address=Address("127.0.0.1", 0), sweep_s=NO_SWEEP_S, policy=POLICY)
+    base = DeciderSettings(
+        redis_url=redis_url, address=Address("127.0.0.1", 0), sweep_s=NO_SWEEP_S, policy=POLICY, discovery_s=0
+    )
     return replace(base, **changes)
 
 

@@ -74,7 +74,7 @@ class MemoryEngine:
             for group in live:
                 for file in group.files:
                     del self.files[file.path]
-                new = DataFile(f"r{next(self._names)}", group.bytes, WHOLE_TABLE, rows=group.bytes)
+                new = DataFile(f"r{next(self._names)}", group.bytes, WHOLE_TABLE, rows=group.bytes, tags=group.tags)
                 self.files[new.path] = new
                 outcomes.append(GroupOutcome(group, GroupStatus.LANDED, (new,), group.bytes))
             if live:

@@ -22,3 +22,14 @@ class EventsTaken(Wire):
 
     accepted: int = Field(description="Hints that led to a known table.", ge=0)
     ignored: tuple[IgnoredHints, ...] = Field(description="The others, by reason.")
+
+
+class Validation(Wire):
+    """The answer to Azure's Event Grid, which sends a code before the first event and wants it back."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={"examples": [{"validationResponse": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"}]},
+    )
+
+    validationResponse: str = Field(description="The code as it came.")  # noqa: N815 - Event Grid's name for it

@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from decider.http.schemas.base import Wire
+from decider.http.schemas.calibration import JobCalibration
 
 
 class JobEvent(Wire):
@@ -100,6 +101,13 @@ class JobDetail(Wire):
                         {"at": "2026-01-01T14:03:11Z", "event": "done", "detail": "12 files became 1"},
                     ],
                     "runs": [JOB_EXAMPLE],
+                    "calibration": {
+                        "runs": 1,
+                        "predicted_bytes": 12582912,
+                        "measured_bytes": 12582912,
+                        "predicted_files_removed": 11,
+                        "measured_files_removed": 11,
+                    },
                 }
             ]
         },
@@ -108,6 +116,7 @@ class JobDetail(Wire):
     job: Job = Field(description="The job as it is; the newest run if it is over.")
     timeline: tuple[JobEvent, ...] = Field(description="Its moments, oldest first.")
     runs: tuple[Job, ...] = Field(description="Its finished runs that are still kept, newest first.")
+    calibration: JobCalibration = Field(description="Predicted against measured over those of them that rewrote files.")
 
 
 class Cancelled(Wire):

@@ -1,12 +1,17 @@
 """Tables over the wire: registration, status, cells and decisions."""
 
 from datetime import datetime
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
 from decider.http.schemas.base import Asked, TableName, Wire
+from decider.http.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
 from decider.http.schemas.jobs import Job
+
+Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+PropertyName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]*$", max_length=100)]
+PropertyText = Annotated[str, Field(max_length=2_000)]
 
 
 class Registration(Asked):
@@ -25,11 +30,31 @@ class Registration(Asked):
         description="Where the table lies: an absolute path or a URI (file, s3, gs, az, abfss).",
     )
     name: TableName | None = Field(None, description="What to call it; without one, the id is the name.")
-    tenant: str | None = Field(
-        None,
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$",
+    tenant: Tenant | None = Field(
+        None, description="Whose table it is: tenants share the actors fairly. Without one, its place says it."
+    )
+
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
         max_length=100,
-        description="Whose table it is: tenants share the actors fairly. Without one: `default`.",
+        description="Properties that win over the table's own, for a table that you may not alter.",
+    )
+
+
+class Change(Asked):
+    """What is to be different about a registered table; what is left out stays."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"name": "sales.orders_v2", "properties": {"lakewright.priority": "high"}}]},
+    )
+
+    name: TableName | None = Field(None, description="What to call it from now on.")
+    tenant: Tenant | None = Field(None, description="Whose table it is from now on; waiting jobs keep their place.")
+    properties: dict[PropertyName, PropertyText] | None = Field(
+        None, max_length=100, description="All properties that win over the table's own; those not given are dropped."
     )
 
 
@@ -45,6 +70,7 @@ class Table(Wire):
                     "name": "sales.orders",
                     "location": "s3://lake/sales/orders",
                     "tenant": "default",
+                    "properties": {},
                 }
             ]
         },
@@ -54,6 +80,7 @@ class Table(Wire):
     name: str = Field(description="Name in URLs; the id where none was given.")
     location: str = Field(description="Canonical URI of the table.")
     tenant: str = Field(description="Whose table it is.")
+    properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
 
 
 class Tables(Wire):
@@ -70,6 +97,7 @@ class Tables(Wire):
                             "name": "sales.orders",
                             "location": "s3://lake/sales/orders",
                             "tenant": "default",
+                            "properties": {},
                         }
                     ],
                     "cursor": None,
@@ -88,16 +116,18 @@ class PolicyValue(Wire):
     property: str = Field(description="The table property that sets it.")
     value: bool | int | float | str | None = Field(description="The value in force; null is off.")
     unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
-    origin: str = Field(description="The property it was read from, or `default`: the service's own.")
+    source: str = Field(description="`request` (at registration), `table`, `tenant`, `service` or `default`.")
+    origin: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
     meaning: str = Field(description="What it does.")
 
 
 class PolicyIssue(Wire):
-    """A property that cannot be used; while there is one, the last good policy stays in force."""
+    """A property that cannot be used; while there is one that `holds`, the last good policy stays in force."""
 
     property: str = Field(description="The property.")
     value: str = Field(description="What it says.")
     reason: str = Field(description="Why that cannot be used.")
+    holds: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
 
 
 class PolicyInForce(Wire):
@@ -105,7 +135,8 @@ class PolicyInForce(Wire):
 
     version: str = Field(description="Short digest of all values; decisions name it.")
     values: tuple[PolicyValue, ...] = Field(description="Every value.")
-    issues: tuple[PolicyIssue, ...] = Field(description="Properties of the table that cannot be used.")
+    issues: tuple[PolicyIssue, ...] = Field(description="Properties that cannot be used.")
+    notes: tuple[str, ...] = Field(description="What the values alone do not say.")
 
 
 class Level(Wire):
@@ -233,6 +264,10 @@ class TableRefusal(Wire):
     """Why a table is not looked after at present; it is tried again with every event and sweep."""
 
     at: datetime = Field(description="When it was last refused.")
+    since: datetime = Field(description="Since when it has been refused without a break.")
+    gone: bool = Field(
+        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
+    )
     reason: str = Field(description="Why, and what to do.")
 
 
@@ -259,6 +294,7 @@ class TableStatus(Table):
                     "name": "sales.orders",
                     "location": "s3://lake/sales/orders",
                     "tenant": "default",
+                    "properties": {},
                     "cursor": {
                         "version": 41,
                         "folded_at": "2026-01-01T14:03:07Z",
@@ -277,16 +313,19 @@ class TableStatus(Table):
                                 "property": "lakewright.target-file-size",
                                 "value": 134217728,
                                 "unit": "bytes",
+                                "source": "default",
                                 "origin": "default",
                                 "meaning": "size that files should reach",
                             }
                         ],
                         "issues": [],
+                        "notes": [],
                     },
                     "last_decision": DECISION_EXAMPLE,
                     "last_job": None,
                     "refusal": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
         },
@@ -301,3 +340,4 @@ class TableStatus(Table):
     last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

@@ -10,7 +10,7 @@ MAX_COMMITS = 2_000
 
 
 class WhatIfRequest(Asked):
-    """What to weigh, and how much history."""
+    """What things cost, as assumed, and how much history to replay."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -21,6 +21,15 @@ class WhatIfRequest(Asked):
 
     queries_per_hour: float = Field(
         10.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Queries an hour that read the table."
+    )
+    open_s: float = Field(
+        0.05, ge=0, le=3_600, allow_inf_nan=False, description="Core-seconds that a query spends on each file it opens."
+    )
+    write_s_per_gib: float = Field(
+        20.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Core-seconds of rewriting 1 GiB."
+    )
+    tail_hours: float = Field(
+        24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours that reading goes on after the last commit."
     )
     max_commits: int = Field(MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Newest commits to replay.")
 
@@ -49,7 +58,7 @@ class RuleReplayed(Wire):
     name: str = Field(description="Short name of the rule.")
     title: str = Field(description="The rule in words.")
     files_mean: float = Field(description="Live files, averaged over time.")
-    files_at_end: int = Field(description="Live files after the last commit.")
+    files_at_end: int = Field(description="Live files when the hours after the last commit are over.")
     small_max_per_cell: int = Field(description="Most small files in one cell at any time.")
     jobs: int = Field(description="Rewrites.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
@@ -85,6 +94,7 @@ class Recommended(Wire):
 
     is_change: bool = Field(description="Whether it is worth changing the policy in force.")
     sentence: str = Field(description="The recommendation in words, with its reason.")
+    properties: dict[str, str] = Field(description="Table properties to set; none where nothing is to be changed.")
     policy: PolicyTried = Field(description="The policy to have.")
     cost_s: float = Field(description="What it costs, in core-seconds.")
     current_cost_s: float = Field(description="What the policy in force costs.")
@@ -122,6 +132,7 @@ _EXAMPLE: JsonDict = {
     "recommendation": {
         "is_change": False,
         "sentence": "Keep the policy: nothing that was tried is 5% cheaper.",
+        "properties": {},
         "policy": _POLICY,
         "cost_s": 14.0,
         "current_cost_s": 14.0,

@@ -5,21 +5,14 @@ names the field, while a good event that concerns nobody here is counted with th
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from shared.errors import InvalidInput
 
 MAX_BATCH = 10_000
 """Events in one body; a bucket sends far fewer, and every one of them costs a look-up."""
-
-MAX_BODY_BYTES = 1024 * 1024
-"""Bytes of one body: 10,000 notifications are longer, but no sender known makes batches that large."""
-
-SHOWN_CHARS = 60
-"""Characters of a wrong value that an error quotes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,55 +31,59 @@ class Ignored(StrEnum):
     UNKNOWN_EVENT = "unknown_event"
     TEST_EVENT = "test_event"
     BAD_KEY = "bad_key"
+    BAD_NAME = "bad_name"
+    NOT_A_LOCATION = "not_a_table_location"
+    ICEBERG = "iceberg_not_supported_yet"
+
+
+@dataclass(frozen=True, slots=True)
+class Echo:
+    """A sender that wants its code back before it sends events."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """A sender that wants a page of its own visited before it sends events of this topic."""
+
+    topic: str
+    url: str
+
+
+Outcome = Hint | Ignored | Echo | Confirm
+"""What one event comes down to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The hints of one body, and how many of its events were ignored for which reason."""
+    """The hints of one body, how many of its events were ignored for which reason, and what its sender asks for."""
 
     hints: tuple[Hint, ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
+    handshakes: tuple[Echo | Confirm, ...] = ()
 
     @classmethod
-    def of(cls, outcomes: Iterable[Hint | Ignored]) -> "Taken":
-        """Sort outcomes of single events into hints, each once and in order, and counts."""
+    def of(cls, outcomes: Iterable[Outcome]) -> "Taken":
+        """Sort outcomes of single events, hints each once and in order; raises InvalidInput beyond `MAX_BATCH`."""
         hints: dict[Hint, None] = {}
         ignored: Counter[str] = Counter()
-        for outcome in outcomes:
-            if isinstance(outcome, Ignored):
-                ignored[outcome.value] += 1
-            else:
-                hints[outcome] = None
-        return cls(tuple(hints), tuple(sorted(ignored.items())))
+        handshakes: dict[Echo | Confirm, None] = {}
+        for number, outcome in enumerate(outcomes):
+            if number >= MAX_BATCH:
+                raise too_many("body", "more events in all")
+            match outcome:
+                case Ignored():
+                    ignored[outcome.value] += 1
+                case Hint():
+                    hints[outcome] = None
+                case Echo() | Confirm():
+                    handshakes[outcome] = None
+        return cls(tuple(hints), tuple(sorted(ignored.items())), tuple(handshakes))
 
 
-def wrong(field: str, found: object, expected: str) -> InvalidInput:
-    """Return the error for a field that holds something else than it must."""
-    text = "nothing" if found is None else ascii(found)
-    shortened = text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
-    return InvalidInput(f"{field} is {shortened}, expected {expected}", field=field, allowed=expected)
-
-
-def fields_of(value: object, field: str) -> Mapping[str, Any]:
-    """Return a JSON object, or raise InvalidInput naming the field."""
-    if not isinstance(value, dict):
-        raise wrong(field, value, "an object")
-    return value
-
-
-def text_of(value: object, field: str) -> str:
-    """Return a text that is not empty, or raise InvalidInput naming the field."""
-    if not isinstance(value, str) or not value:
-        raise wrong(field, value, "a text")
-    return value
-
-
-def bounded(value: object, field: str) -> list[Any]:
-    """Return a list of at most `MAX_BATCH` events, or raise InvalidInput naming the field."""
-    if not isinstance(value, list):
-        raise wrong(field, value, "a list")
-    if len(value) > MAX_BATCH:
-        raise InvalidInput(
-            f"{field} has {len(value)} events, expected at most {MAX_BATCH}", field=field, allowed=f"{MAX_BATCH} events"
-        )
-    return value
+def too_many(field: str, found: str) -> InvalidInput:
+    """Return the error for a list or a body with too many events."""
+    return InvalidInput(
+        f"{field} has {found}, expected at most {MAX_BATCH}; split it", field=field, allowed=f"{MAX_BATCH} events"
+    )

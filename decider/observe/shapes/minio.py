@@ -4,20 +4,20 @@ The key on top stands there decoded already, the ones in the records do not: rea
 question which of the two a sender meant.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 from decider.observe.shapes import s3
-from decider.observe.shapes.hint import Taken, fields_of, text_of
+from decider.observe.shapes.fields import Fields, Reading
+from decider.observe.shapes.hint import Outcome
 
 
-def matches(body: object) -> bool:
-    """Say whether a body looks like this shape."""
-    return isinstance(body, dict) and "EventName" in body and "Records" in body
+def matches(event: Fields) -> bool:
+    """Say whether an event looks like this shape."""
+    return "EventName" in event and "Records" in event
 
 
-def take(body: object, bucket_locations: Mapping[str, str] = s3.NO_BUCKETS) -> Taken:
-    """Turn a notification into hints, with buckets mapped as in `s3.take`; raises InvalidInput naming the field."""
-    notification = fields_of(body, "body")
-    text_of(notification.get("EventName"), "EventName")
-    text_of(notification.get("Key"), "Key")
-    return s3.take({"Records": notification.get("Records")}, bucket_locations)
+def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+    """Turn a notification into hints; raises InvalidInput naming the field."""
+    reading.text(event, "EventName")
+    reading.text(event, "Key")
+    yield from s3.take({"Records": event.get("Records")}, reading)

@@ -1,16 +1,32 @@
 """A body is recognised by what it holds, or read as the shape that its sender promised; anything else is refused.
 
-To add a source, write its module and its line in the table below. The order matters: the first that matches wins,
-so a shape that contains another stands before it.
+A list is a batch, each item an event of its own. To add a source, write its module and its line in the table below.
+The order matters: the first that matches wins, so a shape that contains another stands before it.
 """
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from decider.observe.shapes import lakewright, minio, s3
-from decider.observe.shapes.hint import MAX_BODY_BYTES, Taken, wrong
-from shared.errors import InvalidInput
+from decider.observe.shapes import (
+    airflow,
+    azure,
+    cloudevents,
+    eventbridge,
+    gcs,
+    glue,
+    hudi,
+    iceberg,
+    lakekeeper,
+    lakewright,
+    minio,
+    openlineage,
+    polaris,
+    s3,
+    sns,
+    sqs,
+)
+from decider.observe.shapes.fields import NO_BUCKETS, Fields, Reading, parsed, wrong
+from decider.observe.shapes.hint import Outcome, Taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,57 +35,79 @@ class Shape:
 
     source: str
     looks: str
-    matches: Callable[[object], bool]
-    take: Callable[[object, Mapping[str, str]], Taken]
+    matches: Callable[[Fields], bool]
+    take: Callable[[Fields, Reading], Iterable[Outcome]]
 
 
 SHAPES = (
+    Shape("lakekeeper", '{"specversion", "type", "tabular-id", …}', lakekeeper.matches, lakekeeper.take),
+    Shape("cloudevents", '{"specversion": "1.0", "type", "data"}', cloudevents.matches, cloudevents.take),
+    Shape("sns", '{"Type", "TopicArn", "Message"}', sns.matches, sns.take),
+    Shape("sqs", '{"messageId", "body"}', sqs.matches, sqs.take),
     Shape("minio", '{"EventName", "Key", "Records": […]}', minio.matches, minio.take),
     Shape("s3", '{"Records": [{"eventName", "s3": {"bucket", "object"}}]}', s3.matches, s3.take),
-    Shape(
-        "lakewright",
-        '{"table": "db.t" or a URI, "version"?} or a list of them',
-        lakewright.matches,
-        lambda body, _: lakewright.take(body),
-    ),
+    Shape("glue", '{"detail-type", "source": "aws.glue", "detail"}', glue.matches, glue.take),
+    Shape("eventbridge", '{"detail-type", "source": "aws.s3", "detail"}', eventbridge.matches, eventbridge.take),
+    Shape("gcs", '{"message": {"attributes", "data"}, "subscription"}', gcs.matches, gcs.take),
+    Shape("openlineage", '{"eventType": "COMPLETE", "run", "outputs"}', openlineage.matches, openlineage.take),
+    Shape("azure", '{"eventType": "Microsoft.Storage.…", "data"}', azure.matches, azure.take),
+    Shape("iceberg", '{"report-type", "table-name", "metrics"}', iceberg.matches, iceberg.take),
+    Shape("polaris", '{"notification-type", "payload"} or {"event_type"}', polaris.matches, polaris.take),
+    Shape("hudi", '{"commitTime", "tableName", "basePath"}', hudi.matches, hudi.take),
+    Shape("airflow", '{"dag_id", "state", "outlets"}', airflow.matches, airflow.take),
+    Shape("lakewright", '{"table": "db.t" or a URI, "version"?}', lakewright.matches, lakewright.take),
 )
 """Every shape that is understood."""
 
 
-def recognise(body: bytes, *, source: str | None = None, bucket_locations: Mapping[str, str] = s3.NO_BUCKETS) -> Taken:
+def recognise(
+    body: bytes,
+    *,
+    source: str | None = None,
+    bucket_locations: Mapping[str, str] = NO_BUCKETS,
+    headers: Mapping[str, str] = NO_BUCKETS,
+) -> Taken:
     """Turn a request's body into hints; `source` demands a shape by name, None recognises it.
 
-    Raises InvalidInput, and nothing else, for whatever is not understood: it says what was found and what would do.
+    `headers`, names in lower case, are the attributes of a CloudEvent in binary mode; `bucket_locations` maps names of
+    buckets to URI prefixes. Raises InvalidInput, and nothing else, for whatever is not understood: it says what was
+    found and what would do.
     """
-    return recognise_value(parsed(body), source=source, bucket_locations=bucket_locations)
+    value = parsed(body, "body")
+    event = cloudevents.from_headers(headers, value)
+    return recognise_value(value if event is None else event, source=source, bucket_locations=bucket_locations)
 
 
 def recognise_value(
-    body: object, *, source: str | None = None, bucket_locations: Mapping[str, str] = s3.NO_BUCKETS
+    body: object, *, source: str | None = None, bucket_locations: Mapping[str, str] = NO_BUCKETS
 ) -> Taken:
     """Turn decoded JSON into hints, as `recognise` does."""
-    if source is not None:
-        demanded = next((shape for shape in SHAPES if shape.source == source), None)
-        if demanded is None:
-            raise wrong("source", source, "one of " + ", ".join(shape.source for shape in SHAPES))
-        return demanded.take(body, bucket_locations)
-    for shape in SHAPES:
-        if shape.matches(body):
-            return shape.take(body, bucket_locations)
-    found = f"an object with the fields {sorted(body)}" if isinstance(body, dict) else body
-    raise wrong("body", found, "one of " + "; ".join(f"{shape.source}: {shape.looks}" for shape in SHAPES))
+    demanded = None if source is None else _demanded(source)
+    return Taken.of(_outcomes(body, Reading(_recognised, bucket_locations), demanded))
 
 
-def parsed(body: bytes) -> object:
-    """Return the JSON value of a body; raises InvalidInput if it is too long, not UTF-8 or not JSON."""
-    if len(body) > MAX_BODY_BYTES:
-        raise InvalidInput(
-            f"the body has {len(body)} bytes, expected at most {MAX_BODY_BYTES}",
-            field="body",
-            allowed=f"{MAX_BODY_BYTES} bytes",
-        )
-    try:
-        value: object = json.loads(body.decode())
-    except (ValueError, RecursionError) as problem:
-        raise InvalidInput(f"the body is not JSON in UTF-8: {problem}", field="body", allowed="JSON") from problem
-    return value
+def _demanded(source: str) -> Shape:
+    found = next((shape for shape in SHAPES if shape.source == source), None)
+    if found is None:
+        raise wrong("source", source, "one of " + ", ".join(shape.source for shape in SHAPES))
+    return found
+
+
+def _recognised(value: object, reading: Reading) -> Iterable[Outcome]:
+    return _outcomes(value, reading, None)
+
+
+def _outcomes(value: object, reading: Reading, demanded: Shape | None) -> Iterable[Outcome]:
+    if not isinstance(value, list):
+        yield from _event(value, reading, demanded)
+        return
+    for index, item in enumerate(reading.objects(value)):
+        place = reading.item(index)
+        yield from _event(place.fields(item), place, demanded)
+
+
+def _event(value: object, reading: Reading, demanded: Shape | None) -> Iterable[Outcome]:
+    shape = demanded or next((one for one in SHAPES if isinstance(value, dict) and one.matches(value)), None)
+    if shape is None:
+        raise wrong(reading.at or "body", value, "one of " + "; ".join(f"{one.source}: {one.looks}" for one in SHAPES))
+    return shape.take(reading.fields(value), reading)

@@ -14,7 +14,8 @@
   ARGV[7]  newest table version the run planned on
   ARGV[8]  result, opaque
   ARGV[9]  error
-  ARGV[10..]  counter, increment
+  ARGV[10] number of counters
+  ARGV[11..]  counter, increment · measure, increment
 
   Output: gone, requeued, delayed, quarantined or STALE
 ]]
@@ -22,6 +23,7 @@
 -- include: charge
 -- include: reply
 -- include: count
+-- include: measure
 local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local RUNS_KEPT = 10000
@@ -38,5 +40,7 @@ call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
   'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
   'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', now_ms,
   'result', result, 'error', problem)
-count(job.table, ARGV, 10, (#ARGV - 9) / 2)
+local counters = tonumber(ARGV[10])
+count(job.table, ARGV, 11, counters)
+measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters)
 return remember(worker, nonce, outcome)

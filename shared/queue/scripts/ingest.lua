@@ -7,7 +7,8 @@
   ARGV[1]  table
   ARGV[2]  `version|policy` that the cursor must have, `-1|`: none yet
   ARGV[3]  digest of the call, by which a repetition is recognised
-  ARGV[4]  1: drop all cells first
+  ARGV[4]  0: keep the other cells and timers; 1: drop all of them first; else: put those in their place that were
+           staged under this name
   ARGV[5]  ledger records kept per table
   ARGV[6]  number of cursor fields
   ARGV[7]  number of cells to set
@@ -15,19 +16,22 @@
   ARGV[9]  number of jobs
   ARGV[10] number of ledger records
   ARGV[11] number of counters
-  ARGV[12..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
-              record, index of its job from 1 or 0 · counter, increment
+  ARGV[12] number of timers
+  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
+              record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
 ]]
 -- include: put
 -- include: count
 -- include: reply
-local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4] == '1', ARGV[5]
+-- include: timer
+local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
+local timers = tonumber(ARGV[12])
 local ARGS_PER_CALL = 1000
-local first = 12
+local first = 13
 
 -- The cursor itself remembers the last call, so that a repetition is told from a race.
 local found, policy, last_call, last_ms, last_reply = unpack(
@@ -35,7 +39,10 @@ local found, policy, last_call, last_ms, last_reply = unpack(
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
 if found .. '|' .. (policy or '') ~= expected then return cjson.encode({false, found}) end
-if #ARGV ~= 11 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters then
+local is_staged = reset ~= '0' and reset ~= '1'
+-- What was staged has a time to live; whoever was slower than that starts over.
+if is_staged and call('EXISTS', staged_cells_key(reset)) == 0 then return cjson.encode({false, found}) end
+if #ARGV ~= 12 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
   return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
 end
 
@@ -47,9 +54,16 @@ local function with_args(command, key, n)
   first = first + n
 end
 
-if reset then
-  call('UNLINK', cells_key(tbl))
+if reset ~= '0' then
+  call('UNLINK', cells_key(tbl), timers_key(tbl))
   call('DEL', cursor_key(tbl))
+end
+if is_staged then
+  call('PERSIST', staged_cells_key(reset))
+  call('RENAME', staged_cells_key(reset), cells_key(tbl))
+  if call('PERSIST', staged_timers_key(reset)) == 1 then
+    call('RENAME', staged_timers_key(reset), timers_key(tbl))
+  end
 end
 with_args('HSET', cursor_key(tbl), 2 * fields)
 with_args('HSET', cells_key(tbl), 2 * set)
@@ -66,6 +80,9 @@ for _ = 1, records do
   first = first + 2
 end
 count(tbl, ARGV, first, counters)
+first = first + 2 * counters
+for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
+note_first_timer(tbl)
 local reply = cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)})
 call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

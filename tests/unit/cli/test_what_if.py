@@ -27,10 +27,36 @@ def test_any_table_is_compared_without_a_service(table: Path, tmp_path: Path) ->
     svg = tmp_path / "curves.svg"
     result = CliRunner().invoke(app, ["what-if", str(table), "--svg", str(svg)], env={"COLUMNS": "200"})
     assert result.exit_code == 0, (result.output, result.exception)
-    assert "Delta OPTIMIZE after each commit" in result.stdout
+    assert "Delta OPTIMIZE, each commit" in result.stdout
     assert "Lakewright by target size" in result.stdout
+    assert "These prices are assumptions" in result.stdout
+    assert "Recommendation" in result.stdout
     drawn = ET.parse(svg).getroot()  # noqa: S314 - a file that we wrote
-    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}polyline")) == 9 + 9 + 3
+    # Nine rules in the legend and in both charts over time, a dot for each, and a bar of two parts for each target.
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}polyline")) == 3 * 9
+    assert len(drawn.findall(".//{http://www.w3.org/2000/svg}circle")) == 9
+    bars = [one for one in drawn.findall(".//{http://www.w3.org/2000/svg}rect") if "y" in one.attrib]
+    assert len(bars) == 2 * 6 + 2
+
+
+def test_a_table_written_once_is_compared_too(tmp_path: Path) -> None:
+    path, svg = tmp_path / "once", tmp_path / "once.svg"
+    deltalake.write_deltalake(str(path), pa.table({"id": [1]}))
+    result = CliRunner().invoke(app, ["what-if", str(path), "--svg", str(svg)])
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "1 commit in 0 s added 1 file" in result.stdout
+    assert "Nothing to change" in result.stdout
+    assert "nothing to see over time" in svg.read_text()
+
+
+def test_prices_are_those_that_were_asked_for(table: Path) -> None:
+    prices = {"--queries-per-hour": 7, "--open-s": 0.5, "--write-s-per-gib": 99, "--tail-hours": 48}
+    options = [str(part) for pair in prices.items() for part in pair]
+    answer = json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table), *options]).stdout)
+    assert answer["prices"] == {name[2:].replace("-", "_"): value for name, value in prices.items()}
+    (alone,) = [rule for rule in answer["rules"] if rule["name"] == "nothing"]
+    # 24 files, read 7 times an hour at half a second each, for two days and the moments of writing.
+    assert alone["cost_s"] == pytest.approx(24 * 7 * 0.5 * 48, rel=0.01)
 
 
 def test_machines_get_one_document(table: Path) -> None:

@@ -1,5 +1,6 @@
 """Replays count what a rule does to a history, and the optimum is what it says."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
@@ -35,7 +36,7 @@ def test_optimize_after_each_commit_is_the_rule_that_the_demonstration_uses() ->
     rewritten = optimize_after_each_commit(
         [{"": [file.size_bytes for file in commit.added]} for commit in history.commits],
         target_bytes=POLICY.target_bytes,
-        full_bytes=POLICY.ladder.full_bytes,
+        full_bytes=POLICY.target_bytes,
     )
     assert replay_peer(history, POLICY, RULES["delta_optimize_each"]).bytes_rewritten == rewritten
 
@@ -70,6 +71,34 @@ def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
     other = [Commit(9 + n, (n + 1) * day_ms, "WRITE") for n in range(3)]
     done = replay_lakewright(History((), (*made, *other)), POLICY)
     assert (done.files_at_end, done.bytes_rewritten) == (1, 3 * MIB)
+
+
+def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> None:
+    day_ms = 24 * 3_600_000
+    history = stream(3)
+    done = replay_lakewright(history, POLICY, tail_ms=day_ms)
+    assert (done.files_at_end, done.bytes_rewritten, done.span_ms) == (1, 3 * MIB, 120_000)
+    # Three files until six quiet hours are over, one from then on.
+    assert done.tail_file_ms == 3 * day_ms // 4 + 3 * day_ms // 4
+    assert done.curve[-1].files == 3
+    assert replay_untouched(history, POLICY, tail_ms=day_ms).tail_file_ms == 3 * day_ms
+    hourly = replay_peer(history, POLICY, RULES["delta_optimize_hourly"], tail_ms=day_ms)
+    assert hourly.tail_file_ms == (3 + 23) * day_ms // 24
+
+
+def test_what_one_job_may_not_carry_is_carried_by_the_next() -> None:
+    files = tuple(DataFile(f"f{n:04d}", MIB, WHOLE_TABLE) for n in range(640))
+    small_jobs = replace(POLICY, max_bytes_per_job=128 * MIB)
+    done = replay_lakewright(History((), (Commit(0, 0, "WRITE", files),)), small_jobs)
+    assert (done.jobs, done.useless_scans, done.files_at_end) == (5, 0, 10)
+
+
+@pytest.mark.parametrize("name", sorted(RULES))
+def test_a_rule_that_acts_late_acts_on_what_lies_there_by_then(name: str) -> None:
+    at_once, late = (replay_peer(stream(300), POLICY, RULES[name], lag_commits=lag) for lag in (0, 3))
+    assert late.small_max >= at_once.small_max
+    assert late.scans < at_once.scans or RULES[name].every_ms
+    assert late.jobs <= at_once.jobs
 
 
 def test_a_later_removal_takes_a_file_out_of_what_it_was_merged_into() -> None:

@@ -25,7 +25,7 @@ def stream(commits: int, size: int = MIB) -> History:
 
 def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
     said: list[str] = []
-    found = compare(stream(200), Policy(target_bytes=32 * MIB), said.append)
+    found = compare(stream(200), Policy(target_bytes=32 * MIB), Prices(), said.append)
     assert len(said) == STEPS_OF_COMPARISON
     assert found.ours.files_at_end < found.nothing.files_at_end == 200
     assert {done.name for done in found.peers} >= {"delta_optimize_each", "iceberg_defaults", "amoro", "raw_mse"}
@@ -124,12 +124,18 @@ def test_reading_begins_at_the_oldest_version_that_can_be_rebuilt(oldest: int) -
     assert asyncio.run(read_history(Log(LOG, oldest))).first_version == oldest
 
 
+def test_the_first_commit_of_a_table_is_part_of_its_history() -> None:
+    found = asyncio.run(read_history(Log((Commit(0, 0, "WRITE", (file("a"), file("b"))), *LOG[2:3]))))
+    assert [commit.version for commit in found.history.commits] == [0, 2]
+    assert (found.history.initial, found.history.files_added, found.files_now) == ((), 3, 3)
+
+
 def test_only_the_newest_commits_are_read_where_there_are_too_many() -> None:
     assert asyncio.run(read_history(Log(LOG), max_commits=2)).first_version == 4
 
 
 def test_a_log_without_writes_is_refused_with_a_reason() -> None:
-    with pytest.raises(InvalidInput, match="nothing was written"):
+    with pytest.raises(InvalidInput, match="no commit from version 0"):
         asyncio.run(read_history(Log(LOG[:1])))
 
 

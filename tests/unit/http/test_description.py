@@ -5,6 +5,8 @@ from typing import Any
 import pytest
 
 from decider.http.app import create_app
+from decider.http.credentials import Role
+from decider.http.roles import needed
 from services.decider.build import build_services
 from services.settings import DeciderSettings
 
@@ -17,12 +19,17 @@ OPERATIONS = [
 EXPECTED = {
     "POST /v1/events",
     "POST /v1/events/{source}",
+    "OPTIONS /v1/events",
+    "OPTIONS /v1/events/{source}",
     "POST /v1/tables",
     "GET /v1/tables",
     "GET /v1/tables/{name}",
     "DELETE /v1/tables/{name}",
     "GET /v1/tables/{name}/cells",
     "GET /v1/tables/{name}/decisions",
+    "PATCH /v1/tables/{name}",
+    "GET /v1/discovery",
+    "POST /v1/discovery",
     "POST /v1/tables/{name}/optimize",
     "POST /v1/tables/{name}/what-if",
     "GET /v1/jobs",
@@ -70,13 +77,18 @@ def test_every_operation_has_words_examples_and_problems(method: str, path: str,
     bad = {status: one for status, one in operation["responses"].items() if status.startswith(("4", "5"))}
     if path != "/metrics":
         assert "503" in bad
+    role = needed(method.upper(), path)
+    ways = operation.get("security", [])
+    assert (role is None) == (not ways)
+    assert role is None or {"token": []} in ways
+    assert ({"key": []} in ways) == (role is Role.HOOK)
     for status, response in bad.items():
         problem = response["content"]["application/problem+json"]
         assert list(response["content"]) == ["application/problem+json"]
         assert problem["example"]["status"] == int(status)
     if path.startswith("/v1/"):
         assert "401" in bad
-        assert operation["security"] == [{"token": []}, {}]
+        assert "429" in bad
     if operation.get("parameters"):
         assert {"422", "404"} & set(bad)
 

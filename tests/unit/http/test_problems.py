@@ -8,7 +8,8 @@ import pytest
 from fastapi import FastAPI
 from redis.exceptions import ConnectionError as RedisGone
 
-from decider.http.auth import require_token_beyond_loopback
+from decider.http.auth import require_credentials_beyond_loopback
+from decider.http.credentials import Credentials, parse_secrets, parse_tokens
 from decider.http.problems import MAX_VALUE_CHARS, MEDIA_TYPE, install, shown
 from shared.errors import Conflict, Corrupt, InvalidInput, LakewrightError, LeaseLost, RetryableError, Unsupported
 
@@ -65,11 +66,12 @@ def test_a_wrong_value_is_shown_short_and_can_always_be_sent(value: object) -> N
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost", "127.8.8.8"])
 def test_the_loopback_address_needs_no_token(host: str) -> None:
-    require_token_beyond_loopback(host, None)
+    require_credentials_beyond_loopback(host, Credentials())
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "lakewright.internal", ""])  # noqa: S104 - compared
 def test_any_other_address_needs_a_token(host: str) -> None:
     with pytest.raises(InvalidInput, match="LAKEWRIGHT_TOKEN"):
-        require_token_beyond_loopback(host, None)
-    require_token_beyond_loopback(host, "t0ken-for-tests-only")
+        require_credentials_beyond_loopback(host, Credentials())
+    require_credentials_beyond_loopback(host, Credentials(parse_tokens("admin:t0ken-for-tests-only")))
+    require_credentials_beyond_loopback(host, Credentials(secrets=parse_secrets("s3cret-" * 6)))

@@ -24,9 +24,11 @@ def test_every_variable_is_read() -> None:
             "LAKEWRIGHT_STORE_OPTIONS": '{"aws_region": "eu-west-1", "allow_http": true}',
             "LAKEWRIGHT_POLICY": "target-file-size=1mb,lakewright.min-input-files=4",
             "LAKEWRIGHT_MAX_BODY_BYTES": "2048",
+            "LAKEWRIGHT_ARCHIVE": "s3://a/ledger",
             "LAKEWRIGHT_LOG_LEVEL": "DEBUG",
         }
     )
+    assert found.archive == "s3://a/ledger"
     assert found.address == Address("::1", 80)
     assert found.roots == ("s3://a/b", "/c")
     assert found.buckets == {"demo": "file:///tables", "x": "s3://y"}

@@ -11,7 +11,8 @@ from decider.http.status import savings
 from decider.http.table_views import cell_view, layout_view, policy_view
 from decider.orient.policies import effective
 from shared.cells import recount
-from shared.policy import MIB, PROPERTIES, Policy
+from shared.policy import MIB, Policy
+from shared.properties import PROPERTIES
 from shared.queue.model import Band, JobId, JobKey, JobState, JobView, RunRecord, StopReason, Token
 from shared.table import CellKey, PartitionColumn
 

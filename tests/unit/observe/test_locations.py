@@ -25,7 +25,12 @@ SPELLINGS = [
     ("s3n://b/k", "s3://b/k"),
     ("s3://b", "s3://b"),
     ("gs://b/k%20x", "gs://b/k%20x"),
+    ("gcs://b/k", "gs://b/k"),
     ("abfs://c@a.dfs.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+    ("abfss://c@a.blob.core.windows.net/t", "abfss://c@a.dfs.core.windows.net/t"),
+    ("wasbs://c@a.blob.core.windows.net/t/", "abfss://c@a.dfs.core.windows.net/t"),
+    ("https://a.blob.core.windows.net/c/t/x%20y", "abfss://c@a.dfs.core.windows.net/t/x%20y"),
+    ("https://a.dfs.core.chinacloudapi.cn/c/t", "abfss://c@a.dfs.core.chinacloudapi.cn/t"),
 ]
 
 REFUSED = [
@@ -43,6 +48,9 @@ REFUSED = [
     ("s3:k", "no bucket"),
     ("s3://user:secret@b/k", "no bucket"),
     ("ftp://b/k", "scheme 'ftp'"),
+    ("https://example.com/c/t", "blobs of Azure only"),
+    ("https://a.blob.core.windows.net", "no bucket or container"),
+    ("https://user@example.com/c/t", "blobs of Azure only"),
     ("file:///x/a%2Fb", "escaped slash"),
     ("file:///x/%00", "control character"),
     ("file:///x/50%", "percent sign"),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.shapes.hint import MAX_BATCH, MAX_BODY_BYTES, Hint, Taken
+from decider.observe.shapes.hint import MAX_BATCH, Hint, Taken
 from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
 from shared.errors import InvalidInput
 
@@ -182,11 +182,6 @@ def test_a_malformed_event_is_refused_by_the_name_of_the_field(body: object, sou
 def test_a_body_that_is_not_json_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
         recognise(body)
-
-
-def test_a_body_beyond_the_bound_is_refused_unread() -> None:
-    with pytest.raises(InvalidInput, match="bytes"):
-        recognise(b" " * (MAX_BODY_BYTES + 1))
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20)

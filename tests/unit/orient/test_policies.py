@@ -1,16 +1,45 @@
-"""The policy in force: table properties over defaults, and the last good ones while the new ones are unusable."""
+"""The policy in force: what is said closer to the table wins, and the last good stays while the new is unusable."""
 
-from decider.orient.policies import effective
+import pytest
+
+from decider.orient.policies import Defaults, Origin, Source, effective
+from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
+from shared.table import TableId, TableRef
 
 DEFAULT = Policy(target_bytes=64 * MIB)
+TABLE = TableRef(TableId("t"), "t", "file:///t", "sales")
 
 
 def test_properties_win_over_the_default_and_say_where_they_came_from() -> None:
     found = effective(DEFAULT, {"lakewright.fan-in": "4"}, {})
     assert (found.policy.fan_in, found.policy.target_bytes) == (4, 64 * MIB)
-    assert (found.origins["fan_in"], found.origins["target_bytes"]) == ("lakewright.fan-in", "default")
+    assert found.origins["fan_in"] == Origin(Source.TABLE, "lakewright.fan-in")
+    assert found.origins["target_bytes"] == Origin(Source.SERVICE)
+    assert found.origins["tolerance"] == Origin(Source.DEFAULT)
     assert found.issues == ()
+
+
+def test_request_wins_over_table_over_tenant_over_service() -> None:
+    said = {
+        "lakewright.fan-in": "3",
+        "lakewright.min-input-files": "3",
+        "lakewright.max-small-files": "3",
+        "lakewright.target-file-size": "3mb",
+    }
+    names = list(said)
+    defaults = Defaults(
+        Policy(fan_in=6, min_input_files=6, max_small_files=6, target_bytes=6 * MIB),
+        {"sales": dict.fromkeys(names[:3], "5"), "others": {"lakewright.target-file-size": "9mb"}},
+    )
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", {names[0]: "3"})
+    found = defaults.effective(table, dict.fromkeys(names[:2], "4"), {})
+    policy = found.policy
+    assert (policy.fan_in, policy.min_input_files, policy.max_small_files) == (3, 4, 5)
+    assert policy.target_bytes == 6 * MIB
+    fields = ("fan_in", "min_input_files", "max_small_files", "target_bytes", "tolerance")
+    sources = [found.origins[field].source for field in fields]
+    assert sources == [Source.REQUEST, Source.TABLE, Source.TENANT, Source.SERVICE, Source.DEFAULT]
 
 
 def test_a_bad_value_keeps_the_last_good_configuration_as_a_whole_and_shows_why() -> None:
@@ -21,6 +50,12 @@ def test_a_bad_value_keeps_the_last_good_configuration_as_a_whole_and_shows_why(
     assert found.last_good == good
 
 
+def test_a_refused_property_is_shown_and_the_others_are_taken() -> None:
+    found = effective(DEFAULT, {"acid.data.retain.hours": "24", "lakewright.fan-in": "4"}, {})
+    assert found.policy.fan_in == 4
+    assert [issue.property for issue in found.issues] == ["acid.data.retain.hours"]
+
+
 def test_without_a_last_good_configuration_the_default_is_in_force() -> None:
     found = effective(DEFAULT, {"lakewright.no-such": "1"}, {})
     assert found.policy == DEFAULT
@@ -29,3 +64,40 @@ def test_without_a_last_good_configuration_the_default_is_in_force() -> None:
 
 def test_an_unset_property_falls_back_to_the_default() -> None:
     assert effective(DEFAULT, {}, {"lakewright.fan-in": "4"}).policy == DEFAULT
+
+
+def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
+    defaults = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}})
+    found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {})
+    assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
+    assert "full-file-ratio" in found.issues[0].reason
+
+
+def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
+    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, {}, {})
+    assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
+    assert found.issues
+
+
+@pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
+def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
+    found = Defaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {})
+    assert found.policy.enabled is enabled
+    assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
+
+
+@pytest.mark.parametrize("said", [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "1"}])
+def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(said: dict[str, str]) -> None:
+    if "fan-in" in said:
+        said = {"lakewright.fan-in": said["fan-in"]}
+    with pytest.raises(InvalidInput, match="sales"):
+        Defaults(DEFAULT, {"sales": said})
+
+
+def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() -> None:
+    defaults = Defaults(DEFAULT, {"sales": {"lakewright.fan-in": "4"}}, "q")
+    assert Defaults(group="q").decode(defaults.encode()) == defaults
+    assert defaults.version != Defaults(DEFAULT).version
+    with pytest.raises(InvalidInput, match="another decider"):
+        defaults.decode("{}")

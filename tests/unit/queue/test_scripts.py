@@ -40,6 +40,7 @@ SAMPLES: list[Transition[Any]] = [
         counters={"a": 1},
     ),
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
+    transitions.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
     transitions.cancel("q", JOB, nonce="n"),
     steering.weigh("q", Level.TENANT, "a", 2),
     steering.limit("q", Level.TABLE, "t", steering.Slots(2)),

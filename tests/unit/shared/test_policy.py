@@ -5,20 +5,9 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import (
-    GIB,
-    KIB,
-    MIB,
-    PROPERTIES,
-    Layer,
-    MaxMode,
-    Order,
-    Policy,
-    apply,
-    parse_duration,
-    parse_size,
-    read_properties,
-)
+from shared.policy import GIB, KIB, MIB, DmlPolicy, Layer, MaxMode, Order, Policy, Priority, apply
+from shared.properties import PREFIX, PROPERTIES, REFUSED, Property, read_properties
+from shared.spellings import parse_duration, parse_size
 
 GOOD = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -53,6 +42,18 @@ GOOD = [
     ("lakewright.max-bytes-per-job", "2 GiB", "max_bytes_per_job", 2 * GIB),
     ("use.optimization.bytes-per-iter", "1073741824", "max_bytes_per_job", GIB),
     ("self-optimizing.max-task-size-bytes", "134217728", "max_bytes_per_job", 128 * MIB),
+    ("lakewright.priority", "High", "priority", Priority.HIGH),
+    ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
+    ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
+    ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
+    ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),
+    ("lakewright.quota", "none", "quota", None),
+    ("self-optimizing.quota", "2", "quota", Fraction(2)),
+    ("lakewright.group", "Nightly", "group", "nightly"),
+    ("lakewright.group", "any", "group", None),
+    ("self-optimizing.group", "default", "group", "default"),
+    ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
+    ("lakewright.max-heat", "0.5", "max_heat", Fraction(1, 2)),
 ]
 
 BAD = [
@@ -80,6 +81,17 @@ BAD = [
     ("lakewright.max-mode", "full"),
     ("lakewright.filter", "dt like 'x%'"),
     ("lakewright.max-bytes-per-job", "1b"),
+    ("lakewright.priority", "urgent"),
+    ("lakewright.weight", "0"),
+    ("lakewright.max-concurrent-jobs", "0"),
+    ("lakewright.quota", "1.5"),
+    ("lakewright.quota", "0.001"),
+    ("self-optimizing.quota", "half"),
+    ("lakewright.group", "two words"),
+    ("lakewright.dml-policy", "sometimes"),
+    ("lakewright.max-heat", "1.1"),
+    ("lakewright.retain-hours", "24"),
+    ("acid.data.retain.hours", "24"),
 ]
 
 
@@ -96,6 +108,31 @@ def test_a_bad_property_is_named_with_its_value_and_what_is_expected(name: str, 
     (issue,) = read_properties({name: value}).issues
     assert (issue.property, issue.value) == (name, value)
     assert len(issue.reason) > 10
+
+
+@pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.name)
+def test_the_default_as_people_write_it_is_the_default(prop: Property) -> None:
+    assert prop.parse(prop.default) == getattr(Policy(), prop.sets)
+
+
+def test_every_name_of_every_property_is_tried() -> None:
+    """A row or an alias that is added later cannot be left out here."""
+    names = {PREFIX + prop.name for prop in PROPERTIES} | {name for prop in PROPERTIES for name in prop.aliases}
+    assert names == {name for name, *_ in GOOD}
+    assert REFUSED.keys() <= {name for name, _ in BAD}
+
+
+def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -> None:
+    layer = read_properties({"acid.data.retain.hours": "24", "lakewright.fan-in": "4"})
+    assert layer.values == {"fan_in": 4}
+    assert [issue.holds for issue in layer.issues] == [False]
+    assert "VACUUM" in layer.issues[0].reason
+
+
+def test_quota_and_concurrent_jobs_are_one_limit_and_exclude_each_other() -> None:
+    layer = read_properties({"lakewright.quota": "2", "lakewright.max-concurrent-jobs": "1"})
+    with pytest.raises(InvalidInput, match="set one of them"):
+        apply(Policy(), layer)
 
 
 def test_an_own_property_wins_over_its_aliases() -> None:
@@ -116,7 +153,12 @@ def test_values_that_contradict_each_other_are_refused() -> None:
 
 def test_a_policy_survives_its_encoding() -> None:
     policy = Policy(
-        tolerance=Fraction(1, 7), settle_after_s=None, delete_ratio=None, order=Order.TIME, shrink=Fraction(1, 2)
+        quota=Fraction(1, 4),
+        tolerance=Fraction(1, 7),
+        settle_after_s=None,
+        delete_ratio=None,
+        order=Order.TIME,
+        shrink=Fraction(1, 2),
     )
     assert Policy.decode('{"tolerance":"1/7"}') == Policy(tolerance=Fraction(1, 7))
     assert Policy.decode(policy.encode()) == policy

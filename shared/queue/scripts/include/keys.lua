@@ -1,5 +1,5 @@
 -- Every key of the queue, twin of keys.py; nothing else builds a key.
-local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, IN_FLIGHT, HISTORY, EVENTS, WAKE
+local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, WAKE
 local ROOT = 'root'
 
 -- Makes the names anew only when another queue was served by the last call.
@@ -7,7 +7,7 @@ local function name_keys(prefix)
   if prefix == P then return end
   P = prefix
   CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
-  LEASE, DELAY, DEAD = P .. 'lease', P .. 'delay', P .. 'dead'
+  LEASE, DELAY, DEAD, RINGING = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
   IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
 end
 
@@ -21,4 +21,8 @@ local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. non
 local function cursor_key(tbl) return P .. 'cur:' .. tbl end
 local function cells_key(tbl) return P .. 'cells:' .. tbl end
 local function ledger_key(tbl) return P .. 'led:' .. tbl end
+local function measures_key(tbl) return P .. 'meas:' .. tbl end
+local function timers_key(tbl) return P .. 'due:' .. tbl end
+local function staged_cells_key(name) return P .. 'new:' .. name end
+local function staged_timers_key(name) return P .. 'newdue:' .. name end
 local function counters_key(tbl) return P .. (tbl and 'count:' .. tbl or 'count') end

@@ -1,0 +1,82 @@
+"""Calibration: what was predicted for a table's rewrites against what was measured, and what follows for the next one.
+
+Sums over the newest runs are all that is kept. Each ratio is drawn towards 1, which is what is believed before anything
+was measured, and bounded, so that one odd run moves little. Everything is exact fractions: the same sums give the same
+decision, on any machine.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from shared.facts import Measure
+from shared.policy import Policy
+
+DOUBT_RUNS = 4
+"""Runs that the belief in a ratio of 1 weighs: after as many runs what was measured counts for half."""
+
+SHRINK_FLOOR = Fraction(1, 4)
+"""Files that shrink to less when they are merged are an accident: a quarter is what compression explains."""
+
+SHRINK_STEPS = 32
+"""Shrink factors are rounded down to steps of 1/32, so that they change seldom; down, because a too large one would let
+outputs miss their level."""
+
+RATIO_BOUND = 4
+"""A prediction is corrected by this factor at most, up or down."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Sums over `runs` newest runs of a table that rewrote something; bytes, and files removed.
+
+    merged_bytes, merged_into_bytes: inputs and outputs of groups without deleted rows.
+    """
+
+    runs: int = 0
+    predicted_bytes: int = 0
+    measured_bytes: int = 0
+    predicted_removed: int = 0
+    measured_removed: int = 0
+    merged_bytes: int = 0
+    merged_into_bytes: int = 0
+
+    @staticmethod
+    def of(sums: Mapping[str, int]) -> "Calibration":
+        """Read the sums by the names of `Measure`; what is missing is 0."""
+        return Calibration(**{str(name): sums.get(name, 0) for name in Measure})
+
+    @property
+    def shrink(self) -> Fraction:
+        """Predicted size of an output as a share of its inputs."""
+        believed = self._drawn(self.merged_into_bytes, self.merged_bytes)
+        stepped = Fraction(math.floor(believed * SHRINK_STEPS), SHRINK_STEPS)
+        return min(Fraction(1), max(SHRINK_FLOOR, stepped))
+
+    @property
+    def bytes_ratio(self) -> Fraction:
+        """Bytes that a rewrite reads for each one that the state predicts."""
+        return self._bounded(self._drawn(self.measured_bytes, self.predicted_bytes))
+
+    @property
+    def removed_ratio(self) -> Fraction:
+        """Files that a rewrite removes for each one that the state predicts."""
+        return self._bounded(self._drawn(self.measured_removed, self.predicted_removed))
+
+    def learned(self, policy: Policy) -> Policy:
+        """Return a policy with the table's shrink factor, under which its cells are decided and planned."""
+        return policy if policy.shrink == self.shrink else replace(policy, shrink=self.shrink)
+
+    def _drawn(self, measured: int, predicted: int) -> Fraction:
+        if predicted <= 0:
+            return Fraction(1)
+        return (Fraction(measured, predicted) * self.runs + DOUBT_RUNS) / (self.runs + DOUBT_RUNS)
+
+    @staticmethod
+    def _bounded(ratio: Fraction) -> Fraction:
+        return min(Fraction(RATIO_BOUND), max(Fraction(1, RATIO_BOUND), ratio))
+
+
+UNCALIBRATED = Calibration()
+"""What is believed of a table before its first rewrite: predictions are right, and nothing shrinks."""

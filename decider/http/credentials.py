@@ -1,0 +1,146 @@
+"""Who a caller is follows from a secret that it shows, and a secret is never kept: only its hash is.
+
+All comparisons take the same time whatever they find, so the delay of an answer says nothing about a secret. Standard
+library only, because the settings are read where no server is installed.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+MIN_TOKEN_CHARS = 16
+"""Sixteen characters from a generator are beyond guessing; a shorter word is not."""
+
+MIN_SECRET_CHARS = 32
+"""A signature can be tried offline by whoever has seen one, so its secret must be longer than a token."""
+
+MAX_SECRETS = 4
+"""Secrets for signatures at the same time: two for a rotation, twice over."""
+
+MAX_TOKENS = 1_000
+"""Tokens of one service; each call is compared with all of them."""
+
+_HASHED = re.compile(r"sha256:([0-9a-f]{64})")
+
+
+class Role(StrEnum):
+    """What a caller may do: tell of commits only, look, work, or everything."""
+
+    HOOK = "hook"
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+
+
+MAY_ACT_AS: Mapping[Role, frozenset[Role]] = {
+    Role.HOOK: frozenset({Role.HOOK}),
+    Role.VIEWER: frozenset({Role.VIEWER}),
+    Role.OPERATOR: frozenset({Role.OPERATOR, Role.VIEWER, Role.HOOK}),
+    Role.ADMIN: frozenset(Role),
+}
+"""The roles that each role includes; one that only looks does not tell of commits, and the other way round."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenHash:
+    """A bearer token's role and SHA-256; tokens are long and random, so one round is enough."""
+
+    role: Role
+    digest: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, role: Role, token: str) -> "TokenHash":
+        """Hash a token, or take the hash from `sha256:<64 hex digits>`. Raises ValueError for one that is too short."""
+        hashed = _HASHED.fullmatch(token)
+        if hashed:
+            return cls(role, bytes.fromhex(hashed[1]))
+        _check_secret(token, MIN_TOKEN_CHARS)
+        return cls(role, hashlib.sha256(token.encode()).digest())
+
+    @property
+    def name(self) -> str:
+        """Return what logs and limits call the bearer: the role and a few digits of the hash, of no use to anybody."""
+        return f"{self.role}-{self.digest.hex()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What calls are checked against; with none at all everybody may do everything.
+
+    secrets: for HMAC-SHA256 of webhooks, any of which will do, so that one can replace another. window_s: how far a
+    signature's time may be from ours, in seconds.
+    """
+
+    tokens: tuple[TokenHash, ...] = ()
+    secrets: tuple[bytes, ...] = field(default=(), repr=False)
+    window_s: float = 300.0
+
+    @property
+    def are_needed(self) -> bool:
+        """Say whether a caller must show something."""
+        return bool(self.tokens or self.secrets)
+
+    def bearer(self, token: str) -> TokenHash | None:
+        """Return the known token that this is; every known one is compared, whichever is found."""
+        digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+        found: TokenHash | None = None
+        for known in self.tokens:
+            if hmac.compare_digest(known.digest, digest):
+                found = found or known
+        return found
+
+    def is_signed(self, *, timestamp: str, signatures: Iterable[bytes], body: bytes) -> bool:
+        """Say whether any of the signatures is that of a body at a time, under any of the secrets."""
+        expected = [signature(secret, timestamp, body) for secret in self.secrets]
+        # A sum, because `any` would stop at the first that fits.
+        return sum(hmac.compare_digest(one, given) for given in signatures for one in expected) > 0
+
+
+def signature(secret: bytes, timestamp: str, body: bytes) -> bytes:
+    """Return HMAC-SHA256 of `<timestamp>.<body>`: the time is signed, too, or it could be moved."""
+    return hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).digest()
+
+
+def fingerprint(timestamp: str, body: bytes) -> bytes:
+    """Return what a signed call is remembered by: the same under whichever secret it was signed."""
+    return hashlib.sha256(timestamp.encode() + b"." + body).digest()
+
+
+def parse_tokens(text: str) -> tuple[TokenHash, ...]:
+    """Read `role:token` pairs, separated by commas or line ends; lines that begin with `#` are words.
+
+    Raises ValueError, which says the number of what is wrong and never quotes it.
+    """
+    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
+    parts = [part.strip() for line in lines for part in line.split(",") if part.strip()]
+    if len(parts) > MAX_TOKENS:
+        raise ValueError(f"expected at most {MAX_TOKENS} tokens, found {len(parts)}")
+    return tuple(_token(part, number) for number, part in enumerate(parts, 1))
+
+
+def parse_secrets(text: str) -> tuple[bytes, ...]:
+    """Read secrets separated by commas. Raises ValueError, which quotes none."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if len(parts) > MAX_SECRETS:
+        raise ValueError(f"expected at most {MAX_SECRETS} secrets, found {len(parts)}")
+    for part in parts:
+        _check_secret(part, MIN_SECRET_CHARS)
+    return tuple(part.encode() for part in parts)
+
+
+def _token(part: str, number: int) -> TokenHash:
+    role, colon, token = part.partition(":")
+    if not colon or role.strip() not in set(Role):
+        raise ValueError(f"entry {number} is no role:token pair with one of the roles {', '.join(Role)}")
+    try:
+        return TokenHash.of(Role(role.strip()), token.strip())
+    except ValueError as problem:
+        raise ValueError(f"entry {number}: {problem}") from problem
+
+
+def _check_secret(secret: str, least: int) -> None:
+    if len(secret) < least or not secret.isascii() or any(letter.isspace() for letter in secret):
+        raise ValueError(f"expected at least {least} ASCII characters without blanks")

@@ -1,0 +1,23 @@
+"""Hudi's callback after a write names the table's place; a look finds a Delta log there only where one is kept, too.
+
+Apache XTable and similar tools keep one beside Hudi's own timeline. A table without it is refused when it is looked
+at, with that reason. Source: "Post-commit Callback" in the documentation of Apache Hudi.
+"""
+
+from collections.abc import Iterable
+
+from decider.observe.shapes.fields import Fields, Reading
+from decider.observe.shapes.hint import Outcome
+from decider.observe.shapes.names import location_hint
+
+
+def matches(event: Fields) -> bool:
+    """Say whether an event looks like this shape."""
+    return "commitTime" in event and ("basePath" in event or "tableName" in event)
+
+
+def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+    """Turn one callback into a hint; raises InvalidInput naming the field that is missing or wrong."""
+    reading.text(event, "commitTime")
+    reading.text(event, "tableName")
+    yield location_hint(reading.text(event, "basePath"), reading.place("basePath"))

@@ -1,0 +1,136 @@
+"""An archive is a Delta table that only grows: every batch of records lands in it once, whoever crashes and repeats.
+
+A batch has a number that only rises, and travels with its commit as a `txn` action: what the table has seen it does not
+take again, and of two writers with the same number the log itself refuses one. So there is nothing to undo, and nobody
+has to be sure whether an earlier attempt got through.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+from shared.errors import RetryableError
+
+NOTE = "lakewright.archive"
+"""Key in commitInfo under which a batch says what it holds, for whoever has lost the note of it."""
+
+RETRIES = 20
+"""Commits by others (appends, our own compaction) that one append gives way to before it is left to the next tick."""
+
+NOTES_READ = 200
+"""Commits looked back at for notes; more than that is written only by an archive whose notes were long in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivePlace:
+    """Where an archive is and how it is made: columns, partition columns, options of the object store."""
+
+    location: str
+    schema: pa.Schema
+    partition_by: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+class Archive:
+    """Appends batches of records to one Delta table; safe to share, and safe beside other processes.
+
+    `app` names a row of batches whose numbers rise; an archive may hold several such rows.
+    """
+
+    def __init__(self, place: ArchivePlace) -> None:
+        self.place = place
+
+    async def append(
+        self, rows: Sequence[Mapping[str, Any]], *, app: str, number: int, note: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Append a batch unless it, or a later one of `app`, is there already; True if this call wrote it.
+
+        rows: one mapping per record, by column. note: JSON that is kept with the commit, see `notes`.
+        Raises RetryableError where the store does not take it; whether it was written is then seen by `newest`.
+        """
+        return await asyncio.to_thread(self._append, rows, app, number, dict(note or {}))
+
+    async def newest(self, app: str) -> int:
+        """Return the highest batch number of `app` that the table holds, -1 if it holds none or does not exist."""
+        return await asyncio.to_thread(self._newest, app)
+
+    async def notes(self, app: str, *, above: int) -> list[dict[str, Any]]:
+        """Return the notes of the batches of `app` with a number above `above`, the newest first."""
+        return await asyncio.to_thread(self._notes, app, above)
+
+    def _append(self, rows: Sequence[Mapping[str, Any]], app: str, number: int, note: dict[str, Any]) -> bool:
+        data = pa.Table.from_pylist([dict(row) for row in rows], schema=self.place.schema)
+        try:
+            table = self._opened() or self._created()
+            if _seen(table, app) >= number:
+                return False
+            write_deltalake(
+                table,
+                data,
+                mode="append",
+                commit_properties=CommitProperties(
+                    custom_metadata={NOTE: json.dumps({"app": app, "number": number} | note)},
+                    max_commit_retries=RETRIES,
+                    app_transactions=[Transaction(app, number)],
+                ),
+            )
+        except CommitFailedError as refused:
+            # The log refused it: somebody else committed this number, or so many others came in between.
+            if self._newest(app) >= number:
+                return False
+            raise self._failed("append to", refused) from refused
+        except (DeltaError, OSError) as problem:
+            raise self._failed("append to", problem) from problem
+        return True
+
+    def _newest(self, app: str) -> int:
+        try:
+            table = self._opened()
+            return -1 if table is None else _seen(table, app)
+        except (DeltaError, OSError) as problem:
+            raise self._failed("read", problem) from problem
+
+    def _notes(self, app: str, above: int) -> list[dict[str, Any]]:
+        try:
+            table = self._opened()
+            commits = [] if table is None else table.history(NOTES_READ)
+        except (DeltaError, OSError) as problem:
+            raise self._failed("read", problem) from problem
+        found = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
+        return [note for note in found if note["app"] == app and note["number"] > above]
+
+    def _opened(self) -> DeltaTable | None:
+        try:
+            return DeltaTable(self.place.location, storage_options=self._options())
+        except TableNotFoundError:
+            return None
+
+    def _created(self) -> DeltaTable:
+        """Create the table; of two that do it at once the second finds the first one's."""
+        made = DeltaTable.create(
+            self.place.location,
+            self.place.schema,
+            mode="ignore",
+            partition_by=list(self.place.partition_by),
+            storage_options=self._options(),
+        )
+        made.update_incremental()
+        return made
+
+    def _options(self) -> dict[str, str] | None:
+        return dict(self.place.options) or None
+
+    def _failed(self, doing: str, problem: Exception) -> RetryableError:
+        first_line = str(problem).split("\n", 1)[0]
+        return RetryableError(f"cannot {doing} the archive at {self.place.location}: {first_line}")
+
+
+def _seen(table: DeltaTable, app: str) -> int:
+    version = table.transaction_version(app)
+    return -1 if version is None else int(version)

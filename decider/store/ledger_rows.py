@@ -1,0 +1,89 @@
+"""A decision as a row of the archive: flat columns for people and engines, and the record to recompute it from."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import structlog
+
+from decider.decide import ledger
+from shared.partitions import cell_label
+from shared.table import TableRef
+
+LEDGER_SCHEMA = pa.schema(
+    [
+        ("day", pa.date32()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("table_id", pa.string()),
+        ("table_name", pa.string()),
+        ("tenant", pa.string()),
+        ("entry", pa.string()),
+        ("version", pa.int64()),
+        ("cell", pa.string()),
+        ("cell_label", pa.string()),
+        ("verdict", pa.string()),
+        ("reason", pa.string()),
+        ("sentence", pa.string()),
+        ("outcome", pa.string()),
+        ("files", pa.int64()),
+        ("small_files", pa.int64()),
+        ("bytes", pa.int64()),
+        ("mse_bytes2", pa.float64()),
+        ("predicted_files_replaced", pa.int64()),
+        ("predicted_files_removed", pa.int64()),
+        ("predicted_bytes", pa.int64()),
+        ("policy_version", pa.string()),
+        ("record", pa.string()),
+    ]
+)
+"""Columns of the ledger's archive, which is partitioned by `day` (UTC); sizes in bytes, MSE in bytes^2.
+
+`entry` is the record's place in the stream of its table: with `table_id` it names a record once and for all.
+"""
+
+log = structlog.get_logger()
+
+
+def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[str, Any]:
+    """Return the row of one ledger record; of one that this release cannot read, the record and its place alone."""
+    at = datetime.fromtimestamp(int(entry.partition("-")[0]) / 1000, UTC)
+    row: dict[str, Any] = {
+        "day": at.date(),
+        "at": at,
+        "table_id": table.id,
+        "table_name": table.name,
+        "tenant": table.tenant,
+        "entry": entry,
+        "outcome": outcome,
+        "record": record,
+    }
+    try:
+        made = ledger.decode(record, outcome)
+    except (ValueError, KeyError, TypeError) as problem:
+        log.warning("ledger_record_unreadable", table=table.name, entry=entry, error=str(problem))
+        return row
+    at = datetime.fromtimestamp(made.at_ms / 1000, UTC)
+    predicted = {
+        f"predicted_{name}": int(made.predicted[name])
+        for name in ("files_replaced", "files_removed", "bytes")
+        if name in made.predicted
+    }
+    return (
+        row
+        | predicted
+        | {
+            "day": at.date(),
+            "at": at,
+            "version": made.version,
+            "cell": made.cell,
+            "cell_label": cell_label(made.cell),
+            "verdict": str(made.verdict),
+            "reason": str(made.reason),
+            "sentence": made.sentence,
+            "files": made.state.files,
+            "small_files": made.state.small_files,
+            "bytes": made.state.bytes,
+            "mse_bytes2": float(made.state.mse()),
+            "policy_version": made.policy.version,
+        }
+    )

@@ -1,0 +1,88 @@
+"""A look at a table ends in one of three ways: followed, refused with the reason, or gone and its jobs withdrawn.
+
+What is refused stays registered and is looked at again; what is gone leaves no job behind that an actor would run into,
+and comes back as a new table if it does. Nothing here is told by an event: only the log says what became of a table.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import structlog
+
+from decider.batch import COMPACT
+from decider.follow import Follower
+from decider.store.queue import AsyncQueue
+from decider.store.removal import forget, leave
+from decider.store.tables import Refusal, TableRegistry
+from shared.errors import InvalidInput, NoTable, PermanentError
+from shared.table import TableRef
+
+DAY_MS = 86_400_000
+
+VANISHED_DAYS = 7.0
+"""Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
+
+After = Callable[[TableRef], Awaitable[None]]
+"""What is done with a table in which something new was found."""
+
+log = structlog.get_logger()
+
+
+class Watch:
+    """Follows tables for the inbox and keeps the registry's refusals true."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        registry: TableRegistry,
+        queue: AsyncQueue,
+        now_ms: Callable[[], int],
+        *,
+        after: After | None = None,
+    ) -> None:
+        self._follower = follower
+        self._registry = registry
+        self._queue = queue
+        self._now_ms = now_ms
+        self._after = after
+
+    async def look(self, table: TableRef, version: int | None) -> None:
+        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later."""
+        try:
+            followed = await self._follower.follow(table, version)
+        except NoTable as problem:
+            await self._gone(table, str(problem))
+            return
+        except (InvalidInput, PermanentError) as problem:
+            await self._refuse(table, Refusal(self._now_ms(), str(problem)))
+            log.warning("table_refused", table=table.name, why=str(problem))
+            return
+        if followed.rescan and await self._registry.get(table.id) is None:
+            # It was removed while it waited, and the look has just brought its state back.
+            await forget(self._queue, table.id, kind=COMPACT)
+            return
+        if await self._registry.refusal(table.id) is not None:
+            await self._registry.accept(table.id)
+        if self._after is not None and (followed.commits or followed.rescan):
+            await self._after(table)
+
+    async def _gone(self, table: TableRef, why: str) -> None:
+        """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
+        now_ms = self._now_ms()
+        before = await self._registry.refusal(table.id)
+        cells = await leave(self._queue, table.id, kind=COMPACT)
+        since_ms = before.since_ms if before is not None and before.gone else now_ms
+        if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
+            await self._registry.remove(table)
+            await forget(self._queue, table.id, kind=COMPACT)
+            log.warning("table_forgotten", table=table.name, why=why, gone_days=VANISHED_DAYS)
+            return
+        await self._refuse(table, Refusal(now_ms, why, since_ms, gone=True))
+        log.warning("table_gone", table=table.name, why=why, cells=cells)
+
+    async def _refuse(self, table: TableRef, refusal: Refusal) -> None:
+        before = await self._registry.refusal(table.id)
+        if before is not None and before.gone == refusal.gone:
+            refusal = replace(refusal, since_ms=before.since_ms)
+        if await self._registry.get(table.id) is not None:
+            await self._registry.refuse(table.id, refusal)

@@ -1,0 +1,283 @@
+"""One literal table says which table properties there are: name, aliases, default, unit and meaning of each.
+
+The documentation and the status page are made from it. A property that cannot be used is an `Issue`, never dropped
+silently and never guessed.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from shared import spellings as spelled
+from shared.policy import DmlPolicy, Issue, Layer, MaxMode, Order, Priority
+from shared.spellings import Parser
+
+PREFIX = "lakewright."
+MANUAL = "use.optimization.type"
+"""The property whose change starts one run of a table that is not optimized automatically."""
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One policy field as a table property: its name behind `lakewright.`, default as people write it, and meaning.
+
+    `aliases` are names of other systems that mean the same, each with the parser of that system's spelling; `unit` is
+    that of the field.
+    """
+
+    name: str
+    sets: str
+    parse: Parser
+    default: str
+    meaning: str
+    unit: str = ""
+    aliases: Mapping[str, Parser] = field(default_factory=dict)
+
+
+PROPERTIES: tuple[Property, ...] = (
+    Property(
+        "enabled",
+        "enabled",
+        spelled.boolean,
+        "true",
+        "optimize this table automatically",
+        aliases={
+            "use.optimization.autoOptimize.enabled": spelled.boolean,
+            "self-optimizing.enabled": spelled.boolean,
+        },
+    ),
+    Property(
+        "target-file-size",
+        "target_bytes",
+        spelled.size,
+        "128 MiB",
+        "size that files should reach",
+        "bytes",
+        {
+            "delta.targetFileSize": spelled.size,
+            "self-optimizing.target-size": spelled.size,
+            "write.target-file-size-bytes": spelled.size,
+        },
+    ),
+    # A fan-in of 1 would be no ladder; above 64 six levels span more than any file.
+    Property(
+        "fan-in",
+        "fan_in",
+        spelled.integer(2, 64),
+        "8",
+        "ratio between neighbouring levels",
+        "ratio",
+        {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
+    ),
+    Property(
+        "full-file-ratio",
+        "full_ratio",
+        spelled.share("0.25", "1"),
+        "0.75",
+        "share of the target from which a file is left alone",
+        "ratio",
+        {"self-optimizing.min-target-size-ratio": spelled.share("0.25", "1")},
+    ),
+    Property(
+        "tolerance",
+        "tolerance",
+        spelled.share("0", "1"),
+        "0.15",
+        "shortfall, as a share of the target, that is tolerated",
+        "ratio",
+    ),
+    Property(
+        "min-input-files",
+        "min_input_files",
+        spelled.integer(2, 10_000),
+        "8",
+        "inputs that make a job worth it",
+        "files",
+        {"self-optimizing.minor.trigger.file-count": spelled.integer(2, 10_000)},
+    ),
+    Property(
+        "max-small-files",
+        "max_small_files",
+        spelled.integer(2, 1_000_000),
+        "1000",
+        "small files per cell above which the tolerance no longer holds work back",
+        "files",
+    ),
+    Property(
+        "settle-after",
+        "settle_after_s",
+        spelled.parse_duration,
+        "6 h",
+        "quiet time before the last merge, or off",
+        "seconds",
+    ),
+    Property(
+        "full-interval",
+        "full_interval_s",
+        spelled.parse_duration,
+        "off",
+        "time between full rewrites, or off",
+        "seconds",
+        {"self-optimizing.full.trigger.interval": spelled.milliseconds},
+    ),
+    Property(
+        "delete-ratio",
+        "delete_ratio",
+        spelled.share_or_off("0.001", "1"),
+        "0.1",
+        "share of deleted rows from which a file is rewritten even alone, or off",
+        "share",
+        {"self-optimizing.major.trigger.duplicate-ratio": spelled.share("0.001", "1")},
+    ),
+    Property(
+        "time-window",
+        "time_window_s",
+        spelled.parse_duration,
+        "off",
+        "files merge only within one window of time, or off",
+        "seconds",
+    ),
+    Property(
+        "order",
+        "order",
+        spelled.choice(Order),
+        "none",
+        "none packs files by size, time packs neighbours in time",
+    ),
+    Property(
+        "filter",
+        "filter",
+        spelled.partition_filter,
+        "all",
+        "partitions that may be touched, such as dt >= '2026-01-01', or all",
+        aliases={"self-optimizing.filter": spelled.partition_filter},
+    ),
+    Property("max-mode", "max_mode", spelled.choice(MaxMode), "major", "heaviest automatic rewrite, minor or major"),
+    Property(
+        "max-bytes-per-job",
+        "max_bytes_per_job",
+        spelled.job_size,
+        "16 GiB",
+        "bytes that one job rewrites before it goes back to the queue",
+        "bytes",
+        {
+            "use.optimization.bytes-per-iter": spelled.job_size,
+            "self-optimizing.max-task-size-bytes": spelled.job_size,
+        },
+    ),
+    Property(
+        "priority",
+        "priority",
+        spelled.choice(Priority),
+        "normal",
+        "band in which the table's automatic jobs wait: high, normal or low",
+    ),
+    # The bounds of a weight are the queue's own.
+    Property(
+        "weight",
+        "weight",
+        spelled.share("0.01", "100"),
+        "1",
+        "share among the tables of a tenant",
+        "ratio",
+    ),
+    Property(
+        "max-concurrent-jobs",
+        "max_concurrent_jobs",
+        spelled.slots_or_off,
+        "off",
+        "jobs of this table that run at once at most, or off; jobs of different cells do not conflict",
+        "jobs",
+    ),
+    Property(
+        "quota",
+        "quota",
+        spelled.quota,
+        "none",
+        "cap on the table's slots, as a share of all (0.1) or a number (2), or none; excludes max-concurrent-jobs",
+        "slots",
+        {"self-optimizing.quota": spelled.quota},
+    ),
+    Property(
+        "group",
+        "group",
+        spelled.group,
+        "any",
+        "queue whose deciders and actors serve the table; those of other queues leave it alone",
+        aliases={"self-optimizing.group": spelled.group},
+    ),
+    Property(
+        "dml-policy",
+        "dml_policy",
+        spelled.choice(DmlPolicy),
+        "quiet",
+        "when to rewrite where our commit could abort a MERGE, UPDATE or DELETE: never, quiet or always",
+    ),
+    Property(
+        "max-heat",
+        "max_heat",
+        spelled.share("0", "1"),
+        "0.3",
+        "share of recent time in which DML ran on a cell, above which the cell counts as busy",
+        "share",
+    ),
+)
+
+NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
+"""Every property that can be said, aliases included."""
+
+_NO_RECLAIMING = (
+    "is not obeyed: Lakewright deletes no files, so old ones stay until somebody runs VACUUM; what VACUUM keeps is "
+    "said by delta.deletedFileRetentionDuration"
+)
+
+REFUSED: Mapping[str, str] = {
+    "self-optimizing.minor.trigger.interval": (
+        "means the time between minor runs, which nothing here waits for; use lakewright.settle-after for the quiet "
+        "time before the last merge"
+    ),
+    PREFIX + "retain-hours": _NO_RECLAIMING,
+    "acid.data.retain.hours": _NO_RECLAIMING,
+}
+"""Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
+
+
+def read_properties(configuration: Mapping[str, str]) -> Layer:
+    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed."""
+    values: dict[str, Any] = {}
+    named: dict[str, str] = {}
+    issues: list[Issue] = []
+    known = {PREFIX + prop.name for prop in PROPERTIES}
+    for prop in PROPERTIES:
+        spellings = {PREFIX + prop.name: prop.parse, **prop.aliases}
+        for name, parse in spellings.items():
+            if name not in configuration or prop.sets in values:
+                continue
+            try:
+                values[prop.sets] = parse(configuration[name])
+                named[prop.sets] = name
+            except ValueError as problem:
+                issues.append(Issue(name, configuration[name], str(problem)))
+    issues += [
+        Issue(name, value, f"unknown property; known are {', '.join(sorted(known))}")
+        for name, value in sorted(configuration.items())
+        if name.startswith(PREFIX) and name not in known and name not in REFUSED
+    ]
+    issues += [
+        Issue(name, configuration[name], why, holds=False) for name, why in REFUSED.items() if name in configuration
+    ]
+    return Layer(values, named, tuple(issues))
+
+
+def as_properties(said: Mapping[str, str]) -> dict[str, str]:
+    """Return settings such as `fan-in` as the properties that they stand for; full names may be given, too."""
+    return {name if "." in name else PREFIX + name: value for name, value in said.items()}
+
+
+def terms(configuration: Mapping[str, str]) -> str:
+    """Return a digest of all properties that can bear on the policy: while it stays, so does what they ask for."""
+    known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()
+    said = sorted((name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX))
+    return hashlib.blake2b(json.dumps(said).encode(), digest_size=8).hexdigest()

@@ -1,0 +1,48 @@
+#!lua
+--[[
+  decide: what follows from a decision that no commit led to, in one step: its timer is taken, its job is queued, its
+  record is kept. If the timer rings at another time by now, or a job for the key waits or runs, no job is queued.
+
+  KEYS[1]  prefix of the queue
+  ARGV[1]  worker and
+  ARGV[2]  nonce, by which a repetition is recognised
+  ARGV[3]  table
+  ARGV[4]  timer, '' for none
+  ARGV[5]  time at which it must ring
+  ARGV[6]  time at which it rings again if there is a job already
+  ARGV[7]  record, '' for none
+  ARGV[8]  ledger records kept per table
+  ARGV[9]  1 if there is a job
+  ARGV[10..]  wish (13 values, as in enqueue) · counter, increment
+
+  Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
+]]
+-- include: put
+-- include: count
+-- include: reply
+-- include: timer
+local worker, nonce, tbl, timer, record = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[7]
+local due, again, ledger_kept, has_job = ARGV[5], ARGV[6], ARGV[8], ARGV[9] == '1'
+local first = 10
+
+local known = recall(worker, nonce)
+if known then return known end
+if timer ~= '' then
+  local at = call('ZSCORE', timers_key(tbl), timer)
+  if not at or int(tonumber(at)) ~= due then return 'late' end
+  local is_busy = has_job and call('EXISTS', job_key(ARGV[first])) == 1
+  set_timer(tbl, timer, is_busy and 'set' or 'stop', again)
+  note_first_timer(tbl)
+  if is_busy then return remember(worker, nonce, 'busy') end
+end
+local outcome = 'none'
+if has_job then
+  outcome = put(read_spec(ARGV, first))
+  first = first + SPEC_ARGS
+end
+if record ~= '' then
+  call('XADD', ledger_key(tbl), 'MAXLEN', '~', ledger_kept, '*',
+    'record', record, 'out', has_job and outcome or '')
+end
+count(tbl, ARGV, first, (#ARGV - first + 1) / 2)
+return remember(worker, nonce, outcome)

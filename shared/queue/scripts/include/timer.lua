@@ -1,0 +1,18 @@
+-- Timers of a table, by the time at which they ring; and among all tables, when the first timer of each rings.
+-- include: config
+
+-- `how`: set; earlier, which leaves one standing that rings before; stop.
+local function set_timer(tbl, name, how, at)
+  if how == 'stop' then
+    call('ZREM', timers_key(tbl), name)
+  elseif how == 'earlier' then
+    call('ZADD', timers_key(tbl), 'LT', at, name)
+  else
+    call('ZADD', timers_key(tbl), at, name)
+  end
+end
+
+local function note_first_timer(tbl)
+  local first = call('ZRANGE', timers_key(tbl), 0, 0, 'WITHSCORES')
+  if first[1] then call('ZADD', RINGING, first[2], tbl) else call('ZREM', RINGING, tbl) end
+end

@@ -1,0 +1,53 @@
+"""`make bench-decide`: what following tables costs a decider, on a real Redis, real logs on local disk and real HTTP.
+
+Four figures: commits folded per second and core, the time from an event to its decision at 200 commits a second, the
+same with a hundred thousand tables registered, and Redis bytes per cell. Some three minutes.
+"""
+
+import argparse
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.bench.decide.folding import folding
+from tests.bench.decide.house import house
+from tests.bench.decide.latency import Load, latency
+from tests.bench.decide.memory import memory
+from tests.bench.machine import machine
+
+
+def main() -> None:
+    """Run all parts, print the figures, and keep them as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.decide")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--commits", type=int, default=8_000, help="commits folded in one round")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of folding; the median counts")
+    parser.add_argument("--per-s", type=float, default=200.0, help="commits a second while latency is measured")
+    parser.add_argument("--seconds", type=float, default=10.0, help="length of one window of latency")
+    parser.add_argument("--windows", type=int, default=5, help="windows on each side; the medians count")
+    parser.add_argument("--few", type=int, default=100, help="tables registered on one side")
+    parser.add_argument("--many", type=int, default=100_000, help="tables registered on the other")
+    parser.add_argument("--cells", type=int, default=36_500, help="cells that are weighed, at least one table's 365")
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}; {machine()}")
+    figures: dict[str, Any] = {**machine(), "seed": asked.seed}
+    with tempfile.TemporaryDirectory(prefix="lakewright-bench-decide-") as made:
+        folder = Path(made)
+        with house(folder / "house") as home:
+            print("folding", flush=True)
+            figures |= folding(home, folder, commits=asked.commits, rounds=asked.rounds, seed=asked.seed)
+            print("memory", flush=True)
+            figures |= memory(home, folder, cells=asked.cells, seed=asked.seed)
+        print(f"latency at {asked.per_s:g} commits/s", flush=True)
+        load = Load(asked.per_s, asked.seconds, asked.windows, asked.few, asked.many)
+        figures |= latency(folder, load, seed=asked.seed)
+    for name, value in figures.items():
+        print(f"  {name}: {value}")
+    if asked.json:
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

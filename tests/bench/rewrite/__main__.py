@@ -1,0 +1,98 @@
+"""`make bench-rewrite`: the time of one rewrite, against Delta's OPTIMIZE on copies of the same files; five minutes.
+
+Both run warm in one Spark, in turns, each on a copy of its own. The application has seen each table before, and one
+commit by a foreign writer has come since: what a job finds. The medians count.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from actor.delta.engine import EngineSettings, start_engine
+from tests.bench.machine import machine
+from tests.bench.rewrite.phases import Phases
+from tests.bench.rewrite.sides import Lakewright, Optimize, Took
+from tests.bench.rewrite.tables import OTHER_DAYS, Case, append, copied, make
+from tests.bench.spark import started_spark
+
+WARM_UPS = 3
+CASES = (Case("10_files_of_1_MB", 10, 1_000_000, 1, 9), Case("1_GB_in_64_files", 64, 16_000_000, 8, 3))
+
+
+def compare(spark: SparkSession, folder: Path, case: Case, *, warm_ups: int, seed: int) -> dict[str, Any]:
+    """Rewrite copies of one table in turns; returns medians and, for ours, where the time goes."""
+    engine, verdict = start_engine(spark, EngineSettings(), scratch=(folder / "scratch").as_uri())
+    if not verdict.passed:
+        raise RuntimeError(f"the exact rewrite does not work here: {verdict.reason}")
+    made, dice = make(folder, case, seed), random.Random(seed)
+    took: dict[str, list[Took]] = defaultdict(list)
+    phases: list[Phases] = []
+    for number in range(warm_ups + case.rounds):
+        for side in (Lakewright(engine), Optimize(spark)):
+            table = copied(made, folder / f"{case.name}-{side.name}-{number}")
+            side.look(table)
+            append(table, dice, dice.choice(OTHER_DAYS), rows=1_000)
+            seen = Phases()
+            done = side.rewrite(table, case, seen)
+            shutil.rmtree(table)
+            if number >= warm_ups:
+                took[side.name].append(done)
+                phases += [seen] if side.name == Lakewright.name else []
+            print(f"  {side.name:10s} {done.total_s:6.2f} s, {done.files} files{_note(number, warm_ups)}", flush=True)
+    shutil.rmtree(made)
+    return _figures(case, took, phases)
+
+
+def _note(number: int, warm_ups: int) -> str:
+    return " (warming up)" if number < warm_ups else ""
+
+
+def _figures(case: Case, took: dict[str, list[Took]], phases: list[Phases]) -> dict[str, Any]:
+    ours, theirs = (median(one.total_s for one in took[name]) for name in (Lakewright.name, Optimize.name))
+    names = dict.fromkeys(name for seen in phases for name in seen.ms)
+    figures = {
+        "lakewright_s": round(ours, 3),
+        "optimize_s": round(theirs, 3),
+        "ratio": round(ours / theirs, 3),
+        "of_that_read_cell_s": round(median(one.read_s for one in took[Lakewright.name]), 3),
+        "rounds": case.rounds,
+        "phases_ms": {name: round(median(seen.ms[name] for seen in phases), 1) for name in names},
+    }
+    print(f"  {case.name}: {ours:.2f} s against {theirs:.2f} s, ratio {figures['ratio']}, aim 0.8, bound 1.0")
+    for name, ms in figures["phases_ms"].items():
+        print(f"    {ms:8.1f} ms  {name}")
+    return figures
+
+
+def main() -> None:
+    """Run both cases, print the figures, and keep them as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.rewrite")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--cases", nargs="*", default=[case.name for case in CASES])
+    parser.add_argument("--warm-ups", type=int, default=WARM_UPS, help="rewrites of each kind before the clock counts")
+    asked = parser.parse_args()
+    print(f"seed {asked.seed}; {machine()}")
+    figures: dict[str, Any] = {**machine(), "seed": asked.seed}
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="lakewright-bench-rewrite-") as made, started_spark(Path(made)) as spark:
+        for case in CASES:
+            if case.name in asked.cases:
+                print(case.name, flush=True)
+                figures[case.name] = compare(spark, Path(made), case, warm_ups=asked.warm_ups, seed=asked.seed)
+    print(f"{time.monotonic() - began:.0f} s")
+    if asked.json:
+        asked.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

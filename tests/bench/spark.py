@@ -1,0 +1,28 @@
+"""Spark for a benchmark, started with an actor's own settings on every core of the machine."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from actor.delta.java import find_java
+from actor.delta.spark import SparkSettings, build_session, stop_session
+from services.places import ivy_dir, java_search
+from services.prepare import prepare
+
+
+@contextmanager
+def started_spark(work_dir: Path, **extra: str) -> Iterator[SparkSession]:
+    """Start Spark and let its JVM go afterwards; `extra` are settings of Spark."""
+    prepare(os.environ)
+    java = find_java(java_search(os.environ))
+    settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir(os.environ), master="local[*]", extra=extra)
+    spark = build_session(settings, java_home=java.path)
+    try:
+        yield spark
+    finally:
+        process = spark.sparkContext._gateway.proc
+        stop_session(spark)
+        process.wait(60)

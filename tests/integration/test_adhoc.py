@@ -1,0 +1,62 @@
+"""Requests by people: what they lead to is queued and kept in the ledger in one step, purges included."""
+
+import asyncio
+
+import pytest
+
+from decider.adhoc import Adhoc, Request
+from decider.decide import ledger
+from decider.follow import Follower
+from decider.orient.policies import Defaults
+from decider.standing import Alone
+from decider.store.ledgers import Ledgers
+from decider.store.queue import AsyncQueue, connect
+from shared.policy import MIB, Policy
+from shared.queue.model import EnqueueOutcome
+from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.worth import Reason
+from tests.support.memory_log import MemoryLog
+
+pytestmark = pytest.mark.redis
+
+POLICY = Policy(target_bytes=8 * MIB)
+STANDING = Alone(Defaults(POLICY))
+TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
+ONE, TWO = CellKey('{"dt":"1"}'), CellKey('{"dt":"2"}')
+
+
+def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_where_there_are_some(
+    redis_url: str,
+) -> None:
+    async def story() -> None:
+        log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
+        queue = AsyncQueue(connect(redis_url), "default")
+        opened: list[str] = []
+
+        def opens(location: str) -> MemoryLog:
+            opened.append(location)
+            return log
+
+        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = Adhoc(queue, follower, opens, lambda: 7, standing=STANDING)
+        whole = DataFile("a", 9 * MIB, ONE, rows=100)
+        log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
+        try:
+            nothing = await adhoc.optimize(TABLE, Request())
+            assert (nothing.jobs, opened) == ((), [])
+            # A commit that was folded long ago left the deleted rows behind; nobody decides about it again.
+            log.add(
+                [DataFile("a", 9 * MIB, ONE, "dv", rows=100, deleted_rows=60)], [RemovedFile("a", None, 9 * MIB, ONE)]
+            )
+            await follower.follow(TABLE)
+            for outcome in (EnqueueOutcome.MERGED, EnqueueOutcome.MERGED):
+                (job,) = (await adhoc.optimize(TABLE, Request())).jobs
+                assert (job.cell, job.outcome) == (ONE, outcome)
+            assert len(opened) == 2
+            newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
+            assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
+            assert ledger.recompute(newest) is newest.verdict
+        finally:
+            await queue.redis.aclose()
+
+    asyncio.run(story())

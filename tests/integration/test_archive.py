@@ -1,0 +1,279 @@
+"""The archive holds every record of the ledgers once, whatever crashes, races or is lost on the way there."""
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from decider.decide import ledger
+from decider.decide.verdict import decide_state
+from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS, LedgerArchive
+from decider.inbox import Inbox
+from decider.store.archive import Archive, ArchivePlace
+from decider.store.ledger_batches import LedgerBatches
+from decider.store.ledger_rows import LEDGER_SCHEMA
+from decider.store.ledgers import Ledgers
+from decider.store.queue import AsyncQueue, connect
+from decider.store.tables import TableRegistry
+from shared.cells import recount
+from shared.errors import RetryableError
+from shared.partitions import WHOLE_TABLE
+from shared.policy import Policy
+from shared.queue import keys, transitions
+from shared.table import TableId, TableRef
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+async def _ignored(_table: TableRef, _version: int | None) -> None:
+    """Nobody follows tables here."""
+
+
+class World:
+    """Three tables whose ledgers grow, and an archive that any number of deciders fill."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.queue = AsyncQueue(connect(url), "default")
+        self.registry = TableRegistry(self.queue.redis)
+        self.ledgers = Ledgers(self.queue)
+        self.folder = folder
+        self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]
+        self.written = 0
+        self.calls = 0
+
+    def decider(self) -> "Watched":
+        return Watched(self)
+
+    async def write(self, records: int = 1) -> None:
+        """Add records to each table's ledger."""
+        for table in self.tables:
+            await self.registry.register(table)
+            for _ in range(records):
+                self.written += 1
+                made = decide_state(WHOLE_TABLE, recount(Policy().ladder, [1_000] * 9), Policy(), self.written)
+                await self.keep(table, ledger.encode(made, Policy(), self.written))
+
+    async def keep(self, table: TableRef, record: str) -> None:
+        """Add one record to a table's ledger."""
+        self.calls += 1
+        await self.queue.run(transitions.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
+
+    def archived(self) -> Counter[int]:
+        """How often the archive holds each record, named by its version."""
+        return Counter(self.column("version"))
+
+    def column(self, name: str) -> list[Any]:
+        found = QueryBuilder().register("ledger", DeltaTable(str(self.folder))).execute(f"SELECT {name} FROM ledger")
+        return list(pa.table(found.read_all()).column(name).to_pylist())
+
+    def expect_each_once(self) -> None:
+        assert self.archived() == Counter(range(1, self.written + 1))
+
+
+class Watched(LedgerArchive):
+    """A decider's archive duty that can be made to die at a labelled point."""
+
+    def __init__(self, world: World) -> None:
+        own = TableRef(TableId("own"), APP, world.folder.as_uri())
+        self.archive = Archive(ArchivePlace(world.folder.as_uri(), LEDGER_SCHEMA, ("day",)))
+        self.batches = LedgerBatches(world.queue)
+        super().__init__(self.archive, self.batches, world.registry, Inbox(_ignored), own=own)
+
+    def dies_at(self, part: object, call: str) -> "Watched":
+        async def dead(*_: object, **__: object) -> None:
+            raise RetryableError("killed here")
+
+        setattr(part, call, dead)
+        return self
+
+
+def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    async def tell() -> None:
+        world = World(url, folder / "ledger")
+        await story(world)
+        await world.queue.redis.aclose()
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize("batch_records", [1, 7, BATCH_RECORDS])
+def test_every_record_is_archived_once_in_bounded_batches(redis_url: str, tmp_path: Path, batch_records: int) -> None:
+    async def story(world: World) -> None:
+        await world.write(5)
+        done = await world.decider().run_once(batch_records=batch_records)
+        assert (done.records, done.batches) == (15, -(-15 // batch_records))
+        world.expect_each_once()
+        await world.write(2)
+        await world.decider().run_once(batch_records=batch_records)
+        world.expect_each_once()
+        version = DeltaTable(str(world.folder)).version()
+        assert (await world.decider().run_once()).batches == 0
+        assert DeltaTable(str(world.folder)).version() == version
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recompute_it(
+    redis_url: str, tmp_path: Path
+) -> None:
+    async def story(world: World) -> None:
+        await world.write()
+        await world.keep(world.tables[0], '{"from": "another release"}')
+        await world.decider().run_once()
+        rows = sorted(zip(*map(world.column, ("version", "table_name", "reason", "record")), strict=True), key=str)
+        assert [row[1] for row in rows] == ["lake.t0", "lake.t1", "lake.t2", "lake.t0"]
+        *known, unknown = rows
+        assert unknown[2:] == (None, '{"from": "another release"}')
+        for version, _, reason, record in known:
+            made = ledger.decode(record)
+            assert (made.version, made.reason) == (version, reason)
+            assert ledger.recompute(made) is made.verdict
+
+    in_world(redis_url, tmp_path, story)
+
+
+@pytest.mark.parametrize("call", ["append", "note", "read", "trim", "plan"])
+def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(redis_url: str, tmp_path: Path, call: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(3)
+        await world.decider().run_once(batch_records=4)
+        await world.write(3)
+        dying = world.decider()
+        with pytest.raises(RetryableError, match="killed here"):
+            await dying.dies_at(dying.archive if call == "append" else dying.batches, call).run_once(batch_records=4)
+        await world.write(1)
+        await world.decider().run_once(batch_records=4)
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_a_commit_whose_reply_was_lost_is_not_made_again(redis_url: str, tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        await world.write(3)
+        dying = world.decider()
+        append = dying.archive.append
+
+        async def append_and_die(*args: Any, **named: Any) -> bool:
+            await append(*args, **named)
+            raise RetryableError("killed after the commit")
+
+        dying.archive.append = append_and_die  # type: ignore[method-assign]
+        with pytest.raises(RetryableError, match="after the commit"):
+            await dying.run_once()
+        await world.decider().run_once()
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_any_number_of_deciders_archive_at_once(redis_url: str, tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        deciders = [world.decider() for _ in range(4)]
+        for _ in range(4):
+            await world.write(5)
+            results = await asyncio.gather(
+                *(decider.run_once(batch_records=4) for decider in deciders), return_exceptions=True
+            )
+            assert all(isinstance(result, RetryableError) for result in results if isinstance(result, Exception))
+        await world.decider().run_once()
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
+    redis_url: str, tmp_path: Path, seed: int
+) -> None:
+    """Redis may lose the tail of its log; the archive then knows more than the notes."""
+
+    async def story(world: World) -> None:
+        chosen = random.Random(seed)
+        names = (keys.archive("default"), keys.archived("default"))
+        dumps: list[tuple[bytes | None, ...]] = []
+        for _ in range(6):
+            await world.write(chosen.randint(1, 4))
+            dumps.append(tuple([await world.queue.redis.dump(name) for name in names]))
+            await world.decider().run_once(batch_records=3)
+        for name, dump in zip(names, chosen.choice(dumps), strict=True):
+            await world.queue.redis.delete(name)
+            if dump is not None:
+                await world.queue.redis.restore(name, 0, dump)
+        await world.write(2)
+        await world.decider().run_once(batch_records=3)
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_an_archive_goes_on_after_redis_was_lost(redis_url: str, tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        await world.write(3)
+        await world.decider().run_once()
+        await world.queue.redis.flushall()
+        await world.write(3)
+        await world.decider().run_once()
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Path) -> None:
+    async def story(world: World) -> None:
+        table = world.tables[0]
+        await world.registry.register(table)
+        now_ms = await LedgerBatches(world.queue).now_ms()
+        made = ledger.encode(decide_state(WHOLE_TABLE, recount(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms)
+        for age_ms in (2 * KEPT_MS, KEPT_MS + 60_000, 60_000):
+            place = f"{now_ms - age_ms}-0"
+            await world.queue.redis.xadd(keys.ledger("default", table.id), {"record": made, "out": ""}, id=place)
+        dying = world.decider()
+        with pytest.raises(RetryableError):
+            await dying.dies_at(dying.archive, "append").run_once()
+        assert len(await world.ledgers.newest(table.id, limit=9)) == 3
+        await world.decider().run_once()
+        assert len(world.column("entry")) == 3
+        await world.decider().run_once()
+        assert len(await world.ledgers.newest(table.id, limit=9)) == 1
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, tmp_path: Path) -> None:
+    """Each append is a commit that is decided on, and the decision is a record; that must not lead to another one."""
+    table = WrittenTable(tmp_path / "orders")
+    decider = LiveDecider(decider_settings(redis_url, archive=str(tmp_path / "ledger"))).start()
+    try:
+        decider.register(table.path, "orders")
+        archive = decider.services.archive
+        assert archive is not None
+
+        def version() -> int:
+            return DeltaTable(str(tmp_path / "ledger")).version()
+
+        for _ in range(12):
+            table.append()
+            decider.sweep()
+            decider.run(archive.run_once())
+            decider.drain()
+        rest = [decider.run(archive.run_once()).batches for _ in range(3)]
+        assert rest == [0, 0, 0]
+        settled = version()
+        decider.sweep()
+        decider.run(archive.run_once())
+        assert version() == settled
+        status = until("the archive is followed", lambda: decider.get(f"/v1/tables/{APP}"))
+        assert status["cursor"]["version"] == settled
+        jobs = [job for job in decider.get("/v1/jobs")["jobs"] if job["table_name"] == APP]
+        assert [job["reason"] for job in jobs] == ["worth_it"]
+    finally:
+        decider.close()

@@ -1,0 +1,382 @@
+"""How tables come and go: by event, by discovery and by call; renamed, retried, vanished, and back after a loss."""
+
+import asyncio
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis as redis_library
+
+from decider.duties import discovery as discovery_module
+from decider.duties.discovery import Pace
+from decider.inbox import Inbox, Patience
+from decider.store.rounds import RoundState
+from decider.watch import DAY_MS, VANISHED_DAYS
+from services.decider import build
+from shared.errors import RetryableError
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.redis_server import RedisServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+FAST = {"discovery_requests_per_s": 10_000.0}
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    folder = tmp_path / "lake"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
+    live = LiveDecider(settings(redis_url, lake)).start()
+    yield live
+    live.close()
+
+
+def settings(redis_url: str, lake: Path, **changes: Any) -> Any:
+    return decider_settings(redis_url, roots=(lake.as_uri(),), buckets={"lake": lake.as_uri()}, **(FAST | changes))
+
+
+def names(decider: LiveDecider) -> list[str]:
+    return [table["name"] for table in decider.get("/v1/tables")["tables"]]
+
+
+def event(path: str) -> dict[str, Any]:
+    key = f"{path}/_delta_log/{0:020d}.json"
+    about = {"bucket": {"name": "lake"}, "object": {"key": key, "size": 1, "eTag": "e", "sequencer": "0A"}}
+    record = {"eventVersion": "2.1", "eventSource": "aws:s3", "eventName": "ObjectCreated:Put", "s3": about}
+    return {"Records": [record]}
+
+
+def test_forged_events_below_a_root_register_nothing_and_cost_a_bounded_number_of_requests(
+    decider: LiveDecider, lake: Path
+) -> None:
+    WrittenTable(lake / "sales" / "orders")
+    (lake / "empty" / "_delta_log").mkdir(parents=True)
+    forged = [event(f"forged/{number}")["Records"][0] for number in range(300)]
+    forged += event("empty")["Records"] + event("sales/orders")["Records"]
+    before = decider.reads()
+    taken = {"accepted": 0}
+    for batch in ({"Records": forged[:300]}, {"Records": forged[300:]}):
+        answer = decider.post("/v1/events", batch).json()
+        taken["accepted"] += answer["accepted"]
+        for one in answer["ignored"]:
+            taken[one["reason"]] = taken.get(one["reason"], 0) + one["count"]
+    assert taken == {"accepted": 1, "no_table_there": 65, "too_many_new_places": 236}
+    decider.drain()
+    assert names(decider) == ["sales.orders"]
+    assert decider.reads() - before < 80
+
+
+def test_a_table_is_named_and_given_to_a_tenant_by_its_place(decider: LiveDecider, lake: Path) -> None:
+    for place in ("sales/orders", "flat", "a/b/c/d/e", "s ales/or;ders"):
+        WrittenTable(lake / place)
+    places = [{"table": (lake / place).as_uri()} for place in ("sales/orders", "flat", "a/b/c/d/e", "s ales/or;ders")]
+    assert decider.post("/v1/events", places).json()["accepted"] == 4
+    decider.drain()
+    tenants = {table["name"]: table["tenant"] for table in decider.get("/v1/tables")["tables"]}
+    assert tenants == {"sales.orders": "sales", "flat": "default", "b.c.d.e": "a", "s-ales.or-ders": "s-ales"}
+
+
+def test_two_places_of_one_name_are_two_tables(decider: LiveDecider, lake: Path) -> None:
+    for place in ("a/orders", "a-/orders"):
+        WrittenTable(lake / place)
+        decider.post("/v1/events", event(place))
+    decider.drain()
+    assert len(names(decider)) == 2
+    assert "a.orders" in names(decider)
+
+
+def test_discovery_finds_every_table_below_the_roots_and_shows_how_far_it_came(
+    decider: LiveDecider, lake: Path
+) -> None:
+    for place in ("sales/orders", "sales/items", "ops/logs/raw", "größe/ä b"):
+        WrittenTable(lake / place)
+    # None of these is a table: inside another one, hidden, too deep, without a commit, a partition.
+    shutil.copytree(lake / "sales" / "orders", lake / "sales" / "orders" / "copy")
+    for place in ("_tmp/t", ".trash/t", "1/2/3/4/5/6", "dt=2026-01-01/t"):
+        shutil.copytree(lake / "sales" / "items", lake / place)
+    (lake / "empty" / "_delta_log").mkdir(parents=True)
+    (lake / "file").write_text("no folder")
+    assert decider.get("/v1/discovery")["roots"][0]["state"] == "waiting"
+    (found,) = decider.run(decider.services.discovery.run_once())
+    assert (found.state, found.tables, found.new_tables, found.problem) == (RoundState.DONE, 4, 4, "")
+    decider.drain()
+    locations = {table["location"] for table in decider.get("/v1/tables")["tables"]}
+    expected = ("sales/orders", "sales/items", "ops/logs/raw", "größe/ä b")
+    assert locations == {(lake / place).as_uri() for place in expected}
+    (root,) = decider.get("/v1/discovery")["roots"]
+    assert (root["state"], root["tables"], root["finished_at"] is not None) == ("done", 4, True)
+
+
+def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
+    redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(9):
+        WrittenTable(lake / f"t{number}")
+    monkeypatch.setattr(discovery_module, "SAVE_EVERY", 1)
+    first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
+    try:
+        walk = first.services.discovery
+        adopt, seen = walk._adopt, []
+
+        async def dies_at_the_fifth(location: str) -> bool:
+            seen.append(location)
+            if len(seen) == 5:
+                raise RuntimeError("the process ended")
+            return await adopt(location)
+
+        walk._adopt = dies_at_the_fifth
+        with pytest.raises(RuntimeError, match="the process ended"):
+            first.run(walk.run_once())
+        assert len(names(first)) == 4
+        looked: list[str] = []
+        theirs = second.services.discovery
+        again = theirs._adopt
+
+        async def noted(location: str) -> bool:
+            looked.append(location)
+            return await again(location)
+
+        theirs._adopt = noted
+        (found,) = second.run(theirs.run_once())
+        assert found.state is RoundState.DONE
+        assert len(names(second)) == 9
+        assert len(looked) < 9, "the walk began anew"
+        theirs.pace = Pace(interval_s=3_600.0)
+        assert second.run(theirs.run_once()) == (), "what was just walked is not due"
+    finally:
+        for live in (first, second):
+            live.close()
+
+
+def test_two_deciders_walk_one_root_once(redis_url: str, lake: Path) -> None:
+    WrittenTable(lake / "t")
+    first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
+    try:
+        rounds = second.services.discovery._rounds
+        assert second.run(rounds.take(lake.as_uri()))
+        assert first.run(first.services.discovery.run_once()) == ()
+        second.run(rounds.leave(lake.as_uri()))
+        assert len(first.run(first.services.discovery.run_once())) == 1
+    finally:
+        for live in (first, second):
+            live.close()
+
+
+def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
+    redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(discovery_module, "TICK_S", 0.05)
+    tables = [WrittenTable(lake / "sales" / f"t{number}", seed=number) for number in range(3)]
+    for table in tables:
+        table.append(9)
+    # The duty itself, not a call of it: what Redis knows nothing of is due at once.
+    live = LiveDecider(settings(redis_url, lake, discovery_s=3_600.0)).start()
+    try:
+        expected = [f"sales.t{number}" for number in range(3)]
+        until("the tables are found", lambda: names(live) == expected)
+        live.drain()
+        cells = {name: live.cells(name) for name in expected}
+        with redis_library.Redis.from_url(redis_url) as client:
+            client.flushall()
+        assert names(live) == []
+        until("the tables are found again", lambda: names(live) == expected)
+        live.drain()
+        assert {name: live.cells(name) for name in expected} == cells
+        assert cells["sales.t0"] == tables[0].recount()
+    finally:
+        live.close()
+
+
+def test_a_root_that_cannot_be_listed_says_so_and_the_others_are_walked(redis_url: str, lake: Path) -> None:
+    WrittenTable(lake / "t")
+    roots = ((lake.parent / "absent").as_uri(), lake.as_uri())
+    live = LiveDecider(decider_settings(redis_url, roots=roots, **FAST)).start()
+    try:
+        found = live.run(live.services.discovery.run_once())
+        assert [one.state for one in found] == [RoundState.FAILED, RoundState.DONE]
+        assert "absent" in live.get("/v1/discovery")["roots"][0]["problem"]
+        assert names(live) == ["t"]
+    finally:
+        live.close()
+
+
+def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_registration(
+    decider: LiveDecider, lake: Path
+) -> None:
+    table = WrittenTable(lake / "orders", days=("2026-01-01",))
+    table.append(3)
+    decider.register(table.path, "orders")
+    changed = decider.client.patch(
+        "/v1/tables/orders", json={"name": "sales.orders", "tenant": "sales", "properties": {"lakewright.fan-in": "4"}}
+    )
+    assert changed.status_code == 200, changed.text
+    decider.drain()
+    assert names(decider) == ["sales.orders"]
+    assert decider.client.get("/v1/tables/orders").status_code == 404
+    status = decider.get("/v1/tables/sales.orders")
+    values = {one["property"]: one for one in status["policy"]["values"]}
+    assert (values["lakewright.fan-in"]["value"], values["lakewright.fan-in"]["source"]) == (4, "request")
+    assert (status["tenant"], status["cursor"]["version"]) == ("sales", table.version)
+    assert "registration changed" in status["cursor"]["rescan_reason"]
+    WrittenTable(lake / "other")
+    decider.register(lake / "other", "other")
+    taken = decider.client.patch("/v1/tables/other", json={"name": "sales.orders"})
+    assert (taken.status_code, taken.json()["field"]) == (422, "name")
+    assert names(decider) == ["other", "sales.orders"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "8"}, {"acid.data.retain.hours": "1"}],
+)
+def test_properties_that_cannot_be_used_are_refused_at_registration(
+    decider: LiveDecider, lake: Path, said: dict[str, str]
+) -> None:
+    WrittenTable(lake / "orders")
+    answer = decider.post("/v1/tables", {"location": str(lake / "orders"), "properties": said})
+    assert (answer.status_code, answer.json()["field"]) == (422, f"properties.{next(iter(said))}")
+    assert names(decider) == []
+
+
+def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
+    decider: LiveDecider, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.follow.TRUSTED_MS", 0)
+    table = WrittenTable(lake / "orders", days=("2026-01-01",))
+    table.append(11)
+    name = decider.register(table.path)
+    assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
+    (lake / "orders").rename(lake.parent / "elsewhere")
+    decider.sweep()
+    status = decider.get(f"/v1/tables/{name}")
+    assert (status["refusal"]["gone"], status["cursor"]) == (True, None)
+    assert decider.get("/v1/jobs")["jobs"] == []
+    since = status["refusal"]["since"]
+    decider.sweep()
+    assert decider.get(f"/v1/tables/{name}")["refusal"]["since"] == since
+    back = WrittenTable(lake / "orders", seed=5, days=("2026-02-02",))
+    back.append(10)
+    decider.sweep()
+    status = decider.get(f"/v1/tables/{name}")
+    assert (status["refusal"], status["cursor"]["version"]) == (None, 10)
+    assert decider.cells(name) == back.recount()
+    assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
+
+
+def test_a_table_that_has_been_gone_for_long_is_forgotten(
+    redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("decider.follow.TRUSTED_MS", 0)
+    late_ms = [0]
+    clock = build.now_ms
+    monkeypatch.setattr(build, "now_ms", lambda: clock() + late_ms[0])
+    live = LiveDecider(settings(redis_url, lake)).start()
+    try:
+        WrittenTable(lake / "orders")
+        live.register(lake / "orders")
+        shutil.rmtree(lake / "orders")
+        live.sweep()
+        assert len(names(live)) == 1
+        late_ms[0] = int((VANISHED_DAYS + 1) * DAY_MS)
+        live.sweep()
+        assert names(live) == []
+    finally:
+        live.close()
+
+
+def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
+    """The store is away while an event is looked at, and no other event and no sweep comes."""
+    live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    try:
+        table = WrittenTable(lake / "orders")
+        name = live.register(table.path)
+        away, real = [True], live.services.inbox._handle
+
+        async def hiccup(found: Any, version: int | None) -> None:
+            if away[0]:
+                raise RetryableError("the store is away")
+            await real(found, version)
+
+        live.services.inbox._handle = hiccup
+        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
+        table.append(3)
+        live.post("/v1/events", table.event(table.version))
+        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        away[0] = False
+        until("it was followed", lambda: live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version)
+        assert live.cells(name) == table.recount()
+    finally:
+        live.close()
+
+
+def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
+    live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    try:
+        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
+        table = WrittenTable(lake / "orders")
+        name = live.register(table.path)
+        known = live.run(live.services.registry.find(name))
+        assert known is not None
+        own_redis_server.kill()
+        table.append(3)
+        live.run(live.services.inbox.put(known, table.version))
+        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        own_redis_server.start()
+        until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
+        assert live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version
+    finally:
+        live.close()
+
+
+def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
+    looks: list[str] = []
+
+    async def story() -> None:
+        fourth = asyncio.Event()
+
+        async def fails(found: Any, _version: int | None) -> None:
+            looks.append(found.name)
+            if len(looks) == 4:
+                fourth.set()
+            raise RetryableError("away")
+
+        inbox = Inbox(fails, workers=2, patience=Patience(first_s=0.001, longest_s=0.002, tries=4))
+        work = asyncio.create_task(inbox.run())
+        await inbox.put(_table(), None)
+        await fourth.wait()
+        await inbox.drained()
+        assert inbox.retrying == 0
+        inbox._patience = Patience(first_s=60)
+        await inbox.put(_table(), 5)
+        await inbox.drained()
+        for version in range(6, 10):
+            await inbox.put(_table(), version)
+        assert (len(looks), inbox.retrying, inbox.backlog) == (5, 1, 0)
+        await inbox.put(_table(), None)
+        await inbox.drained()
+        assert len(looks) == 6
+        work.cancel()
+
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:
+    patience = Patience(first_s=1, longest_s=60)
+    for failures in range(1, 30):
+        drawn = [patience.pause_s(failures) for _ in range(50)]
+        longest = min(60, 2 ** (failures - 1))
+        assert longest / 2 <= min(drawn) < max(drawn) <= longest
+
+
+def _table() -> Any:
+    from shared.table import TableId, TableRef
+
+    return TableRef(TableId("t"), "t", "file:///t")

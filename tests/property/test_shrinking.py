@@ -1,0 +1,85 @@
+"""The promotion rule with measured sizes: outputs shrink as they like, the factor is learned, and misses are counted.
+
+No byte is rewritten more often than there are levels, plus once for each level that a prediction of its own missed.
+"""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.verdict import decide_state
+from shared.levels import SMALL_LEVELS
+from shared.partitions import WHOLE_TABLE
+from shared.planner import plan, state_of
+from shared.policy import KIB, MIB, Policy
+from shared.table import DataFile
+
+POLICY = Policy(target_bytes=8 * MIB, fan_in=4, min_input_files=2, tolerance=Fraction(0))
+STEPS = st.lists(
+    st.tuples(st.lists(st.integers(1, 9 * MIB), min_size=1, max_size=8), st.fractions(Fraction(1, 8), Fraction(9, 8))),
+    min_size=1,
+    max_size=30,
+)
+
+
+@dataclass(frozen=True)
+class Story:
+    """Of the oldest bytes in a file: how often they were rewritten, and how many levels predictions missed then."""
+
+    rewrites: int = 0
+    missed: int = 0
+
+
+@given(STEPS)
+def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
+    steps: list[tuple[list[int], Fraction]],
+) -> None:
+    names = count()
+    live: dict[str, DataFile] = {}
+    stories: dict[str, set[Story]] = {}
+    learned = UNCALIBRATED
+
+    def take(size: int, told: set[Story]) -> None:
+        path = f"f{next(names)}"
+        live[path], stories[path] = DataFile(path, size, WHOLE_TABLE), told
+
+    for sizes, share in steps:
+        for size in sizes:
+            take(size, {Story()})
+        policy = learned.learned(POLICY)
+        rungs = policy.ladder
+        # Both sides decide with the factor: the decider from the state, the actor from the files.
+        verdict = decide_state(WHOLE_TABLE, state_of(live.values(), rungs), policy, 1)
+        made = plan(WHOLE_TABLE, list(live.values()), policy)
+        assert (verdict.prediction is not None) == bool(made.groups)
+        for group in made.groups:
+            output = max(1, int(group.bytes * share))
+            short = rungs.levels_short(largest_bytes=max(file.size_bytes for file in group.files), output_bytes=output)
+            told = {story for file in group.files for story in stories.pop(live.pop(file.path).path)}
+            take(output, {Story(story.rewrites + 1, story.missed + short) for story in told})
+            learned = Calibration(
+                runs=learned.runs + 1,
+                merged_bytes=learned.merged_bytes + group.bytes,
+                merged_into_bytes=learned.merged_into_bytes + output,
+            )
+        for path, told in stories.items():
+            level = rungs.level(live[path].size_bytes)
+            assert all(story.rewrites <= level + story.missed <= SMALL_LEVELS + story.missed for story in told)
+
+
+@given(st.fractions(Fraction(1, 4), Fraction(1)), st.lists(st.integers(1 * KIB, 5 * MIB), min_size=8, max_size=60))
+def test_once_the_factor_is_learned_outputs_that_shrink_by_it_miss_no_level(share: Fraction, sizes: list[int]) -> None:
+    sums = 10**9
+    policy = Calibration(10**6, 0, 0, 0, 0, sums, int(sums * share)).learned(POLICY)
+    files = [DataFile(f"f{number}", size, WHOLE_TABLE) for number, size in enumerate(sizes)]
+    for group in plan(WHOLE_TABLE, files, policy).groups:
+        largest = max(file.size_bytes for file in group.files)
+        # The factor is rounded down, but a little belief in 1 stays with it for ever.
+        real = max(share, policy.shrink)
+        assert policy.shrink <= share + Fraction(1, 10**5)
+        output = -(-group.bytes * real.numerator // real.denominator)
+        assert policy.ladder.levels_short(largest_bytes=largest, output_bytes=output) == 0

@@ -1,0 +1,73 @@
+"""Calibration: ratios come from sums alone, are drawn towards 1, and never leave their bounds."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.decide import ledger
+from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
+from decider.decide.verdict import corrected, decide_rung, decide_state, priority
+from shared.cells import recount
+from shared.facts import Ask, Measure
+from shared.partitions import WHOLE_TABLE
+from shared.policy import MIB, Policy
+
+POLICY = Policy(target_bytes=8 * MIB)
+SUMS = st.builds(
+    Calibration,
+    *[st.integers(0, 64)],
+    *[st.integers(0, 10**12)] * 2,
+    *[st.integers(0, 10**6)] * 2,
+    *[st.integers(0, 10**12)] * 2,
+)
+
+
+def after(runs: int, *, into: int = 100, read: int = 100, removed: int = 100) -> Calibration:
+    """So many runs that were predicted to read and remove 100 each."""
+    return Calibration(runs, 100 * runs, read * runs, 100 * runs, removed * runs, 100 * runs, into * runs)
+
+
+def test_before_the_first_run_predictions_are_believed() -> None:
+    assert Calibration.of({}) == UNCALIBRATED
+    assert (UNCALIBRATED.shrink, UNCALIBRATED.bytes_ratio, UNCALIBRATED.removed_ratio) == (1, 1, 1)
+    assert UNCALIBRATED.learned(POLICY) is POLICY
+
+
+def test_one_odd_run_moves_little_and_many_convince() -> None:
+    shrinks = [after(runs, into=50).shrink for runs in (1, 4, 16, 63)]
+    assert shrinks == [Fraction(28, 32), Fraction(24, 32), Fraction(19, 32), Fraction(16, 32)]
+    ratios = [after(runs, read=200).bytes_ratio for runs in (1, 4, 16)]
+    assert ratios == [Fraction(6, 5), Fraction(3, 2), Fraction(9, 5)]
+
+
+@given(SUMS)
+def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> None:
+    assert SHRINK_FLOOR <= sums.shrink <= 1
+    assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
+    assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
+    assert sums.learned(POLICY).shrink == sums.shrink
+    assert Calibration.of({str(name): getattr(sums, name) for name in Measure}) == sums
+
+
+def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:
+    made = decide_state(WHOLE_TABLE, recount(POLICY.ladder, [100_000] * 10), POLICY, 1)
+    better = corrected(made, after(4, read=200, removed=60)).prediction
+    assert made.prediction is not None
+    assert better is not None
+    assert (better.bytes, better.files_removed) == (1_500_000, round(9 * Fraction(4, 5)))
+    assert (better.state_bytes, better.state_removed) == (1_000_000, 9)
+    assert priority(better, POLICY) >= priority(made.prediction, POLICY)
+
+
+@given(SUMS, st.lists(st.integers(1, 9 * MIB), max_size=40), st.sampled_from(list(Ask)))
+def test_verdict_and_prediction_of_any_record_can_be_recomputed(sums: Calibration, sizes: list[int], ask: Ask) -> None:
+    policy, state = sums.learned(POLICY), recount(POLICY.ladder, sizes)
+    raw = decide_state(WHOLE_TABLE, state, policy, 1)
+    if ask is not Ask.LEVELS:
+        raw = decide_rung(ask, WHOLE_TABLE, state, policy, 1)
+    made = corrected(raw, sums)
+    record = ledger.decode(ledger.encode(made, policy, 1))
+    assert ledger.recompute(record) is made.verdict is raw.verdict
+    if sums.runs:
+        assert ledger.predict_again(record) == dict(record.predicted)

@@ -1,0 +1,156 @@
+"""Tokens, secrets and roles: what is shown is compared as a hash, and no route is without its role."""
+
+import hashlib
+
+import pytest
+from fastapi.routing import iter_route_contexts
+
+from decider.http.app import create_app
+from decider.http.credentials import (
+    MAX_SECRETS,
+    MAY_ACT_AS,
+    Credentials,
+    Role,
+    TokenHash,
+    parse_secrets,
+    parse_tokens,
+    signature,
+)
+from decider.http.roles import OPEN, ROLES, needed
+from services.decider.build import build_services
+from services.settings import DeciderSettings, decider_settings
+from shared.errors import InvalidInput
+
+TOKEN = "t0ken-for-tests-only"  # noqa: S105
+SECRET = "s3cret-for-tests-only-of-32-chars"  # noqa: S105
+
+
+def test_every_route_has_its_role() -> None:
+    app = create_app(build_services(DeciderSettings()))
+    found = iter_route_contexts(app.routes)
+    routes = {(method, str(route.path)) for route in found for method in (route.methods or set()) - {"HEAD"}}
+    assert len(routes) > 20
+    assert routes - set(ROLES) - OPEN == set(), "give these routes a role in decider/http/roles.py"
+    assert not set(ROLES) & OPEN
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "role"),
+    [
+        ("GET", "/livez", None),
+        ("HEAD", "/livez", None),
+        ("OPTIONS", "/v1/events/azure", None),
+        ("POST", "/v1/events", Role.HOOK),
+        ("POST", "/v1/events/s3", Role.HOOK),
+        ("GET", "/v1/tables/sales.orders", Role.VIEWER),
+        ("HEAD", "/v1/tables", Role.VIEWER),
+        ("DELETE", "/v1/tables/sales.orders", Role.ADMIN),
+        ("GET", "/v1/tables/a/b", Role.ADMIN),
+        ("GET", "/v1/tables/", Role.ADMIN),
+        ("GET", "/openapi.json", Role.VIEWER),
+        ("PUT", "/v1/tables", Role.ADMIN),
+        ("GET", "/nothing", Role.ADMIN),
+        ("POST", "/livez", Role.ADMIN),
+    ],
+)
+def test_what_is_not_in_the_table_is_the_administrators(method: str, path: str, role: Role | None) -> None:
+    assert needed(method, path) is role
+
+
+def test_roles_include_each_other_but_a_hook_only_tells_and_a_viewer_only_looks() -> None:
+    assert MAY_ACT_AS[Role.HOOK] == {Role.HOOK}
+    assert MAY_ACT_AS[Role.VIEWER] == {Role.VIEWER}
+    assert MAY_ACT_AS[Role.OPERATOR] == set(Role) - {Role.ADMIN}
+    assert MAY_ACT_AS[Role.ADMIN] == set(Role)
+
+
+def test_tokens_are_read_in_pairs_and_known_again_without_being_kept() -> None:
+    hashed = hashlib.sha256(b"another-token-for-tests").hexdigest()
+    tokens = parse_tokens(
+        f"# who posts events\nhook:{TOKEN}, viewer:sha256:{hashed}\n\noperator: third-token-for-tests\n"
+    )
+    known = Credentials(tokens)
+    assert [token.role for token in tokens] == [Role.HOOK, Role.VIEWER, Role.OPERATOR]
+    assert known.bearer(TOKEN) == tokens[0]
+    assert known.bearer("another-token-for-tests") == tokens[1]
+    assert known.bearer(TOKEN + "x") is known.bearer("") is known.bearer("\udc80") is None
+    assert TOKEN not in repr(known)
+    assert hashlib.sha256(TOKEN.encode()).hexdigest() not in repr(known)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (TOKEN, "entry 1 is no role:token pair"),
+        (f"hook:{TOKEN},boss:{TOKEN}", "entry 2 is no role:token pair"),
+        ("hook:t0ken", "entry 1: expected at least 16"),
+        ("hook:t0ken-with a blank in it", "entry 1: expected at least 16"),
+        (",".join([f"hook:{TOKEN}"] * 1_001), "at most 1000"),
+    ],
+)
+def test_what_is_no_token_is_refused_by_its_number(text: str, why: str) -> None:
+    with pytest.raises(ValueError, match=why) as raised:
+        parse_tokens(text)
+    assert "t0ken" not in str(raised.value)
+
+
+def test_secrets_are_long_and_few() -> None:
+    assert parse_secrets(f"{SECRET}, {SECRET}2") == (SECRET.encode(), f"{SECRET}2".encode())
+    with pytest.raises(ValueError, match="at least 32"):
+        parse_secrets(TOKEN)
+    with pytest.raises(ValueError, match="at most 4"):
+        parse_secrets(",".join([SECRET] * (MAX_SECRETS + 1)))
+
+
+def test_a_signature_is_hmac_sha256_of_time_and_body() -> None:
+    """The value was computed by `printf '1767621787.{}' | openssl dgst -sha256 -hmac <secret>`."""
+    assert signature(SECRET.encode(), "1767621787", b"{}").hex() == EXPECTED
+
+
+EXPECTED = "0a9cc94a69f03f29318e1a7c13a5d5310d7d34680e49e534e9ea52c16d651234"
+
+
+def test_settings_put_all_tokens_together_and_never_show_one(tmp_path) -> None:
+    file = tmp_path / "tokens"
+    file.write_text(f"operator:{TOKEN}3\n")
+    found = decider_settings(
+        {
+            "LAKEWRIGHT_TOKEN": TOKEN,
+            "LAKEWRIGHT_TOKENS": f"hook:{TOKEN}2",
+            "LAKEWRIGHT_TOKENS_FILE": str(file),
+            "LAKEWRIGHT_HMAC_SECRETS": SECRET,
+            "LAKEWRIGHT_HMAC_WINDOW_S": "60",
+            "LAKEWRIGHT_EVENTS_PER_S": "5",
+            "LAKEWRIGHT_CALLS_PER_S": "4",
+            "LAKEWRIGHT_BODY_TIMEOUT_S": "3",
+            "LAKEWRIGHT_SNS_TOPICS": "arn:aws:sns:eu-west-1:1:a, arn:aws:sns:eu-west-1:1:b",
+            "LAKEWRIGHT_WEBHOOK_ORIGINS": "events.example.com",
+        }
+    )
+    assert [token.role for token in found.credentials.tokens] == [Role.ADMIN, Role.HOOK, Role.OPERATOR]
+    assert (found.credentials.window_s, found.credentials.secrets) == (60, (SECRET.encode(),))
+    assert (found.events_per_s, found.calls_per_s, found.body_timeout_s) == (5, 4, 3)
+    assert found.sns_topics == ("arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b")
+    assert found.webhook_origins == ("events.example.com",)
+    assert TOKEN not in repr(found)
+    assert SECRET not in repr(found)
+    assert TokenHash.of(Role.HOOK, f"{TOKEN}2").name == found.credentials.tokens[1].name
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("LAKEWRIGHT_TOKENS", "hook:s3cret"),
+        ("LAKEWRIGHT_TOKENS", "s3cret-without-a-role"),
+        ("LAKEWRIGHT_TOKENS_FILE", "/nowhere/s3cret"),
+        ("LAKEWRIGHT_HMAC_SECRETS", "s3cret"),
+        ("LAKEWRIGHT_HMAC_WINDOW_S", "0"),
+        ("LAKEWRIGHT_EVENTS_PER_S", "none"),
+        ("LAKEWRIGHT_CALLS_PER_S", "-1"),
+        ("LAKEWRIGHT_BODY_TIMEOUT_S", "1e9"),
+    ],
+)
+def test_a_bad_setting_is_refused_by_name_and_secrets_are_not_shown(name: str, value: str) -> None:
+    with pytest.raises(InvalidInput, match=name) as raised:
+        decider_settings({name: value})
+    assert "s3cret" not in str(raised.value)

@@ -1,0 +1,195 @@
+"""Signed calls are believed once and in time; a client that is too fast waits; a topic is confirmed at its own host."""
+
+import asyncio
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.datastructures import Headers
+
+from decider.http.confirm import Confirmed, Confirmer, is_page_of
+from decider.http.credentials import Credentials, signature
+from decider.http.rates import BURST_S, Rate
+from decider.http.signatures import Replayed, Signatures, Unsigned
+from decider.observe.shapes.hint import Confirm
+from shared.errors import RetryableError
+from tests.support.event_samples import ARN, CONFIRM_URL
+
+OLD, NEW = b"the-old-secret-of-thirty-two-characters", b"the-new-secret-of-thirty-two-characters"
+NOW_S = 1_767_621_787
+BODY = b'{"table": "sales.orders"}'
+
+
+class Clock:
+    """Seconds since 1970 that a test sets."""
+
+    def __init__(self) -> None:
+        self.now_s = float(NOW_S)
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def checker(clock: Clock, *secrets: bytes, max_remembered: int = 10) -> Signatures:
+    return Signatures(Credentials(secrets=secrets or (OLD, NEW), window_s=300), clock, max_remembered=max_remembered)
+
+
+def signed(*secrets: bytes, at_s: int = NOW_S, body: bytes = BODY) -> Headers:
+    signatures = ",".join("v1=" + signature(secret, str(at_s), body).hex() for secret in secrets)
+    return Headers({"x-lakewright-timestamp": str(at_s), "x-lakewright-signature": signatures})
+
+
+def test_either_secret_will_do_while_one_replaces_the_other() -> None:
+    clock = Clock()
+    checker(clock).check(signed(OLD), BODY)
+    checker(clock).check(signed(NEW), BODY)
+    checker(clock, NEW).check(signed(OLD, NEW), BODY)
+    with pytest.raises(Unsigned, match="does not fit"):
+        checker(clock, NEW).check(signed(OLD), BODY)
+
+
+@pytest.mark.parametrize("away_s", [-300, 300])
+def test_the_time_may_be_away_by_the_window_and_no_more(away_s: int) -> None:
+    clock = Clock()
+    checker(clock).check(signed(NEW, at_s=NOW_S + away_s), BODY)
+    with pytest.raises(Unsigned, match="300 s away") as refusal:
+        checker(clock).check(signed(NEW, at_s=NOW_S + away_s + (1 if away_s > 0 else -1)), BODY)
+    assert refusal.value.field == "x-lakewright-timestamp"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"x-lakewright-timestamp": str(NOW_S + 1)},
+        {"x-lakewright-timestamp": ""},
+        {"x-lakewright-timestamp": "-1"},
+        {"x-lakewright-timestamp": "\u0661"},
+        {"x-lakewright-timestamp": f"{NOW_S}000"},
+        {"x-lakewright-timestamp": "9" * 5_000},
+        {"x-lakewright-signature": ""},
+        {"x-lakewright-signature": "v1="},
+        {"x-lakewright-signature": "v1=zz"},
+        {"x-lakewright-signature": signature(NEW, str(NOW_S), BODY).hex()},
+        {"x-lakewright-signature": "v1=" + signature(NEW, str(NOW_S), BODY).hex()[:-2]},
+    ],
+)
+def test_what_is_signed_otherwise_is_refused(changes: dict[str, str]) -> None:
+    headers = {"x-lakewright-signature": signed(NEW)["x-lakewright-signature"], "x-lakewright-timestamp": str(NOW_S)}
+    mixed = Headers(raw=[(name.encode(), value.encode()) for name, value in (headers | changes).items()])
+    with pytest.raises(Unsigned):
+        checker(Clock()).check(mixed, BODY)
+    with pytest.raises(Unsigned):
+        checker(Clock()).check(signed(NEW), BODY + b" ")
+
+
+def test_a_signed_call_is_taken_once_under_whichever_secret() -> None:
+    clock = Clock()
+    signatures = checker(clock)
+    signatures.check(signed(NEW), BODY)
+    for again in (signed(NEW), signed(OLD), signed(OLD, NEW)):
+        with pytest.raises(Replayed, match="taken before"):
+            signatures.check(again, BODY)
+    signatures.check(signed(NEW, at_s=NOW_S + 1), BODY)
+    clock.now_s += 300
+    with pytest.raises(Replayed):
+        signatures.check(signed(NEW, at_s=NOW_S + 1), BODY)
+
+
+def test_the_memory_of_signed_calls_is_bounded_and_clears_when_their_time_is_over() -> None:
+    clock = Clock()
+    signatures = checker(clock, max_remembered=3)
+    for number in range(3):
+        signatures.check(signed(NEW, body=b"%d" % number), b"%d" % number)
+    with pytest.raises(Replayed, match="too many"):
+        signatures.check(signed(NEW), BODY)
+    clock.now_s += 601
+    signatures.check(signed(NEW, at_s=NOW_S + 601), BODY)
+
+
+@given(st.lists(st.floats(0, 0.5), min_size=1, max_size=200), st.sampled_from([0.5, 5.0, 100.0]))
+def test_a_client_never_gets_more_than_its_burst_and_its_rate(pauses_s: list[float], per_s: float) -> None:
+    """Whatever the rhythm, in any stretch of time no more calls pass than a burst and the rate times that time."""
+    rate = Rate(per_s)
+    now_s, passed = 0.0, 0
+    for pause_s in pauses_s:
+        now_s += pause_s
+        wait_s = rate.wait_s("a", now_s)
+        assert wait_s >= 0
+        if not wait_s:
+            passed += 1
+        else:
+            assert Rate(per_s).wait_s("a", now_s) == 0, "another client is not held up"
+    assert passed <= max(1.0, per_s * BURST_S) + per_s * now_s + 1e-6
+
+
+def test_who_waits_as_long_as_told_may_call_and_others_are_apart() -> None:
+    rate = Rate(0.5)
+    assert rate.wait_s("a", 0.0) == 0
+    wait_s = rate.wait_s("a", 0.0)
+    assert wait_s == pytest.approx(2.0)
+    assert rate.wait_s("b", 0.0) == 0
+    assert rate.wait_s("a", wait_s) == 0
+
+
+def test_only_so_many_clients_are_remembered() -> None:
+    rate = Rate(0.5, max_clients=2)
+    for client in ("a", "b", "c"):
+        assert rate.wait_s(client, 0.0) == 0
+    assert rate.wait_s("c", 0.0) > 0
+    assert rate.wait_s("a", 0.0) == 0
+
+
+OTHER_PAGES = [
+    CONFIRM_URL.replace("https", "http"),
+    CONFIRM_URL.replace("sns.eu-west-1.amazonaws.com", "sns.eu-west-1.amazonaws.com.example.com"),
+    CONFIRM_URL.replace("sns.eu-west-1", "sns.us-east-1"),
+    CONFIRM_URL.replace("https://", "https://user@"),
+    CONFIRM_URL.replace("amazonaws.com/", "amazonaws.com:8443/"),
+    CONFIRM_URL.replace(".com/?", ".com/latest/meta-data?"),
+    CONFIRM_URL.replace("Action=ConfirmSubscription", "Action=Unsubscribe"),
+    CONFIRM_URL + "&Action=Unsubscribe",
+    CONFIRM_URL.replace("lake-commits", "other"),
+    "https://169.254.169.254/",
+    "https://[",
+    "",
+]
+
+
+@pytest.mark.parametrize("url", OTHER_PAGES)
+def test_only_the_topics_own_page_is_visited(url: str) -> None:
+    assert is_page_of(ARN, CONFIRM_URL)
+    assert not is_page_of(ARN, url)
+    assert asyncio.run(Confirmer((ARN,), refusing()).confirm(Confirm(ARN, url))) is Confirmed.BAD_URL
+
+
+@pytest.mark.parametrize("topic", ["", "lake", "arn:aws:sqs:eu-west-1:1:q", "arn:evil:sns:eu-west-1:1:t"])
+def test_what_is_no_topic_has_no_page(topic: str) -> None:
+    assert not is_page_of(topic, CONFIRM_URL)
+
+
+def test_only_listed_topics_are_confirmed() -> None:
+    visited: list[str] = []
+
+    def visit(request: httpx.Request) -> httpx.Response:
+        visited.append(str(request.url))
+        return httpx.Response(200)
+
+    asked = Confirm(ARN, CONFIRM_URL)
+    assert asyncio.run(Confirmer((), refusing()).confirm(asked)) is Confirmed.NOT_LISTED
+    assert asyncio.run(Confirmer((ARN,), httpx.MockTransport(visit)).confirm(asked)) is Confirmed.CONFIRMED
+    assert visited == [CONFIRM_URL]
+
+
+@pytest.mark.parametrize("status", [301, 403, 500])
+def test_a_page_that_does_not_confirm_is_tried_again_by_the_sender(status: int) -> None:
+    answering = httpx.MockTransport(lambda _: httpx.Response(status, headers={"location": "http://127.0.0.1/"}))
+    with pytest.raises(RetryableError, match=str(status)):
+        asyncio.run(Confirmer((ARN,), answering).confirm(Confirm(ARN, CONFIRM_URL)))
+
+
+def refusing() -> httpx.MockTransport:
+    def visit(request: httpx.Request) -> httpx.Response:
+        raise AssertionError(f"visited {request.url}")
+
+    return httpx.MockTransport(visit)

@@ -1,0 +1,149 @@
+"""The sample of every shape is taken, recognised and demanded; a damaged one is refused by the name of the field."""
+
+import json
+from typing import Any
+
+import pytest
+
+from decider.observe.shapes.fields import MAX_WRAPPINGS
+from decider.observe.shapes.hint import MAX_BATCH, Hint, Taken
+from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
+from shared.errors import InvalidInput
+from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
+
+DAMAGED = [
+    pytest.param(sample, damage, id=f"{sample.file}: {damage.name}") for sample in SAMPLES for damage in damages(sample)
+]
+
+
+def test_every_file_is_a_sample_and_every_shape_has_one() -> None:
+    assert {path.stem for path in FOLDER.glob("*.json")} == {sample.file for sample in SAMPLES}
+    assert {shape.source for shape in SHAPES} <= {sample.source for sample in SAMPLES}
+    assert len(DAMAGED) >= 200
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
+def test_the_sample_is_taken_as_what_it_is(sample: Sample) -> None:
+    assert recognise(dumped(sample.body)) == recognise(dumped(sample.body), source=sample.source) == sample.taken
+
+
+@pytest.mark.parametrize(("sample", "damage"), DAMAGED)
+def test_a_damaged_sample_is_refused_by_the_field_and_what_was_expected(sample: Sample, damage: Damage) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        recognise(damage.body, source=sample.source)
+    assert (refusal.value.field or "").startswith(damage.field)
+    assert refusal.value.allowed
+    if (sample.source, damage.name) != ("minio", "EventName missing"):  # which makes it a good notification of S3
+        with pytest.raises(InvalidInput):
+            recognise(damage.body)
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
+def test_a_cloudevent_in_binary_mode_holds_any_other_event(sample: Sample) -> None:
+    headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/w", "ce-type": "com.example", "host": "x"}
+    assert recognise(dumped(sample.body), headers=headers) == sample.taken
+    with pytest.raises(InvalidInput, match="id is nothing"):
+        recognise(dumped(sample.body), headers={"ce-specversion": "1.0"})
+
+
+def test_a_batch_may_hold_events_of_many_senders() -> None:
+    single = [sample for sample in SAMPLES if isinstance(sample.body, dict)]
+    taken = recognise_value([sample.body for sample in single])
+    assert set(taken.hints) == {hint for sample in single for hint in sample.taken.hints}
+    assert len(taken.handshakes) == 1
+
+
+def wrapped(times: int) -> dict[str, Any]:
+    event: dict[str, Any] = {"table": "sales.orders"}
+    for number in range(times):
+        event = {"specversion": "1.0", "id": str(number), "source": "/w", "type": "t", "data": event}
+    return event
+
+
+def test_events_are_unwrapped_so_deep_and_no_deeper() -> None:
+    assert recognise_value(wrapped(MAX_WRAPPINGS)).hints == (Hint(name="sales.orders"),)
+    with pytest.raises(InvalidInput, match="wrapped in each other") as refusal:
+        recognise_value(wrapped(MAX_WRAPPINGS + 1))
+    assert refusal.value.field == ".".join(["data"] * (MAX_WRAPPINGS + 1))
+
+
+def test_the_events_of_all_wrappings_together_are_bounded() -> None:
+    event = {"dag_id": "d", "state": "success", "outlets": ["sales.orders"] * (MAX_BATCH // 2)}
+    assert recognise_value([event, event]).hints == (Hint(name="sales.orders"),)
+    with pytest.raises(InvalidInput, match="at most 10000"):
+        recognise_value([event, event, {"table": "sales.orders"}])
+
+
+def test_damage_inside_a_wrapping_is_named_with_its_whole_place() -> None:
+    record = {"messageId": "1", "body": json.dumps({"Type": "Notification", "TopicArn": "a", "MessageId": "b"})}
+    inner = {"Type": "Notification", "TopicArn": "a", "MessageId": "b", "Message": '{"Records": [{"eventName": 1}]}'}
+    for body, field in (
+        (record, "Records[0].body.Message"),
+        (record | {"body": json.dumps(inner)}, "Records[0].body.Message.Records[0].eventName"),
+        (record | {"body": "{"}, "Records[0].body"),
+    ):
+        with pytest.raises(InvalidInput) as refusal:
+            recognise_value({"Records": [body]})
+        assert refusal.value.field == field
+
+
+OTHERS = [
+    ("eventbridge", {"detail-type": "Object Deleted"}, "unknown_event"),
+    ("eventbridge", {"source": "aws.ec2"}, "unknown_event"),
+    ("glue", {"detail-type": "Glue Data Catalog Database State Change"}, "unknown_event"),
+    ("glue", {"detail": {"databaseName": "a", "tableName": "b", "typeOfChange": "DeleteTable"}}, "not_a_commit"),
+    ("glue", {"detail": {"databaseName": "a", "tableName": "b c", "typeOfChange": "UpdateTable"}}, "bad_name"),
+    ("sns", {"Type": "UnsubscribeConfirmation"}, "unknown_event"),
+    ("lakekeeper", {"type": "dropTable", "data": None}, "not_a_commit"),
+    ("iceberg", {"report-type": "scan-report"}, "not_a_commit"),
+    ("polaris_notification", {"notification-type": "VALIDATE"}, "not_a_commit"),
+    ("polaris", {"data": {"event_type": "AFTER_LOAD_TABLE"}}, "not_a_commit"),
+    ("azure_cloudevent", {"type": "Microsoft.Storage.BlobDeleted"}, "unknown_event"),
+    ("cloudevents", {"data": None}, "unknown_event"),
+    ("airflow", {"state": "failed", "outlets": ["a.b"]}, "not_a_commit"),
+    ("openlineage", {"eventType": "START", "outputs": [{"namespace": "s3://b", "name": "t"}]}, "not_a_commit"),
+    ("openlineage", {"outputs": [{"namespace": "bigquery", "name": "a/b"}]}, "bad_name"),
+    ("openlineage", {"outputs": [{"namespace": "s3://b", "name": "../t"}]}, "not_a_table_location"),
+]
+
+
+@pytest.mark.parametrize(("file", "changes", "reason"), OTHERS)
+def test_a_good_event_that_is_no_commit_is_counted_with_its_reason(
+    file: str, changes: dict[str, Any], reason: str
+) -> None:
+    body = next(sample.body for sample in SAMPLES if sample.file == file)
+    assert recognise_value(body | changes) == Taken(ignored=((reason, 1),))
+
+
+def test_an_iceberg_commit_in_a_bucket_is_ignored_for_what_it_is() -> None:
+    body = next(sample.body for sample in SAMPLES if sample.file == "eventbridge")
+    body["detail"]["object"]["key"] = "sales/orders/metadata/00043-9c1f.metadata.json"
+    assert recognise_value(body) == Taken(ignored=(("iceberg_not_supported_yet", 1),))
+
+
+def test_buckets_and_containers_can_stand_for_other_places() -> None:
+    found = {
+        hint.location
+        for sample in SAMPLES
+        for hint in recognise_value(
+            sample.body, bucket_locations={"lake": "file:///lake", "lakeacct/lake": "file:///azure"}
+        ).hints
+        if hint.version is not None and hint.location is not None and sample.file != "lakewright_commit"
+    }
+    assert {str(place).rpartition("/sales/")[0] for place in found} == {"file:///lake", "file:///azure"}
+
+
+def test_a_symlink_names_the_table_where_its_place_is_unknown() -> None:
+    body = next(sample.body for sample in SAMPLES if sample.file == "openlineage")
+    body["outputs"][0]["namespace"] = "hive://metastore:9083"
+    assert recognise_value(body).hints == (Hint(name="sales.orders"), Hint(name="sales.returns"))
+
+
+def test_a_push_message_without_attributes_of_storage_holds_another_event() -> None:
+    body = next(sample.body for sample in SAMPLES if sample.file == "gcs")
+    body["message"]["attributes"] = {}
+    body["message"]["data"] = "eyJ0YWJsZSI6ICJzYWxlcy5vcmRlcnMifQ=="
+    assert recognise_value(body).hints == (Hint(name="sales.orders"),)
+    body["message"]["data"] = "not base64"
+    with pytest.raises(InvalidInput, match="base64"):
+        recognise_value(body)
