@@ -44,6 +44,11 @@ class AsyncQueue:
         self._tries = tries or Tries()
         self._address = address(redis)
 
+    @property
+    def library_name(self) -> str:
+        """The name by which the server knows our scripts."""
+        return self._library.name
+
     async def run(self, transition: Transition[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
         failed = 0

@@ -261,6 +261,8 @@ class QueueMachine(RuleBasedStateMachine):
             level, name, paused = *data.draw(st.sampled_from(sorted(self.model.paused))), False
         self.run(steering.pause(QUEUE, level, name, paused=paused))
         (self.model.paused.add if paused else self.model.paused.discard)((level, name))
+        if level is Level.BAND and paused:
+            self.model.held_back.add(name)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data(), band=st.sampled_from([Band.URGENT, Band.NORMAL]))

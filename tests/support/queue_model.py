@@ -74,6 +74,7 @@ class QueueModel:
     last_token: int = 0
     limits: dict[tuple[Level, str], int] = field(default_factory=dict)
     paused: set[tuple[Level, str]] = field(default_factory=set)
+    held_back: set[str] = field(default_factory=set)
     looked_at_ms: int = 0
     strict_row: int = 0
     strict_row_while_weighted_wait: int = 0
@@ -156,6 +157,7 @@ class QueueModel:
         assert job.state is JobState.QUEUED, f"{claim.id} was handed out while {job.state}"
         assert claim.id in self.ready(), "I6: handed out beyond a limit, or in spite of a pause"
         self._check_band(claim)
+        self.held_back.discard(str(int(claim.band)))
         siblings = [
             self._aged(other) for other in self.of(JobState.QUEUED).values() if self._flow(other) == self._flow(job)
         ]
