@@ -36,7 +36,7 @@ from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
 from tests.support.queue_state import TestClock, library_with_test_clock, read_state
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis
 
@@ -390,8 +390,26 @@ def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
         made.flushdb()
 
 
-def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
+def live(client: redis.Redis, lives: int) -> None:
     run_state_machine_as_test(
         lambda: QueueMachine(client),  # type: ignore[arg-type] # any factory will do
-        settings=hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=STEPS),
+        settings=hypothesis_settings(max_examples=lives, stateful_step_count=STEPS),
     )
+
+
+def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
+    live(client, EXAMPLES)
+
+
+def test_the_laws_hold_on_every_other_server_there_is() -> None:
+    """Redis and Valkey run scripts and print numbers in ways of their own; a few lives on each that is installed."""
+    others = find_binaries()[1:]
+    if not others:
+        pytest.skip("only one server of version 7 or newer is installed")
+    for binary in others:
+        server = RedisServer(binary, appendfsync="everysec").start()
+        try:
+            with server.client() as made:
+                live(made, EXAMPLES // 10)
+        finally:
+            server.close()
