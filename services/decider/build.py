@@ -100,7 +100,7 @@ def build_services(settings: DeciderSettings) -> Services:
         actors=Actors(queue),
         steering=levers,
         tails=Tails(queue),
-        queue_care=QueueCare(levers),
+        queue_care=QueueCare(levers, slots=settings.queue_slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
