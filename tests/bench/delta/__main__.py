@@ -14,6 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from actor.delta.engine import DeltaEngine
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.picture import draw
 from tests.bench.delta.playing import Played, play
@@ -37,7 +38,7 @@ def rules(spark: SparkSession) -> dict[str, Rule]:
     """Return every rule by the name that it has on the command line, in the order of playing."""
     return {
         "none": LeaveAlone(spark),
-        "lakewright": Lakewright(spark),
+        "lakewright": Lakewright(spark, DeltaEngine(spark)),
         "each": Optimize(spark, "OPTIMIZE after each commit", 1),
         "hourly": Optimize(spark, "OPTIMIZE hourly", COMMITS_PER_HOUR),
         "auto": AutoCompaction(spark),

@@ -11,14 +11,16 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import DeltaEngine
 from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.ports import TableEngine
 from actor.store.queue import SyncQueue
 from actor.store.queue import connect as connect_actor
 from actor.worker import Actor, Worker, WorkerSettings
 from decider.follow import Follower
 from decider.observe.delta_log import open_log
 from decider.observe.object_reads import ReadMeter
+from decider.orient.policies import Defaults
+from decider.standing import Alone
 from decider.store.queue import AsyncQueue
 from decider.store.queue import connect as connect_decider
 from shared.policy import Policy
@@ -36,9 +38,9 @@ class Lakewright(LeaveAlone):
 
     title = "Lakewright"
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, engine: TableEngine) -> None:
         super().__init__(spark)
-        self._engine = DeltaEngine(spark)
+        self._engine = engine
 
     def begin(self, table: PlayedTable) -> None:
         super().begin(table)
@@ -49,8 +51,8 @@ class Lakewright(LeaveAlone):
         self._loop = asyncio.Runner()
         self._client = connect_decider(self._redis.url)
         queue = AsyncQueue(self._client, QUEUE)
-        opened = partial(open_log, meter=ReadMeter(), options={})
-        self._follower = Follower(queue, opened, _now_ms, Policy(target_bytes=TARGET_BYTES))
+        standing = Alone(Defaults(Policy(target_bytes=TARGET_BYTES)))
+        self._follower = Follower(queue, partial(open_log, meter=ReadMeter()), _now_ms, standing)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._heartbeat = Heartbeat(SyncQueue(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
         self._heartbeat.start()

@@ -12,7 +12,10 @@ from tests.bench.delta.trace import MERGE_COMMITS, Trace, days, make_trace
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
+from shared.queue import keys
+from shared.table import TableId
 from tests.bench.delta.__main__ import picture, table
+from tests.bench.delta.ours import QUEUE, Lakewright
 from tests.bench.delta.playing import Played, _inside_s
 from tests.bench.delta.rules import TARGET_BYTES, DeltaRs
 from tests.bench.delta.table import PlayedTable
@@ -74,6 +77,22 @@ def test_a_compaction_by_others_is_read_from_the_log(trace: Trace, tmp_path: Pat
     assert made.bytes_rewritten > trace.bytes / 2
     assert trace.bytes / trace.files < TARGET_BYTES
     assert ids(made.path) == list(range(trace.rows))
+
+
+@pytest.mark.redis
+def test_our_side_follows_the_trace_two_commits_behind(trace: Trace, tmp_path: Path) -> None:
+    made = PlayedTable(tmp_path / "t", {})
+    rule = Lakewright(None, None)  # type: ignore[arg-type]  # Too few files for a job: no engine is asked.
+    rule.begin(made)
+    try:
+        for number, commit in enumerate(trace.commits[:3], 1):
+            made.bring(trace.folder, commit.adds)
+            made.commit([{"add": add} for add in commit.adds])
+            rule.after(number)
+        with rule._redis.client() as client:
+            assert client.hget(keys.cursor(QUEUE, TableId("bench")), "version") == b"1"
+    finally:
+        rule.end()
 
 
 def test_compaction_inside_of_commits_costs_what_they_cost_more_than_others() -> None:
