@@ -5,7 +5,7 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from actor.delta import jars
 from actor.delta.java import find_java
@@ -13,22 +13,23 @@ from services.places import ivy_dir, java_search
 from shared.errors import LakewrightError
 
 
-def prepare(environ: Mapping[str, str]) -> None:
-    """Find or prepare Java, fetch the jars that are missing.
+def prepare(environ: Mapping[str, str], say: Callable[[str], None] | None = None) -> None:
+    """Find or prepare Java, fetch the jars that are missing; `say` hears each step, standard output without one.
 
     Raises:
         InvalidInput: no Java can be used.
         PermanentError: the jars cannot be fetched.
     """
+    tell = say or _say
     java = find_java(java_search(environ))
-    _say(f"Java {java.version} from {java.source}: {java.path}")
+    tell(f"Java {java.version} from {java.source}: {java.path}")
     directory = ivy_dir(environ)
     found = jars.look_up(directory)
     if found.complete:
-        _say(f"Spark's jars for Delta: all {len(found.files)} in {found.directory}")
+        tell(f"Spark's jars for Delta: all {len(found.files)} in {found.directory}")
         return
-    _say(f"Spark's jars for Delta: fetching {len(found.missing) + len(found.damaged)} (13 MB) into {found.directory}")
-    jars.fetch(directory, java, environment=environ, progress=lambda line: _say(f"  {line}"))
+    tell(f"Spark's jars for Delta: fetching {len(found.missing) + len(found.damaged)} (13 MB) into {found.directory}")
+    jars.fetch(directory, java, environment=environ, progress=lambda line: tell(f"  {line}"))
 
 
 def _say(line: str) -> None:

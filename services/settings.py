@@ -68,6 +68,10 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
 
+DRIFT_S = "LAKEWRIGHT_DRIFT_S"
+"""Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
+read per hour and table that moves."""
+
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
 `<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
@@ -129,7 +133,7 @@ DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_MAX_DISCOVERY_S = 30 * 86_400.0
+_MONTH_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
 _DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
@@ -159,6 +163,7 @@ class DeciderSettings:
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
+    drift_s: float = 3_600.0
     tenant: str = "path"
     discovery_s: float = 3_600.0
     discovery_requests_per_s: float = 10.0
@@ -203,8 +208,9 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
         roots=read(ROOTS, _list, ()),
+        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         tenant=read(TENANT, _tenant, defaults.tenant),
-        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
         discovery_requests_per_s=read(
             DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
         ),

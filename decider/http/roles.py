@@ -35,6 +35,7 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/tables/{name}/resume"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/vacuum"): Role.ADMIN,
     ("POST", "/v1/tables/{name}/purge"): Role.ADMIN,
+    ("GET", "/v1/scheduled"): Role.VIEWER,
     ("GET", "/v1/discovery"): Role.VIEWER,
     ("POST", "/v1/discovery"): Role.OPERATOR,
     ("GET", "/v1/jobs"): Role.VIEWER,

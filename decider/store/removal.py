@@ -1,6 +1,7 @@
 """Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
 from decider.store.answers import answered
+from decider.store.manual import wish_key
 from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer
 from shared.queue import keys, transitions
@@ -28,6 +29,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     )
     await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)
+    await queue.redis.unlink(wish_key(table))
     return cells
 
 
