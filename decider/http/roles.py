@@ -48,7 +48,6 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/queue/pause"): Role.OPERATOR,
     ("POST", "/v1/queue/resume"): Role.OPERATOR,
     ("POST", "/v1/queue/audit"): Role.OPERATOR,
-    ("GET", "/v1/scheduled"): Role.VIEWER,
     ("GET", "/v1/actors"): Role.VIEWER,
     ("POST", "/v1/actors/{actor}/drain"): Role.OPERATOR,
     ("GET", "/v1/status"): Role.VIEWER,
