@@ -7,6 +7,7 @@ so a recount may be taken at any moment and by any number of deciders.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import structlog
 
@@ -138,7 +139,9 @@ class Recounter:
     async def _withdraw(self, table: TableRef, cells: Iterable[CellKey]) -> None:
         """Take back the jobs that wait for a table that was switched off; one that runs is told to stop."""
         for cell in cells:
-            await self._queue.run(transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT))))
+            await self._queue.run(
+                transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT)), nonce=uuid4().hex)
+            )
 
 
 def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:
