@@ -43,7 +43,6 @@ CALLS = [
     ("POST", "/v1/events", EVENT, {"hook", "operator", "admin"}),
     ("GET", "/v1/tables", b"", {"viewer", "operator", "admin"}),
     ("GET", "/v1/status", b"", {"viewer", "operator", "admin"}),
-    ("GET", "/metrics", b"", {"viewer", "operator", "admin"}),
     ("GET", "/openapi.json", b"", {"viewer", "operator", "admin"}),
     ("POST", "/v1/queue/pause", b'{"level": "queue"}', {"operator", "admin"}),
     ("PUT", "/v1/queue/weights", b'{"level": "tenant", "name": "a", "weight": 2}', {"admin"}),
