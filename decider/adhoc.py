@@ -234,7 +234,10 @@ def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, curs
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
     said = terms(cursor.metadata.configuration)
-    wanted = [(made, replace(job_spec(table, made, policy, said), band=request.band)) for made in asked]
+    wanted = [
+        (made, replace(job_spec(table, made, policy, said), band=request.band, insistence=int(request.force)))
+        for made in asked
+    ]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _Sorted(tuple(wanted), reasons)
 

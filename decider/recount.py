@@ -7,6 +7,7 @@ so a recount may be taken at any moment and by any number of deciders.
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from uuid import uuid4
 
 import structlog
 
@@ -51,10 +52,19 @@ class Recounter:
         self._now_ms = now_ms
         self._standing = standing
 
-    async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
-        """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
+    async def recount(
+        self,
+        table: TableRef,
+        reader: LogReader,
+        old: Cursor | None,
+        reason: str,
+        *,
+        counters: Mapping[str, int] | None = None,
+    ) -> Cursor | None:
+        """Count anew and decide every cell; None if somebody moved the cursor first.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
+        `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
+        the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
         in_force = self._standing.current.effective(
@@ -90,7 +100,7 @@ class Recounter:
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
             ledger=self._lines(decisions, policy),
-            counters={"rescans": 1} if old else {"tables_seen": 1},
+            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),
@@ -129,7 +139,9 @@ class Recounter:
     async def _withdraw(self, table: TableRef, cells: Iterable[CellKey]) -> None:
         """Take back the jobs that wait for a table that was switched off; one that runs is told to stop."""
         for cell in cells:
-            await self._queue.run(transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT))))
+            await self._queue.run(
+                transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT)), nonce=uuid4().hex)
+            )
 
 
 def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:

@@ -226,6 +226,25 @@ def _moment(text: str | None) -> datetime:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+@app.command("pause")
+def pause_table(context: typer.Context, name: Name) -> None:
+    """Hand out no job of the table until it is resumed; what runs goes on."""
+    _steer(context, name, "pause")
+
+
+@app.command("resume")
+def resume_table(context: typer.Context, name: Name) -> None:
+    """Hand out the table's jobs again."""
+    _steer(context, name, "resume")
+
+
+def _steer(context: typer.Context, name: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
     cursor, decision, job = answer["cursor"], answer["last_decision"], answer["last_job"]
     return {
@@ -239,6 +258,7 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
         "MERGE, UPDATE, DELETE": _heat(answer["heat"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),

@@ -192,6 +192,24 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
     assert "plans_empty" not in counters(bench)
 
 
+def test_a_run_tells_the_share_that_is_done_so_that_it_is_known_what_preempting_it_costs(bench: Bench) -> None:
+    told: list[float] = []
+
+    def look() -> None:
+        deadline = time.monotonic() + 10
+        while not told:
+            job = bench.queue.run(reads.job("default", spec(0).id))
+            said = json.loads((job.progress if job else None) or "{}")
+            told.extend([said["share"]] if "share" in said else [])
+            assert time.monotonic() < deadline, "no heartbeat told the share"
+            bench.stopping.wait(0.02)
+
+    bench.engine.before_commit = look
+    bench.enqueue(1)
+    assert bench.worker().run_next()
+    assert told == [0.0], "nothing had landed yet"
+
+
 def test_a_refused_table_takes_its_job_away_with_the_reason(bench: Bench) -> None:
     bench.engine.refusal = "table t is clustered"
     bench.enqueue(1)
@@ -225,7 +243,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     bench.engine.append([5 * MIB] * 6)
 
     def cancel() -> None:
-        bench.queue.run(transitions.cancel("default", spec(0).id))
+        bench.queue.run(transitions.cancel("default", spec(0).id, nonce="cancel-1"))
         deadline = time.monotonic() + 10
         while not stopped() and time.monotonic() < deadline:
             bench.stopping.wait(0.05)

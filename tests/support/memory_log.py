@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
+from decider.observe.delta_checksum import Checksum
 from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 
@@ -43,6 +44,9 @@ class MemoryLog:
 
     async def digest(self, version: int) -> str | None:
         return self._digest(version) if self.oldest <= version < len(self.commits) else None
+
+    async def checksum(self, version: int) -> Checksum | None:
+        return None
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         return tuple(range(max(version + 1, self.oldest), len(self.commits)))

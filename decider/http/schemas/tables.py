@@ -271,6 +271,17 @@ class TableRefusal(Wire):
     reason: str = Field(description="Why, and what to do.")
 
 
+class ManualRun(Wire):
+    """What became of the last run that was asked for through the property `use.optimization.type`."""
+
+    said: str = Field(description="What the property said, with the bytes per iteration if they were given.")
+    version: int = Field(description="Version at which that was seen.")
+    at: datetime = Field(description="When it was seen.")
+    outcome: str = Field(description="What became of it, as a stable word.")
+    sentence: str = Field(description="What became of it, in words.")
+    jobs: int = Field(description="Jobs that were queued for it.")
+
+
 class CursorView(Wire):
     """How far a table's log was read."""
 
@@ -332,6 +343,7 @@ class TableStatus(Table):
                     "last_decision": DECISION_EXAMPLE,
                     "last_job": None,
                     "refusal": None,
+                    "manual_run": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
                     "heat": [{"cell": '{"dt":"2026-01-01"}', "cell_label": "dt=2026-01-01", "share": 0.42}],
                     "calibration": CALIBRATION_EXAMPLE,
@@ -348,6 +360,7 @@ class TableStatus(Table):
     last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
     last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+    manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
     heat: tuple[CellHeat, ...] = Field(
         description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
