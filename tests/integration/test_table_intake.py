@@ -84,6 +84,18 @@ def test_a_table_is_named_and_given_to_a_tenant_by_its_place(decider: LiveDecide
     assert tenants == {"sales.orders": "sales", "flat": "default", "b.c.d.e": "a", "s-ales.or-ders": "s-ales"}
 
 
+def test_a_table_that_was_found_first_takes_the_name_that_a_call_gives_it(decider: LiveDecider, lake: Path) -> None:
+    WrittenTable(lake / "sales" / "orders")
+    assert decider.post("/v1/events", event("sales/orders")).json()["accepted"] == 1
+    body = {"location": str(lake / "sales" / "orders"), "name": "shop.orders", "tenant": "shop"}
+    first, again = (decider.post("/v1/tables", body) for _ in range(2))
+    assert [first.status_code, again.status_code] == [200, 200]
+    assert (first.json()["name"], first.json()["tenant"]) == ("shop.orders", "shop")
+    decider.run(decider.services.discovery.run_once())
+    assert names(decider) == ["shop.orders"]
+    assert decider.post("/v1/tables", body | {"name": "other"}).status_code == 409
+
+
 def test_two_places_of_one_name_are_two_tables(decider: LiveDecider, lake: Path) -> None:
     for place in ("a/orders", "a-/orders"):
         WrittenTable(lake / place)
