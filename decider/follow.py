@@ -145,8 +145,9 @@ class Follower:
                 return _Step(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
             if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
                 break
-            batch.add(commit, folded)
-            last = moved
+            heat, aborts = last.heat.after(commit, folded.changes)
+            batch.add(commit, folded, aborts=aborts)
+            last = replace(moved, heat=heat)
             more = hinted is None or hinted > last.version
         if not len(batch):
             return await self._nothing_new(table, reader, cursor, hinted)
@@ -207,7 +208,7 @@ class Follower:
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
         known = await self._states.known(table.id, batch.cells)
-        done = batch.decide(known, self._now_ms())
+        done = batch.decide(known, new.heat, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())

@@ -21,6 +21,7 @@ from decider.http import (
     scheduled,
     status,
     stream,
+    table_levers,
     tables,
     what_if,
 )
@@ -95,6 +96,7 @@ def create_app(services: Services) -> FastAPI:
     for router in (
         events.router,
         tables.router,
+        table_levers.router,
         optimize.router,
         what_if.router,
         optimizations.router,

@@ -68,6 +68,7 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
     doing = next((said for state, said in _SAID.items() if jobs.get(state)), "idle")
     due_ms = parts.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
     last = work.last.get(table.id)
+    origin = in_force.origins["enabled"]
     return ScheduledTable(
         table_id=table.id,
         name=table.name,
@@ -77,7 +78,7 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
         next_due_at=moment(due_ms),
         last_run_at=moment(last.finished_ms) if last else None,
         last_verdict=last.verdict if last else None,
-        enabled_by=in_force.origins["enabled"].name or in_force.origins["enabled"].source,
+        enabled_by=origin.name or origin.source.value,
     )
 
 

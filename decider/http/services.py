@@ -20,6 +20,7 @@ from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
+from decider.observe.delta_log import DeltaLog
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import OwnCommits
 from decider.standing import Shared
@@ -117,6 +118,7 @@ class Services:
     sweep: Sweep
     adhoc: Adhoc
     wishes: Wishes
+    open_log: Callable[[str], DeltaLog]
     confirmer: Confirmer
     open_history: Callable[[str], OwnCommits]
     meter: ReadMeter

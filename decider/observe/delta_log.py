@@ -6,7 +6,7 @@ is missing above the checkpoint means that files were added or removed that nobo
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from json import loads
 from typing import TypeVar
@@ -32,7 +32,8 @@ from decider.observe.delta_listing import (
 from decider.observe.delta_metadata import check_readable
 from decider.observe.delta_replay import Replay
 from decider.observe.locations import canonical_location
-from decider.observe.object_reads import ObjectReader, ReadMeter, open_store
+from decider.observe.object_reads import ObjectReader, ReadMeter
+from decider.observe.stores import Stores
 from shared.errors import Corrupt, InvalidInput, NoTable, RetryableError
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
@@ -239,7 +240,7 @@ async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
     return await asyncio.to_thread(decode) if len(body) >= THREAD_BYTES else decode()
 
 
-def open_log(location: str, *, meter: ReadMeter, options: Mapping[str, str] | None = None) -> DeltaLog:
+def open_log(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> DeltaLog:
     """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(location)
-    return DeltaLog(ObjectReader(open_store(canonical, options), location=canonical, meter=meter))
+    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))

@@ -10,6 +10,7 @@ import structlog
 
 from actor.delta.engine import EngineSettings, start_engine
 from actor.delta.java import find_java
+from actor.delta.s3a import hadoop_settings
 from actor.delta.spark import SparkSettings, build_session, stop_session
 from actor.store.presence import About
 from actor.worker import Reached
@@ -51,6 +52,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
+            s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
         ),
         java_home=java.path,
     )

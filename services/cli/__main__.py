@@ -7,8 +7,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.cli import events, jobs, queue, tables
+from services.cli import actors, events, jobs, queue, tables
 from services.cli.context import Setting, setting_of
+from services.cli.history import optimizations, scheduled
 from services.cli.optimize import optimize
 from services.cli.output import duration, size
 from services.cli.service import Service, become
@@ -22,9 +23,14 @@ app.add_typer(tables.app, name="tables")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(queue.app, name="queue")
 app.add_typer(events.app, name="events")
+app.add_typer(actors.app, name="actors")
 app.command("what-if")(what_if)
 app.command("optimize")(optimize)
 app.command("watch")(watch)
+app.command("optimizations")(optimizations)
+app.command("scheduled")(scheduled)
+tables.app.command("optimizations")(optimizations)
+tables.app.command("scheduled")(scheduled)
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""

@@ -21,13 +21,14 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from actor.ports import TableEngine
-from services.cli.alone_plan import Kind, TablePlan, Wish, describe, make_plan, shortfall
+from services.cli.alone_plan import TablePlan, Wish, describe, make_plan, shortfall
 from services.cli.alone_run import Run, Runner, Steps
 from services.cli.client import CallFailed
 from services.cli.context import Setting
 from services.cli.output import Output, duration, size
 from services.settings import decider_settings
 from shared.errors import InvalidInput
+from shared.facts import Ask
 from shared.planner import state_of
 from shared.table import Snapshot
 
@@ -94,10 +95,10 @@ def optimize(asked: Asked, setting: Setting) -> int:
 
 def _plan(asked: Asked, location: str) -> TablePlan:
     try:
-        kind = Kind(asked.mode)
+        kind = Ask(asked.mode)
     except ValueError:
         raise InvalidInput(
-            f"--mode {asked.mode}: expected one of {', '.join(Kind)}", field="mode", allowed=", ".join(Kind)
+            f"--mode {asked.mode}: expected one of {', '.join(Ask)}", field="mode", allowed=", ".join(Ask)
         ) from None
     wish = Wish(kind, asked.partitions, asked.properties, force=asked.force)
     return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).policy)
@@ -107,12 +108,14 @@ def _snapshot(location: str) -> Snapshot:
     try:
         from decider.observe.delta_log import open_log  # noqa: PLC0415 - the parts of the decider are optional
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.observe.stores import Stores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[standalone]'"
         ) from missing
-    log = open_log(location, meter=ReadMeter(), options=decider_settings(os.environ).store_options)
+    stores = Stores(decider_settings(os.environ).store_options)
+    log = open_log(location, meter=ReadMeter(), stores=stores)
     return asyncio.run(log.snapshot())
 
 

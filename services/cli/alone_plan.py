@@ -7,40 +7,32 @@ these very groups; a group whose files others took meanwhile is left alone, neve
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from fractions import Fraction
 from itertools import groupby
 from math import sqrt
 from typing import Any
 
-from decider.orient.policies import effective
+from decider.orient.policies import Defaults
 from decider.selectors import label, select
 from shared.cells import EMPTY_CELL, CellState
 from shared.errors import InvalidInput
+from shared.facts import Ask
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Issue, Policy, apply
 from shared.predicate import permits
 from shared.properties import PREFIX, read_properties
-from shared.table import CellKey, DataFile, PartitionColumn, Snapshot
+from shared.table import CellKey, DataFile, PartitionColumn, Snapshot, TableId, TableRef
 from shared.worth import Reason
 
 NO_CUT_BYTES = 2**62
 """Bytes of one job: nothing is cut, for here the person who confirms is the bound."""
 
 
-class Kind(StrEnum):
-    """Which groups to form: those a commit would lead to, the last merge of a quiet cell, or all that is not full."""
-
-    LEVELS = "levels"
-    SETTLE = "settle"
-    FULL = "full"
-
-
 @dataclass(frozen=True, slots=True)
 class Wish:
     """What is asked for; `properties` are policy values by their names without prefix, laid over the table's own."""
 
-    kind: Kind = Kind.LEVELS
+    kind: Ask = Ask.LEVELS
     partitions: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     force: bool = False
@@ -55,7 +47,7 @@ class TablePlan:
 
     location: str
     version: int
-    kind: Kind
+    kind: Ask
     columns: tuple[PartitionColumn, ...]
     policy: Policy
     plans: tuple[Plan, ...]
@@ -86,7 +78,8 @@ def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) ->
 
     Raises InvalidInput for a property that cannot be used and for a partition that the table does not have.
     """
-    in_force = effective(default, snapshot.metadata.configuration, {})
+    table = TableRef(TableId(""), "", location)
+    in_force = Defaults(default, group="").effective(table, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, wish)
     columns = snapshot.metadata.partition_columns
     files = sorted(snapshot.files, key=lambda file: file.cell)
@@ -140,13 +133,13 @@ def batches(made: TablePlan, groups_per_commit: int) -> Iterator[tuple[Plan, tup
             yield one, one.groups[first : first + groups_per_commit]
 
 
-def _plan(kind: Kind, cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+def _plan(kind: Ask, cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     match kind:
-        case Kind.LEVELS:
+        case Ask.LEVELS:
             return plan(cell, files, policy)
-        case Kind.SETTLE:
+        case Ask.SETTLE:
             return plan_settling(cell, files, policy)
-        case Kind.FULL:
+        case Ask.FULL:
             return plan_full(cell, files, policy)
 
 

@@ -31,6 +31,7 @@ from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
+from decider.observe.stores import Stores
 from decider.orient.policies import Defaults
 from decider.standing import Shared
 from decider.store.actors import Actors
@@ -74,8 +75,9 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
-    lake = partial(open_lake, meter=meter, options=settings.store_options)
-    opened = partial(open_log, meter=meter, options=settings.store_options)
+    stores = Stores(settings.store_options)
+    lake = partial(open_lake, meter=meter, stores=stores)
+    opened = partial(open_log, meter=meter, stores=stores)
     states, wishes = TableStates(queue), Wishes(redis)
     drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
     follower = Follower(
@@ -98,7 +100,7 @@ def build_services(settings: DeciderSettings) -> Services:
         actors=Actors(queue),
         steering=levers,
         tails=Tails(queue),
-        queue_care=QueueCare(levers),
+        queue_care=QueueCare(levers, slots=settings.queue_slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
@@ -109,7 +111,8 @@ def build_services(settings: DeciderSettings) -> Services:
         adhoc=adhoc,
         wishes=wishes,
         confirmer=Confirmer(settings.sns_topics),
-        open_history=partial(open_own_commits, meter=meter, options=settings.store_options),
+        open_log=opened,
+        open_history=partial(open_own_commits, meter=meter, stores=stores),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
@@ -140,7 +143,7 @@ def ledger_archive(
     if settings.archive is None:
         return None
     location = canonical_location(settings.archive)
-    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 

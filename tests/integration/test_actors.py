@@ -12,7 +12,8 @@ from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import RetryableError
 from shared.facts import JobFacts, Predicted
-from shared.policy import MIB, Policy, terms
+from shared.policy import MIB, Policy
+from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import Band, JobKey, JobSpec
 from tests.support.live_decider import LiveDecider, decider_settings

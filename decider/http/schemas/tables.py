@@ -217,7 +217,7 @@ class DecisionRecord(Wire):
     cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
     cell_label: str = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    verdict: str = Field(description="`skip` or `enqueue`.")
+    verdict: str = Field(description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands.")
     reason: str = Field(description="Why, as a stable word.")
     reason_sentence: str = Field(description="Why, in words.")
     sentence: str = Field(description="The whole decision in words, with its numbers.")
@@ -293,6 +293,14 @@ class CursorView(Wire):
     rescan_reason: str = Field(description="Why it was last recounted.")
 
 
+class CellHeat(Wire):
+    """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
+
+    cell: str = Field(description="Key of the cell; `*` stands for all cells.")
+    cell_label: str = Field(description="The partition as people write it.")
+    share: float = Field(description="Share of the last hour, 0 to 1; above `max-heat` jobs wait.")
+
+
 class TableStatus(Table):
     """Everything that is known of one table."""
 
@@ -337,6 +345,7 @@ class TableStatus(Table):
                     "refusal": None,
                     "manual_run": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "heat": [{"cell": '{"dt":"2026-01-01"}', "cell_label": "dt=2026-01-01", "share": 0.42}],
                     "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
@@ -353,4 +362,7 @@ class TableStatus(Table):
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    heat: tuple[CellHeat, ...] = Field(
+        description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
+    )
     calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")
