@@ -108,6 +108,10 @@ ARCHIVE = "LAKEWRIGHT_ARCHIVE"
 """Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
 Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
 
+OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
+"""Location of the Delta table that lists every rewrite of every table, for SQL; made, registered and compacted by
+Lakewright itself. Default: none, and each table's own log, REST and the command line tell its history."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -175,6 +179,7 @@ class DeciderSettings:
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
     archive: str | None = None
+    optimizations: str | None = None
     log_level: str = "info"
 
     @property
@@ -221,6 +226,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         sns_topics=read(SNS_TOPICS, _list, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
         archive=read(ARCHIVE, str.strip, None),
+        optimizations=read(OPTIMIZATIONS, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
