@@ -124,6 +124,9 @@ IVY_DIR = "LAKEWRIGHT_IVY_DIR"
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
 
+LOG_FORMAT = "LAKEWRIGHT_LOG_FORMAT"
+"""`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, JSON unless it is a terminal."""
+
 URL = "LAKEWRIGHT_URL"
 """Where the command line finds the decider. Default: http://127.0.0.1:7420, as the decider's own default."""
 
@@ -132,6 +135,7 @@ DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
+_LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MAX_DISCOVERY_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
@@ -251,6 +255,11 @@ def log_level(environment: Mapping[str, str] = os.environ) -> str:
     return Reader(environment)(LOG_LEVEL, log_level_name, "info")
 
 
+def log_format(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the form of the logs."""
+    return Reader(environment)(LOG_FORMAT, _log_format, "auto")
+
+
 def host_name() -> str:
     """Return this machine's name, by which people know an actor or a decider."""
     return socket.gethostname()
@@ -344,6 +353,13 @@ def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
     except OSError as problem:
         raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
     return parse_tokens(text)
+
+
+def _log_format(text: str) -> str:
+    form = text.strip().lower()
+    if form not in _LOG_FORMATS:
+        raise ValueError(f"expected one of {', '.join(_LOG_FORMATS)}")
+    return form
 
 
 def log_level_name(text: str) -> str:

@@ -20,7 +20,7 @@ from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
 from services.releases import installed
-from services.settings import host_name
+from services.settings import host_name, log_format
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()
@@ -30,7 +30,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     """Run until asked to stop; `reached` hears of each labelled point of each run."""
     try:
         settings = actor_settings(environment)
-        configure_logs(settings.log_level)
+        configure_logs(settings.log_level, log_format(environment))
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         with scratch_dir(settings.scratch_parent) as scratch:
             _run(settings, scratch, environment, reached)
