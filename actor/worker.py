@@ -191,21 +191,28 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        groups = planned.groups[: self._settings.groups_per_commit]
+        groups = planned.groups[: 1 if report.facts.is_hot else self._settings.groups_per_commit]
         mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
         request = RewriteRequest(report.facts.location, groups, mark.encode())
         control = RunControl(
             confirm=lambda: self._heartbeat.confirm(lease),
             should_stop=lambda: self._should_stop(lease),
-            reached=lambda point: self._note(claim, lease, report, point),
+            reached=lambda point: self._note(claim, lease, report, point, planned=len(planned.groups)),
         )
         return self._engine.rewrite(request, control)
 
     def _should_stop(self, lease: Lease) -> bool:
         return self._stopping.is_set() or lease.stop_reason is not None
 
-    def _note(self, claim: Claim, lease: Lease, report: RunReport, point: str) -> None:
-        lease.note(json.dumps({"point": point, "round": report.rounds, "groups_landed": report.groups_landed}))
+    def _note(self, claim: Claim, lease: Lease, report: RunReport, point: str, *, planned: int) -> None:
+        """Report how far the run is; `planned`: groups that this round found left to do.
+
+        The share done is what makes a run cheap or dear to preempt.
+        """
+        share = report.groups_landed / (report.groups_landed + planned)
+        landed = report.groups_landed
+        said = {"point": point, "round": report.rounds, "groups_landed": landed, "share": round(share, 3)}
+        lease.note(json.dumps(said))
         self._reached(claim, point)
 
     def _finish(self, claim: Claim, verdict: Verdict, report: RunReport | None, error: str) -> Finished:

@@ -21,6 +21,7 @@ from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
+from decider.observe.delta_log import DeltaLog
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import OwnCommits
 from decider.standing import Shared
@@ -28,6 +29,7 @@ from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
@@ -117,8 +119,10 @@ class Services:
     standing: Shared
     sweep: Sweep
     adhoc: Adhoc
-    open_history: Callable[[str], OwnCommits]
+    wishes: Wishes
+    open_log: Callable[[str], DeltaLog]
     confirmer: Confirmer
+    open_history: Callable[[str], OwnCommits]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

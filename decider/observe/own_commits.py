@@ -17,7 +17,8 @@ from decider.observe.delta_lines import parsed_lines, split_lines
 from decider.observe.delta_listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, commit_version
 from decider.observe.delta_stats import rows_in
 from decider.observe.locations import canonical_location
-from decider.observe.object_reads import ObjectReader, ReadMeter, open_store
+from decider.observe.object_reads import ObjectReader, ReadMeter
+from decider.observe.stores import Stores
 from shared import marks
 from shared.cells import CellState, recount
 from shared.levels import SMALL_LEVELS
@@ -161,10 +162,10 @@ def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
     )
 
 
-def open_own_commits(location: str, *, meter: ReadMeter, options: Mapping[str, str] | None = None) -> OwnCommits:
+def open_own_commits(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> OwnCommits:
     """Open the history of the table at a location; raises InvalidInput if there can be none."""
     canonical = canonical_location(location)
-    return OwnCommits(ObjectReader(open_store(canonical, options), location=canonical, meter=meter))
+    return OwnCommits(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))
 
 
 def _key(version: int) -> str:

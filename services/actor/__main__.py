@@ -10,12 +10,13 @@ import structlog
 
 from actor.delta.engine import EngineSettings, start_engine
 from actor.delta.java import find_java
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.delta.spark import stop_session
 from actor.store.presence import About
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
+from services.actor.spark import start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
@@ -45,15 +46,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     prepare(environment)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
-    spark = build_session(
-        SparkSettings(
-            work_dir=scratch,
-            ivy_dir=settings.ivy_dir,
-            master=settings.master,
-            driver_memory=settings.driver_memory,
-        ),
-        java_home=java.path,
-    )
+    spark = start_spark(settings, scratch=scratch, java=java)
     engine, verdict = start_engine(
         spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
     )

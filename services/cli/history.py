@@ -4,7 +4,6 @@ A location is read directly, from the table's own log: its history needs no deci
 """
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from services.cli.client import CallFailed, segment
 from services.cli.context import setting_of
 from services.cli.optimize import is_location
 from services.cli.output import Output, at, duration, size
-from services.settings import decider_settings
+from services.settings import store_options
 
 
 def optimizations(
@@ -73,13 +72,15 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
         from decider.observe.locations import canonical_location, table_id  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
         from decider.observe.own_commits import open_own_commits  # noqa: PLC0415
+        from decider.observe.stores import Stores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[decider]'"
         ) from missing
     location = canonical_location(table if "://" in table else str(Path(table).resolve()))
-    history = open_own_commits(location, meter=ReadMeter(), options=decider_settings(os.environ).store_options)
+    stores = Stores(store_options())
+    history = open_own_commits(location, meter=ReadMeter(), stores=stores)
     page = asyncio.run(history.page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)
     return Optimizations(optimizations=events, before=page.before).model_dump(mode="json")

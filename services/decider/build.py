@@ -11,6 +11,7 @@ from functools import partial
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.drift import DriftCheck
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.optimizations import APP as OPTIMIZATIONS_APP
@@ -26,11 +27,13 @@ from decider.http.metrics import Metrics
 from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Places
+from decider.manual import ManualRuns
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
+from decider.observe.stores import Stores
 from decider.orient.policies import Defaults
 from decider.standing import Shared
 from decider.store.actors import Actors
@@ -40,6 +43,7 @@ from decider.store.cursors import TableStates
 from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.optimization_rows import OPTIMIZATIONS_SCHEMA
 from decider.store.queue import AsyncQueue, connect
 from decider.store.rounds import Rounds
@@ -74,26 +78,33 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
-    lake = partial(open_lake, meter=meter, options=settings.store_options)
-    opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None)
-    inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
+    stores = Stores(settings.store_options)
+    lake = partial(open_lake, meter=meter, stores=stores)
+    opened = partial(open_log, meter=meter, stores=stores)
+    states, wishes = TableStates(queue), Wishes(redis)
+    drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
+    follower = Follower(
+        queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None, drift=drift
+    )
+    adhoc = Adhoc(queue, follower, opened, now_ms, standing=standing)
+    manual = ManualRuns(wishes, states, adhoc, standing, now_ms)
+    inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms, after=manual.look).look))
     intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
-    open_history = partial(open_own_commits, meter=meter, options=settings.store_options)
+    open_history = partial(open_own_commits, meter=meter, stores=stores)
     return Services(
         redis=redis,
         queue=queue,
         registry=registry,
-        states=TableStates(queue),
+        states=states,
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
         actors=Actors(queue),
         steering=levers,
         tails=Tails(queue),
-        queue_care=QueueCare(levers),
+        queue_care=QueueCare(levers, slots=settings.queue_slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
@@ -104,9 +115,11 @@ def build_services(settings: DeciderSettings) -> Services:
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
-        open_history=open_history,
+        adhoc=adhoc,
+        wishes=wishes,
         confirmer=Confirmer(settings.sns_topics),
+        open_log=opened,
+        open_history=open_history,
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
@@ -137,7 +150,7 @@ def ledger_archive(
     if settings.archive is None:
         return None
     location = canonical_location(settings.archive)
-    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 
@@ -147,7 +160,7 @@ def optimizations_table(settings: DeciderSettings, sources: Sources, inbox: Inbo
     if settings.optimizations is None:
         return None
     location = canonical_location(settings.optimizations)
-    place = ArchivePlace(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options)
+    place = ArchivePlace(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location))
     own = TableRef(table_id(location), OPTIMIZATIONS_APP, location, TENANT)
     return OptimizationsTable(Archive(place), sources, inbox, own=own)
 
