@@ -119,6 +119,10 @@ ARCHIVE = "LAKEWRIGHT_ARCHIVE"
 """Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
 Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
 
+OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
+"""Location of the Delta table that lists every rewrite of every table, for SQL; made, registered and compacted by
+Lakewright itself. Default: none, and each table's own log, REST and the command line tell its history."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -131,6 +135,9 @@ IVY_DIR = "LAKEWRIGHT_IVY_DIR"
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
 
+LOG_FORMAT = "LAKEWRIGHT_LOG_FORMAT"
+"""`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, JSON unless it is a terminal."""
+
 URL = "LAKEWRIGHT_URL"
 """Where the command line finds the decider. Default: http://127.0.0.1:7420, as the decider's own default."""
 
@@ -139,6 +146,7 @@ DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
+_LOG_FORMATS = ("auto", "json", "console")
 MAX_QUEUE_SLOTS = 100_000
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MONTH_S = 30 * 86_400.0
@@ -189,6 +197,7 @@ class DeciderSettings:
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
     archive: str | None = None
+    optimizations: str | None = None
     log_level: str = "info"
 
     @property
@@ -237,6 +246,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         sns_topics=read(SNS_TOPICS, _list, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
         archive=read(ARCHIVE, str.strip, None),
+        optimizations=read(OPTIMIZATIONS, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
@@ -259,6 +269,11 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
     return Reader(environment)(LOG_LEVEL, log_level_name, "info")
+
+
+def log_format(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the form of the logs."""
+    return Reader(environment)(LOG_FORMAT, _log_format, "auto")
 
 
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
@@ -352,6 +367,13 @@ def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
     except OSError as problem:
         raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
     return parse_tokens(text)
+
+
+def _log_format(text: str) -> str:
+    form = text.strip().lower()
+    if form not in _LOG_FORMATS:
+        raise ValueError(f"expected one of {', '.join(_LOG_FORMATS)}")
+    return form
 
 
 def log_level_name(text: str) -> str:

@@ -60,6 +60,8 @@ async def metrics(parts: Parts) -> Response:
         tables=pulse.tables,
         jobs={str(state): count for state, count in pulse.depth.depth.items()},
         oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+        actors=pulse.actors,
+        streams=parts.seats.taken,
         inbox_tables=parts.inbox.backlog,
         inbox_oldest_s=parts.inbox.oldest_wait_s,
         object_reads={str(kind): count for kind, count in parts.meter.counts.items()},

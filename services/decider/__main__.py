@@ -11,7 +11,7 @@ import uvicorn
 from services.decider.build import build_app
 from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
 from services.logs import configure_logs
-from services.settings import DeciderSettings, decider_settings
+from services.settings import DeciderSettings, decider_settings, log_format
 from shared.errors import LakewrightError
 
 STOP_S = 5
@@ -41,7 +41,7 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     """Serve; 0 after a requested end, 1 and a sentence on standard error if it cannot start."""
     try:
         settings = decider_settings(environment)
-        configure_logs(settings.log_level)
+        configure_logs(settings.log_level, log_format(environment))
         serving = server(settings)
     except LakewrightError as problem:
         print(f"lakewright decider: {problem}", file=sys.stderr)
