@@ -150,6 +150,9 @@ class Adhoc:
             corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
             for cell in chosen
         ]
+        # Whoever asks does not want to wait for other commands; but each group is committed by itself beside them.
+        at_ms = self._now_ms()
+        decisions = [replace(made, heat=cursor.heat.share(made.cell, at_ms)) for made in decisions]
         found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(
@@ -231,7 +234,10 @@ def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, curs
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
     said = terms(cursor.metadata.configuration)
-    wanted = [(made, replace(job_spec(table, made, policy, said), band=request.band)) for made in asked]
+    wanted = [
+        (made, replace(job_spec(table, made, policy, said), band=request.band, insistence=int(request.force)))
+        for made in asked
+    ]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _Sorted(tuple(wanted), reasons)
 

@@ -30,6 +30,10 @@ standalone keeps its own."""
 QUEUE = "LAKEWRIGHT_QUEUE"
 """Name of the queue that deciders and actors share; another name is another world. Default: `default`."""
 
+QUEUE_SLOTS = "LAKEWRIGHT_QUEUE_SLOTS"
+"""All slots of all actors of the queue together, of which quotas are shares and occupancy is shown. Default: 0, not
+known: quotas do not limit. `lakewright standalone` fills in the slots of its actor."""
+
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
 
@@ -69,6 +73,10 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
+
+DRIFT_S = "LAKEWRIGHT_DRIFT_S"
+"""Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
+read per hour and table that moves."""
 
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
@@ -131,8 +139,9 @@ DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
+MAX_QUEUE_SLOTS = 100_000
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_MAX_DISCOVERY_S = 30 * 86_400.0
+_MONTH_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
 _DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
@@ -158,10 +167,12 @@ class DeciderSettings:
 
     redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
+    queue_slots: int = 0
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
+    drift_s: float = 3_600.0
     tenant: str = "path"
     discovery_s: float = 3_600.0
     discovery_requests_per_s: float = 10.0
@@ -195,6 +206,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     return DeciderSettings(
         redis_url=read(REDIS_URL, str, defaults.redis_url),
         queue=read(QUEUE, str, defaults.queue),
+        queue_slots=read(QUEUE_SLOTS, number(int, 0, MAX_QUEUE_SLOTS), defaults.queue_slots),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
         known=Credentials(
@@ -206,8 +218,9 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
         roots=read(ROOTS, _list, ()),
+        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         tenant=read(TENANT, _tenant, defaults.tenant),
-        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
         discovery_requests_per_s=read(
             DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
         ),

@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 from redis import BlockingConnectionPool, Redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.library import ScriptLibrary
+from shared.queue.library import NOT_FOUND, ScriptLibrary
 from shared.queue.limits import require_queue
 from shared.queue.transition import Transition, Tries, refusal, unreachable
 
@@ -59,12 +59,14 @@ class SyncQueue:
             time.sleep(self._tries.pause_after(failed))
 
     def _call(self, transition: Transition[R]) -> Any:
-        script = self._library.script(transition.script)
+        function, keys = self._library.function(transition.script), transition.keys
         try:
-            return self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
-        except NoScriptError:
-            self.redis.script_load(script.text)
-            return self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
+            return self.redis.fcall(function, len(keys), *keys, *transition.args)
+        except ResponseError as problem:
+            if NOT_FOUND not in str(problem):
+                raise
+            self.redis.function_load(self._library.text, replace=True)
+            return self.redis.fcall(function, len(keys), *keys, *transition.args)
 
     def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
         return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())

@@ -10,6 +10,7 @@ from typing import Protocol
 import structlog
 
 from shared.errors import LakewrightError
+from shared.queue.model import QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
 PREEMPT_EVERY_S = 2.0
@@ -30,19 +31,34 @@ class Cared(Protocol):
     async def audit(self) -> object:
         """Mend what differs."""
 
+    async def configure(self, settings: QueueSettings) -> None:
+        """Write the queue's settings."""
+
+    async def drop_old_scripts(self) -> int:
+        """Forget scripts of other releases."""
+
 
 class QueueCare:
     """Preempts and audits, each in its own rhythm."""
 
-    def __init__(self, levers: Cared, rules: Preemption | None = None) -> None:
+    def __init__(self, levers: Cared, rules: Preemption | None = None, *, slots: int = 0) -> None:
+        """`slots`: all slots of the queue's actors, of which quotas are shares; 0 leaves the settings alone."""
         self._levers = levers
         self._rules = rules or Preemption()
+        self._slots = slots
 
     async def run(self) -> None:
         """Look after the queue until cancelled; a Redis that is away is waited for."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(_regularly("audit", self._levers.audit, AUDIT_EVERY_S))
+            group.create_task(_regularly("audit", self.tidy, AUDIT_EVERY_S))
             group.create_task(_regularly("preempt", self.preempt, PREEMPT_EVERY_S))
+
+    async def tidy(self) -> None:
+        """Write the settings that only this side knows, mend what differs, and forget what releases before left."""
+        if self._slots:
+            await self._levers.configure(QueueSettings(slots=self._slots))
+        await self._levers.audit()
+        await self._levers.drop_old_scripts()
 
     async def preempt(self) -> None:
         """Give each urgent job that has waited for too long the prospect of a slot."""

@@ -1,5 +1,6 @@
 """The queue: who waits, who is next and why; weights, limits, pauses and the audit."""
 
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -24,12 +25,22 @@ async def show_queue(
     depth = await parts.steering.depth()
     waiting = await parts.steering.waiting()
     order = await parts.steering.order(next_claims)
+    oldest = await parts.steering.oldest()
+    held = await parts.steering.occupancy()
     return Queue(
         depth={state.value: count for state, count in depth.depth.items()},
         oldest_wait_s=depth.oldest_wait_ms / 1000,
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
         tables=dict(waiting.tables),
+        oldest_s={
+            "bands": _seconds(oldest.bands),
+            "tenants": _seconds(oldest.tenants),
+            "tables": _seconds(oldest.tables),
+        },
+        slots=held.slots,
+        occupancy_s=held.window_ms / 1000,
+        occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
         settings=dict(await parts.steering.settings()),
         next=tuple(map(_next, order)),
     )
@@ -71,6 +82,10 @@ async def audit(parts: Parts) -> AuditReport:
     """Compute every index of the queue anew from its jobs, and mend what differs; the queue goes on meanwhile."""
     report = await parts.steering.audit()
     return AuditReport(keys=report.keys, mended=report.mended)
+
+
+def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
+    return {name: wait_ms / 1000 for name, wait_ms in waits_ms.items()}
 
 
 def _named(body: Lever) -> str:

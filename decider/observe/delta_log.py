@@ -16,6 +16,7 @@ import structlog
 from decider.observe import delta_checkpoint
 from decider.observe.delta_actions import commit_time_ms, decode_commit
 from decider.observe.delta_checkpoint import Part
+from decider.observe.delta_checksum import Checksum, checksum_name, read_checksum
 from decider.observe.delta_damage import LogFile
 from decider.observe.delta_listing import (
     LAST_CHECKPOINT,
@@ -71,6 +72,11 @@ class DeltaLog:
         """Return the digest of one commit, None if it does not exist."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         return None if body is None else _digest(body)
+
+    async def checksum(self, version: int) -> Checksum | None:
+        """Return what the writer of a version counted, None where it left nothing that can be used."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}")
+        return None if body is None else read_checksum(body)
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         """Return the versions above `version` that have a commit file, ascending; a missing log has none."""

@@ -83,6 +83,18 @@ class ObjectReader:
         except (BaseError, OSError) as problem:
             raise self._failed("read", key, problem) from problem
 
+    async def start(self, key: str, length: int) -> bytes | None:
+        """Return the first bytes of an object, at most `length`, None if there is no such object."""
+        self._meter.add(ReadKind.GET)
+        try:
+            return bytes(await self._place.client.get_range_async(self._place.key(key), start=0, length=length))
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError):
+            # An empty object has no range; whatever else it is, the whole read says.
+            body = await self.get(key)
+            return None if body is None else body[:length]
+
     async def list(self, prefix: str, *, after: str | None = None) -> Sequence[str]:
         """Return the keys below a prefix (after a key, if given), without the prefix, in ascending order."""
         names: list[str] = []

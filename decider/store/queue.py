@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, AuthorizationError, NoScriptError, RedisError, ResponseError
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.library import ScriptLibrary
+from shared.queue.library import NOT_FOUND, ScriptLibrary
 from shared.queue.limits import require_queue
 from shared.queue.transition import Transition, Tries, refusal, unreachable
 
@@ -44,6 +44,11 @@ class AsyncQueue:
         self._tries = tries or Tries()
         self._address = address(redis)
 
+    @property
+    def library_name(self) -> str:
+        """The name by which the server knows our scripts."""
+        return self._library.name
+
     async def run(self, transition: Transition[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
         failed = 0
@@ -59,12 +64,14 @@ class AsyncQueue:
             await asyncio.sleep(self._tries.pause_after(failed))
 
     async def _call(self, transition: Transition[R]) -> Any:
-        script = self._library.script(transition.script)
+        function, keys = self._library.function(transition.script), transition.keys
         try:
-            return await self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
-        except NoScriptError:
-            await self.redis.script_load(script.text)
-            return await self.redis.evalsha(script.sha, len(transition.keys), *transition.keys, *transition.args)
+            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
+        except ResponseError as problem:
+            if NOT_FOUND not in str(problem):
+                raise
+            await self.redis.function_load(self._library.text, replace=True)
+            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
 
     def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
         return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())

@@ -1,6 +1,9 @@
 """Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
+from uuid import uuid4
+
 from decider.store.answers import answered
+from decider.store.manual import wish_key
 from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer
 from shared.queue import keys, transitions
@@ -28,6 +31,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     )
     await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)
+    await queue.redis.unlink(wish_key(table))
     return cells
 
 
@@ -47,5 +51,5 @@ async def withdraw(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
     for cell in cells:
-        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind))))
+        await queue.run(transitions.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
     return len(cells)

@@ -6,15 +6,16 @@ One call looks at a bounded number of jobs, whatever the filter; where it stoppe
 import re
 from dataclasses import dataclass
 from enum import StrEnum
+from uuid import uuid4
 
 from decider.store.queue import AsyncQueue
 from shared.errors import InvalidInput
 from shared.queue import reads, transitions
-from shared.queue.limits import MAX_PAGE
+from shared.queue.limits import MAX_JOBS_READ
 from shared.queue.model import CancelOutcome, JobId, JobState, JobView, RunRecord
 from shared.table import TableId
 
-MAX_PAGES = 20
+MAX_PAGES = 40
 """Pages of the queue that one call reads at most; a filter that finds little then answers with a cursor."""
 
 _CURSOR = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
@@ -92,7 +93,7 @@ class Runs:
 
     async def cancel(self, job: JobId) -> CancelOutcome:
         """Delete a waiting job, tell a running one to stop."""
-        return await self._queue.run(transitions.cancel(self._queue.name, job))
+        return await self._queue.run(transitions.cancel(self._queue.name, job, nonce=uuid4().hex))
 
     async def _read(self, stage: Stage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
         """Read one page: each entry with the place behind it, and the place behind the page (None: the last)."""
@@ -100,7 +101,9 @@ class Runs:
             history = await self._queue.run(reads.history(self._queue.name, before=place))
             return [(run, run.entry) for run in history.runs], history.next_before
         offset = int(place or 0)
-        page = await self._queue.run(reads.jobs(self._queue.name, JobState(stage.value), offset=offset, limit=MAX_PAGE))
+        page = await self._queue.run(
+            reads.jobs(self._queue.name, JobState(stage.value), offset=offset, limit=MAX_JOBS_READ)
+        )
         after = None if page.next_offset is None else str(page.next_offset)
         return [(job, str(offset + index)) for index, job in enumerate(page.jobs, 1)], after
 

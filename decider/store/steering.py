@@ -8,11 +8,13 @@ from typing import Any
 import structlog
 
 from decider.store.answers import answered, redis_answers
+from decider.store.occupancy import Occupancy, Oldest, occupancy, oldest
 from decider.store.queue import AsyncQueue
-from shared.queue import audit, keys, reads, steering
+from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.audit import Found
 from shared.queue.decode import text
-from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueDepth
+from shared.queue.library import LIBRARY
+from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueDepth, QueueSettings
 from shared.queue.reads import Next
 from shared.queue.steering import Preemption, Quota, Revoked, Slots
 from shared.queue.transition import Transition
@@ -79,6 +81,28 @@ class Steering:
                 tenants[tenant] += count
                 tables[table] += count
         return Waiting(bands, tenants, tables)
+
+    async def oldest(self) -> Oldest:
+        """Find how long the oldest job of each band, tenant and table has been waiting."""
+        return await oldest(self._queue)
+
+    async def occupancy(self) -> Occupancy:
+        """Add up who has had the slots over the last hour."""
+        return await occupancy(self._queue)
+
+    async def configure(self, settings: QueueSettings) -> None:
+        """Write the queue's settings."""
+        await self._queue.run(transitions.configure(self._name, settings))
+
+    @answered
+    async def drop_old_scripts(self) -> int:
+        """Forget libraries of other releases; one that still works loads its own again. Returns how many went."""
+        mine = self._queue.library_name
+        found = await self._queue.redis.function_list(library=LIBRARY + "*")
+        names = {text(one[one.index(b"library_name") + 1]) for one in found}
+        for name in names - {mine}:
+            await self._queue.redis.function_delete(name)
+        return len(names - {mine})
 
     @answered
     async def settings(self) -> Mapping[str, str]:

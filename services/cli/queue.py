@@ -29,8 +29,13 @@ def show_queue(
     if out.as_json:
         return out.raw(answer)
     out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
-    counts = [(level, name, n) for level in ("bands", "tenants", "tables") for name, n in answer[level].items()]
-    out.rows("Waiting", ("by", "name", "jobs"), counts)
+    oldest, held = answer["oldest_s"], answer["occupancy"]
+    waiting = [
+        (level, name, jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
+        for level in ("bands", "tenants", "tables")
+        for name, jobs in answer[level].items()
+    ]
+    out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
     rows = [(one["id"], one["priority"], one["tenant"], at(one["asked_at"]), one["sentence"]) for one in answer["next"]]
     return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
 
@@ -98,6 +103,14 @@ def simulate(
     ]
     out.rows("Waiting, seconds", ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95"), rows)
     return out.line(f"Jain's index of fair shares, all at once: first come {first.jain:.3f}, fair {shared.jain:.3f}")
+
+
+def _wait(wait_s: float | None) -> str:
+    return "" if wait_s is None else duration(wait_s)
+
+
+def _share(shares: dict[str, float], name: str) -> str:
+    return f"{100 * shares[name]:.1f} %" if name in shares else ""
 
 
 def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:

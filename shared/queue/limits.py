@@ -16,6 +16,9 @@ MAX_COST_BYTES = 2**50
 MAX_PRIORITY = 9
 """0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
 
+MAX_INSISTENCE = 9
+"""0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
+
 MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 
@@ -23,7 +26,10 @@ MAX_BEATS = 100
 """Jobs per heartbeat, the bound of every loop in a script."""
 
 MAX_PAGE = 100
-"""Jobs or history records per page."""
+"""History records per page, and claims foreseen."""
+
+MAX_JOBS_READ = 50
+"""Jobs per page of a list; each is read whole, and a hundred took longer than the millisecond a script may take."""
 
 MAX_JOBS = 100
 """Jobs per ingest."""

@@ -15,6 +15,7 @@ from shared.queue.limits import (
     MAX_COST_BYTES,
     MAX_DELAY_MS,
     MAX_FACTS_BYTES,
+    MAX_INSISTENCE,
     MAX_INTEGER,
     MAX_PRIORITY,
     MAX_TIMER_BYTES,
@@ -98,7 +99,8 @@ class JobSpec:
     """A wish for a job.
 
     `version` is the table version whose fold asked for it, `facts` opaque JSON text. When wishes for one key meet,
-    the best band and priority win, and facts, tenant and cost are those of the greatest (version, facts).
+    the best band and priority win, and facts, tenant and cost are those of the greatest (version, insistence, facts).
+    `insistence` ranks wishes of one version that were made under different terms: a person's before an event's.
     """
 
     key: JobKey
@@ -109,6 +111,7 @@ class JobSpec:
     version: int
     facts: str = "{}"
     debounce: Debounce = AT_ONCE
+    insistence: int = 0
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
@@ -116,6 +119,7 @@ class JobSpec:
         require_range(self.cost_bytes, "cost_bytes", 0, MAX_COST_BYTES)
         require_range(self.version, "version", 0, MAX_INTEGER)
         require_bytes(self.facts, "facts", MAX_FACTS_BYTES)
+        require_range(self.insistence, "insistence", 0, MAX_INSISTENCE)
 
     @property
     def id(self) -> JobId:

@@ -17,10 +17,10 @@ def job(queue: str, job_id: JobId) -> Transition[JobView | None]:
     return Transition(ScriptName.VIEW, (keys.prefix(queue),), (job_id,), decode.job_view)
 
 
-def jobs(queue: str, state: JobState, *, offset: int = 0, limit: int = limits.MAX_PAGE) -> Transition[JobPage]:
+def jobs(queue: str, state: JobState, *, offset: int = 0, limit: int = limits.MAX_JOBS_READ) -> Transition[JobPage]:
     """Read a page of the jobs in one state: queued by arrival, leased by deadline, others by when they are ready."""
     require_range(offset, "offset", 0, limits.MAX_INTEGER)
-    require_range(limit, "limit", 1, limits.MAX_PAGE)
+    require_range(limit, "limit", 1, limits.MAX_JOBS_READ)
     args = (state.value, offset, limit)
     return Transition(ScriptName.LIST, (keys.prefix(queue),), args, partial(_page, offset=offset, limit=limit))
 

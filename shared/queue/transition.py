@@ -46,7 +46,7 @@ def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
     """Return the error that a server's error reply means; `message` begins with the server's code."""
     code, _, rest = message.partition(" ")
     if code == "LWSCHEMA":
-        theirs, _, ours = rest.partition(" ")
+        theirs, ours, *_ = rest.split()
         return PermanentError(
             f"the queue at {address} has schema {theirs}, this release knows {ours}: {script} was refused; upgrade this"
             " process"

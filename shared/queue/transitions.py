@@ -109,9 +109,10 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
-def cancel(queue: str, job: JobId) -> Transition[CancelOutcome]:
-    """Delete a waiting job; tell a running one to stop."""
-    return Transition(ScriptName.CANCEL, _keys(queue), (job,), decode.cancelled)
+def cancel(queue: str, job: JobId, *, nonce: str) -> Transition[CancelOutcome]:
+    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it."""
+    require_name(nonce, "nonce")
+    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job), decode.cancelled)
 
 
 def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transaction
@@ -209,7 +210,7 @@ def _wish(spec: JobSpec) -> tuple[str | int, ...]:
     return (
         *(spec.id, key.table, key.cell, key.kind),
         *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes),
-        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms),
+        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence),
     )
 
 

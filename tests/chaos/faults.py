@@ -1,9 +1,7 @@
 """The ten kinds of faults, each a function that does its harm to the world and puts outer conditions right again."""
 
 import re
-import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,7 +42,7 @@ def redis_killed(world: World) -> None:
 
 
 def power_lost(world: World) -> None:
-    """Kill Redis and cut the tail of its log; repair it, start, audit."""
+    """Kill Redis and cut the tail of its log; the server drops the torn rest when it starts, as everywhere; audit."""
     since = time.monotonic()
     world.kills += 1
     world.redis.kill()
@@ -52,7 +50,6 @@ def power_lost(world: World) -> None:
     with log.open("r+b") as file:
         size = log.stat().st_size
         file.truncate(max(0, size - world.random.randrange(1, 2_000)))
-    repair(world.redis.binary, log)
     world.redis.start()
     world.wait_until_served(since)
     queue = world.queue()
@@ -93,7 +90,7 @@ def failed_over(world: World) -> None:
 def clock_off(world: World) -> None:
     """A worker whose clock is an hour behind works beside the others."""
     world.kill_worker(world.random.choice(sorted(world.workers)))
-    world.start_worker(skewed=True)
+    world.start_worker("skewed")
 
 
 def memory_full(world: World) -> None:
@@ -104,11 +101,14 @@ def memory_full(world: World) -> None:
         client.config_set("maxmemory", "0")
 
 
-def schema_raised(world: World) -> None:
-    """The queue belongs to the next release already, and these workers are of the one before."""
+def release_before(world: World) -> None:
+    """A worker of the release before works beside the others, until the queue belongs to the next release."""
+    world.kill_worker(world.random.choice(sorted(world.workers)))
+    name = world.start_worker("previous")
+    _await_label(world, name, "finished")
     with world.redis.client() as client:
         client.hset(f"{{lw:{QUEUE}}}:cfg", "schema", 2)
-        time.sleep(0.5)
+        _await_label(world, name, "refused")
         client.hset(f"{{lw:{QUEUE}}}:cfg", "schema", 1)
 
 
@@ -122,19 +122,8 @@ FAULTS: tuple[Callable[[World], None], ...] = (
     failed_over,
     clock_off,
     memory_full,
-    schema_raised,
+    release_before,
 )
-
-
-def repair(binary: Path, log: Path) -> None:
-    """Cut a torn log at its last whole command, with the tool of the server if it is there."""
-    tools = [binary.parent / f"{kind}-check-aof" for kind in ("valkey", "redis")]
-    found = next((str(tool) for tool in tools if tool.exists()), None)
-    found = found or shutil.which("valkey-check-aof") or shutil.which("redis-check-aof")
-    # The server is its own repair tool under another name.
-    command = [found, "--fix", str(log)] if found else ["redis-check-aof", "--fix", str(log)]
-    executable = None if found else str(binary)
-    subprocess.run(command, executable=executable, input=b"y\n", capture_output=True, check=False, timeout=60)
 
 
 def _newest_log(folder: Path) -> Path:
@@ -157,3 +146,9 @@ def _worker_at(world: World, label: str) -> str:
             if f'"{label}"' in world.label_of(name):
                 return name
     return min(world.workers)
+
+
+def _await_label(world: World, name: str, label: str) -> None:
+    deadline = time.monotonic() + LOOK_S
+    while f'"{label}"' not in world.label_of(name) and time.monotonic() < deadline:
+        time.sleep(0.01)

@@ -9,11 +9,13 @@ import random
 import sys
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 from actor.store.queue import SyncQueue, connect
-from shared.errors import RetryableError
+from shared.errors import PermanentError, RetryableError
 from shared.queue import transitions
+from shared.queue.library import ScriptLibrary, source
 from shared.queue.model import Beat, BeatStatus, Claim, Verdict
 from shared.queue.transition import Tries
 
@@ -26,8 +28,8 @@ SKEW_S = 3_600
 class Worker:
     """One slot."""
 
-    def __init__(self, url: str, name: str, log: Path, seed: int) -> None:
-        self._queue = SyncQueue(connect(url, timeout_s=0.5), QUEUE, tries=Tries(3, 0.02))
+    def __init__(self, url: str, name: str, log: Path, seed: int, library: ScriptLibrary) -> None:
+        self._queue = SyncQueue(connect(url, timeout_s=0.5), QUEUE, library=library, tries=Tries(3, 0.02))
         self._name = name
         self._log = log.open("a", buffering=1)
         self._random = random.Random(seed)
@@ -41,6 +43,10 @@ class Worker:
                     transitions.claim(QUEUE, worker=self._name, nonce=uuid.uuid4().hex, slots=1, lease_ms=LEASE_MS)
                 )
             except RetryableError:
+                time.sleep(0.05)
+                continue
+            except PermanentError:
+                self._note("refused")
                 time.sleep(0.05)
                 continue
             if not claims:
@@ -69,7 +75,7 @@ class Worker:
             )
             outcome = self._queue.run(end).outcome
             self._note("finished", claim, version=claim.version, verdict=verdict.value, outcome=outcome.value)
-        except RetryableError:
+        except (RetryableError, PermanentError):
             self._note("gave up", claim)
 
     def _may_commit(self, claim: Claim, sent: float) -> bool:
@@ -81,17 +87,25 @@ class Worker:
             return False
         return time.monotonic() < max(sent, beat_sent) + LEASE_MS / 1000 - MARGIN_S
 
-    def _note(self, event: str, claim: Claim, **more: object) -> None:
-        self._log.write(json.dumps({"event": event, "job": claim.id, "token": claim.token, **more}) + "\n")
+    def _note(self, event: str, claim: Claim | None = None, **more: object) -> None:
+        run = {} if claim is None else {"job": claim.id, "token": claim.token}
+        self._log.write(json.dumps({"event": event, **run, **more}) + "\n")
+
+
+def library(kind: Sequence[str]) -> ScriptLibrary:
+    """Return the scripts that a worker calls: its own release's, beside those of the others."""
+    if "previous" not in kind:
+        return ScriptLibrary()
+    return ScriptLibrary({"config": source("include/config").replace("local SCHEMA = 1", "local SCHEMA = 0")})
 
 
 def main() -> None:
-    """Run one worker: URL NAME LOG SEED [skewed]."""
-    url, name, log, seed, *skewed = sys.argv[1:]
-    if skewed:
+    """Run one worker: URL NAME LOG SEED [skewed|previous]."""
+    url, name, log, seed, *kind = sys.argv[1:]
+    if "skewed" in kind:
         true_time = time.time
         time.time = lambda: true_time() - SKEW_S
-    Worker(url, name, Path(log), int(seed)).run()
+    Worker(url, name, Path(log), int(seed), library(kind)).run()
 
 
 if __name__ == "__main__":

@@ -71,13 +71,13 @@ class World:
         self.network.close()
         self.redis.close()
 
-    def start_worker(self, *, skewed: bool = False) -> str:
-        """Start a worker under a new name."""
+    def start_worker(self, *kind: str) -> str:
+        """Start a worker under a new name; `kind`: none, `skewed` or `previous`."""
         self.started += 1
         name = f"w{self.started}"
         log = str(self.folder / f"{name}.jsonl")
         command = [sys.executable, "-m", "tests.chaos.worker", self.network.url, name, log, str(self.started)]
-        self.workers[name] = subprocess.Popen([*command, *(["skewed"] if skewed else [])], cwd=ROOT)
+        self.workers[name] = subprocess.Popen([*command, *kind], cwd=ROOT)
         return name
 
     def kill_worker(self, name: str) -> None:

@@ -176,8 +176,8 @@ def test_a_wish_does_not_shorten_a_back_off(bench: Bench) -> None:
 
 def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
     bench.enqueue(spec())
-    assert bench.run(transitions.cancel(QUEUE, spec().id)) is CancelOutcome.GONE
-    assert bench.run(transitions.cancel(QUEUE, spec().id)) is CancelOutcome.UNKNOWN
+    assert bench.run(transitions.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.GONE
+    assert bench.run(transitions.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.UNKNOWN
     assert bench.claim() == ()
 
 
@@ -185,7 +185,7 @@ def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
 def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verdict: Verdict) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    assert bench.run(transitions.cancel(QUEUE, claim.id)) is CancelOutcome.STOPPING
+    assert bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING
     reply = bench.beat(claim)
     assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.CANCEL)
     assert bench.finish(claim, verdict) is FinishOutcome.GONE
@@ -194,10 +194,68 @@ def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verd
 def test_a_cancelled_job_whose_worker_died_does_not_come_back(bench: Bench) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    bench.run(transitions.cancel(QUEUE, claim.id))
+    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     bench.clock.advance(LEASE_MS)
     assert bench.claim() == ()
     assert bench.find() is None
+
+
+def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_after(bench: Bench) -> None:
+    """A wish noted beside the run belongs to what is cancelled; one that comes later is a new wish."""
+    bench.enqueue(spec(1))
+    (claim,) = bench.claim()
+    bench.enqueue(spec(2))
+    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    assert bench.job().pending_version is None
+    assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.GONE
+    bench.enqueue(spec(2))
+    (claim,) = bench.claim()
+    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    bench.enqueue(spec(3))
+    assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.REQUEUED
+    assert bench.job().version == 3
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_a_repeated_cancel_spares_what_was_wished_for_in_between(bench: Bench, *, is_running: bool) -> None:
+    """Its reply was lost, and it is sent again with the same nonce."""
+    bench.enqueue(spec(1))
+    if is_running:
+        bench.claim()
+    cancel = transitions.cancel(QUEUE, spec().id, nonce="c")
+    first = bench.run(cancel)
+    bench.enqueue(spec(2))
+    before = bench.state()
+    assert bench.run(cancel) is first
+    assert bench.state() == before
+
+
+@pytest.mark.parametrize("is_running", [False, True])
+def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Bench, *, is_running: bool) -> None:
+    """Facts are opaque: the greater text says nothing of which terms shall hold. A newer version still wins."""
+    if is_running:
+        bench.enqueue(spec(4, facts="running"))
+        bench.claim()
+    forced, common = spec(5, facts="a", insistence=1), spec(5, facts="z")
+    bench.enqueue(forced)
+    bench.enqueue(common)
+    bench.enqueue(forced)
+    mark = "d_" if is_running else ""
+    assert bench.state().jobs[forced.id][f"{mark}facts"] == "a"
+    bench.enqueue(spec(6, facts="b"))
+    assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
+
+
+def test_a_job_of_the_release_before_has_no_insistence_and_is_merged_as_if_it_were_none(bench: Bench) -> None:
+    bench.enqueue(spec(5, facts="a"))
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist")
+    bench.enqueue(spec(5, facts="b"))
+    assert bench.job().facts == "b"
+    (claim,) = bench.claim()
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist")
+    bench.enqueue(spec(5, facts="c", insistence=1))
+    assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.DELAYED
+    assert bench.job().facts == "c"
 
 
 # The executor itself
@@ -205,7 +263,7 @@ def test_a_cancelled_job_whose_worker_died_does_not_come_back(bench: Bench) -> N
 
 def test_a_script_that_the_server_forgot_is_loaded_again(bench: Bench) -> None:
     bench.enqueue(spec())
-    bench.client.script_flush()
+    bench.client.function_flush()
     assert len(bench.claim()) == 1
 
 

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -11,6 +13,7 @@ from services.cli.__main__ import app
 from shared.queue import keys, transitions
 from shared.queue.model import Band, Claim, JobKey, JobSpec, Verdict
 from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -49,6 +52,37 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider:
     assert shown["next"][0]["why"] == "strict"
     claimed_ids = [claimed(queue, f"n{number}")[0].id for number in range(3)]
     assert [one["id"] for one in shown["next"]] == claimed_ids
+
+
+def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueue) -> None:
+    """The first to arrive is the oldest, wherever the order of service puts it."""
+    for cell, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(transitions.enqueue(QUEUE, spec(cell, band)))
+        job = keys.job(QUEUE, spec(cell).id)
+        queue.redis.zincrby(keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[cell], job.partition("j:")[2])
+    oldest = decider.get("/v1/queue")["oldest_s"]
+    assert oldest["tenants"]["sales"] == oldest["tables"]["orders-1"] == oldest["bands"]["low"] >= 90
+    assert 5 <= oldest["bands"]["urgent"] < 30
+
+
+def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueue) -> None:
+    """A run of half an hour on one of four slots is an eighth of the last hour; a quota is a share of the same."""
+    live = LiveDecider(replace(decider_settings(redis_url), queue_slots=4)).start()
+    try:
+        until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
+        queue.run(transitions.enqueue(QUEUE, spec("a")))
+        (claim,) = claimed(queue, "n1")
+        now_s, _ = queue.redis.time()
+        queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
+        while_running = live.get("/v1/queue")["occupancy"]["tenants"]["sales"]
+        how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1}
+        queue.run(transitions.finish(QUEUE, id=claim.id, token=claim.token, verdict=Verdict.DONE, **how))
+        shown = live.get("/v1/queue")
+        assert while_running == pytest.approx(0.125, abs=0.01)
+        assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
+        assert shown["occupancy_s"] == 3_600
+    finally:
+        live.close()
 
 
 def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueue) -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import Redis
 
 from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.model import (
@@ -112,7 +113,7 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "heartbeat": lambda made: beat(held(made)),
     "finish": lambda made: finish(held(made)),
     "ingest": lambda _: ingest(),
-    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id),
+    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id, nonce="x-1"),
     "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
     "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
     "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),
@@ -126,7 +127,7 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
 
 def without_times(state: State) -> Any:
     """A state in which the moment of a call, and what follows from it, is left out."""
-    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call", "revoked")
+    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call", "revoked", "looked_at")
     hashes = {
         name: {field: value for field, value in fields.items() if field not in timed}
         for name, fields in state.hashes.items()
@@ -153,6 +154,39 @@ def test_a_lost_reply_doubles_no_effect(
             assert [(one.id, one.attempts) for one in reply] == [(one.id, one.attempts) for one in expected]
         elif name not in ("enqueue", "preempt"):
             assert repr(reply) == repr(expected)
+
+
+START = keys.prefix(QUEUE)
+FLOW = "2|acme|t-1"
+DAMAGE: dict[str, tuple[Callable[[Redis], Any], Transition[Any]]] = {
+    "jobs": (lambda client: client.delete(f"{START}f:{FLOW}", f"{START}queued"), audit.jobs(QUEUE, [spec().id])),
+    "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
+    "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", 0)),
+    "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
+    "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.flight(QUEUE)),
+    "parked": (
+        lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
+        audit.parked(QUEUE, Level.TABLE, "t-1"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_an_audit_whose_reply_was_lost_has_mended_once(
+    redis_server: RedisServer, thief: ReplyThief, executor: Executor, name: str
+) -> None:
+    """Each audit script finds real damage; its repetition finds none, and the store is as before the damage."""
+    damage, call = DAMAGE[name]
+    with redis_server.client() as client:
+        executor.run(transitions.enqueue(QUEUE, spec()))
+        sound = without_times(read_state(client, QUEUE))
+        damage(client)
+        assert without_times(read_state(client, QUEUE)) != sound, "without damage nothing is tested"
+        thief.steal(1)
+        again = executor.run(call)
+        assert thief.left_to_steal == 0
+        assert again == 0 or again.mended == 0, "the repetition mended once more"
+        assert without_times(read_state(client, QUEUE)) == sound
 
 
 def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_server: RedisServer) -> None:

@@ -192,6 +192,24 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
     assert "plans_empty" not in counters(bench)
 
 
+def test_a_run_tells_the_share_that_is_done_so_that_it_is_known_what_preempting_it_costs(bench: Bench) -> None:
+    told: list[float] = []
+
+    def look() -> None:
+        deadline = time.monotonic() + 10
+        while not told:
+            job = bench.queue.run(reads.job("default", spec(0).id))
+            said = json.loads((job.progress if job else None) or "{}")
+            told.extend([said["share"]] if "share" in said else [])
+            assert time.monotonic() < deadline, "no heartbeat told the share"
+            bench.stopping.wait(0.02)
+
+    bench.engine.before_commit = look
+    bench.enqueue(1)
+    assert bench.worker().run_next()
+    assert told == [0.0], "nothing had landed yet"
+
+
 def test_a_refused_table_takes_its_job_away_with_the_reason(bench: Bench) -> None:
     bench.engine.refusal = "table t is clustered"
     bench.enqueue(1)
@@ -225,7 +243,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     bench.engine.append([5 * MIB] * 6)
 
     def cancel() -> None:
-        bench.queue.run(transitions.cancel("default", spec(0).id))
+        bench.queue.run(transitions.cancel("default", spec(0).id, nonce="cancel-1"))
         deadline = time.monotonic() + 10
         while not stopped() and time.monotonic() < deadline:
             bench.stopping.wait(0.05)
@@ -396,5 +414,18 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
         sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
         assert sums.runs == 32 + 16
         assert sums.measured_bytes == 32 * 800_000 + 16 * 400_000
+    finally:
+        made.close()
+
+
+def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
+    made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
+    policy = replace(POLICY, tolerance=Fraction(0))
+    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB), is_hot=True).encode()
+    try:
+        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        assert made.worker().run_next()
+        (run,) = made.runs()
+        assert len(json.loads(run.result)["versions"]) == 4
     finally:
         made.close()

@@ -6,7 +6,6 @@ the service they got in any interval and L their largest job.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from actor.store.queue import SyncQueue
 from shared.queue import steering, transitions
 from shared.queue.model import Band, Claim, JobKey, JobSpec, Level, Verdict
-from shared.queue.transition import Transition
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -164,7 +162,7 @@ def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_
         pipeline = queue.redis.pipeline(transaction=False)
         for number in range(first, first + 500):
             call = transitions.enqueue(QUEUE, wish(str(number)))
-            pipeline.evalsha(sha(call), len(call.keys), *call.keys, *call.args)
+            pipeline.fcall(LIBRARY.function(call.script), len(call.keys), *call.keys, *call.args)
         pipeline.execute()
     for number in range(100):
         claimed(queue, f"n{number}", 8)
@@ -175,10 +173,6 @@ def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_
 
 
 LIBRARY = library_with_test_clock()
-
-
-def sha(call: Transition[Any]) -> str:
-    return LIBRARY.script(call.script).sha
 
 
 @settings(max_examples=15)

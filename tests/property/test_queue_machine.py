@@ -36,7 +36,7 @@ from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
 from tests.support.queue_state import TestClock, library_with_test_clock, read_state
-from tests.support.redis_server import RedisServer
+from tests.support.redis_server import RedisServer, find_binaries
 
 pytestmark = pytest.mark.redis
 
@@ -62,6 +62,7 @@ specs = st.builds(
     version=st.integers(0, 3),
     facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
     debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
+    insistence=st.sampled_from([0, 0, 1]),
 )
 
 
@@ -89,7 +90,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.steps += 1
         reply = self.queue.run(transition)
         self.again = (transition, reply)
-        if transition.script in (ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
+        if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
             self.remembered.append(self.again)
         return reply
 
@@ -138,7 +139,7 @@ class QueueMachine(RuleBasedStateMachine):
         foreseen = None if self.something_is_due() else self.queue.run(reads.order(QUEUE, claims=slots))
         got = self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
-        for job_id in self.model.take_up_due():
+        for job_id in self.model.take_up_due(serves=bool(got)):
             if job_id in stopping:
                 self.end_of_stopped(job_id)
         if foreseen is not None:
@@ -160,8 +161,11 @@ class QueueMachine(RuleBasedStateMachine):
         return data.draw(st.sampled_from(self.claims + 3 * running))
 
     def end_of_stopped(self, job_id: JobId) -> None:
-        started = max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
+        started = self.started(job_id)
         self.served(job_id, lambda step, _: step < started)
+
+    def started(self, job_id: JobId) -> int:
+        return max(self.claimed_at[claim.token] for claim in self.claims if claim.id == job_id)
 
     @precondition(lambda self: self.claims)
     @rule(
@@ -227,12 +231,11 @@ class QueueMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
         leased = self.model.jobs[job_id].state is JobState.LEASED
-        outcome = self.run(transitions.cancel(QUEUE, job_id))
+        outcome = self.run(transitions.cancel(QUEUE, job_id, nonce=f"n{self.steps}"))
         assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.GONE)
         self.model.cancel(job_id)
-        if not leased:
-            self.served(job_id, lambda *_: True)
-            self.again = None
+        started = self.started(job_id) if leased else 0
+        self.served(job_id, lambda step, _: step >= started)
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
     def weigh(self, data: st.DataObject, level: Level, weight: float | None) -> None:
@@ -258,6 +261,8 @@ class QueueMachine(RuleBasedStateMachine):
             level, name, paused = *data.draw(st.sampled_from(sorted(self.model.paused))), False
         self.run(steering.pause(QUEUE, level, name, paused=paused))
         (self.model.paused.add if paused else self.model.paused.discard)((level, name))
+        if level is Level.BAND and paused:
+            self.model.held_back.add(name)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data(), band=st.sampled_from([Band.URGENT, Band.NORMAL]))
@@ -343,7 +348,7 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.queue.run(transition) == reply
         assert self.dump() == before
 
-    @rule(by_ms=st.sampled_from([1, 4_000, 20_000, 61_000, 3_600_000, 25_000_000]))
+    @rule(by_ms=st.sampled_from([1, 10, 4_000, 20_000, 61_000, 3_600_000, 25_000_000]))
     def time_passes(self, by_ms: int) -> None:
         self.clock.advance(by_ms)
         self.model.now_ms = self.clock.now_ms
@@ -385,8 +390,26 @@ def client(redis_server: RedisServer) -> Iterator[redis.Redis]:
         made.flushdb()
 
 
-def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
+def live(client: redis.Redis, lives: int) -> None:
     run_state_machine_as_test(
         lambda: QueueMachine(client),  # type: ignore[arg-type] # any factory will do
-        settings=hypothesis_settings(max_examples=EXAMPLES, stateful_step_count=STEPS),
+        settings=hypothesis_settings(max_examples=lives, stateful_step_count=STEPS),
     )
+
+
+def test_a_queue_keeps_its_laws_through_any_life(client: redis.Redis) -> None:
+    live(client, EXAMPLES)
+
+
+def test_the_laws_hold_on_every_other_server_there_is() -> None:
+    """Redis and Valkey run scripts and print numbers in ways of their own; a few lives on each that is installed."""
+    others = find_binaries()[1:]
+    if not others:
+        pytest.skip("only one server of version 7 or newer is installed")
+    for binary in others:
+        server = RedisServer(binary, appendfsync="everysec").start()
+        try:
+            with server.client() as made:
+                live(made, EXAMPLES // 10)
+        finally:
+            server.close()

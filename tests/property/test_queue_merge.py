@@ -32,6 +32,7 @@ wishes = st.builds(
     cost_bytes=st.integers(0, 3),
     version=st.integers(0, 2),
     facts=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
+    insistence=st.integers(0, 2),
 )
 
 
@@ -59,6 +60,10 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     return tuple(raw[mark + name] for name in (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"t0"))
 
 
+def texts(spec: JobSpec) -> tuple[bytes, bytes]:
+    return spec.facts.encode(), spec.tenant.encode()
+
+
 @FLUSHED_BY_HAND
 @given(specs=st.lists(wishes, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
 def test_order_and_repetition_of_wishes_change_nothing(
@@ -68,7 +73,7 @@ def test_order_and_repetition_of_wishes_change_nothing(
     other = data.draw(st.permutations(specs + data.draw(st.lists(st.sampled_from(specs), max_size=3))))
     found = merged(queue, specs, while_running=while_running)
     assert merged(queue, other, while_running=while_running) == found
-    top = max(specs, key=lambda spec: (spec.version, spec.facts.encode(), spec.tenant.encode(), spec.cost_bytes))
+    top = max(specs, key=lambda spec: (spec.version, spec.insistence, *texts(spec), spec.cost_bytes))
     assert found[:6] == (
         top.tenant.encode(),
         b"%d" % min(spec.band for spec in specs),

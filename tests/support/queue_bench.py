@@ -44,6 +44,10 @@ class Bench:
         self.run = executor.run
         self.run(transitions.configure(QUEUE, SETTINGS))
 
+    def nonce(self) -> str:
+        """A name for a call that none before had."""
+        return next(self._nonces)
+
     def enqueue(self, wish: JobSpec) -> Enqueued:
         return self.run(transitions.enqueue(QUEUE, wish))
 

@@ -18,6 +18,8 @@ from shared.queue.model import (
 )
 
 DUE_PER_CLAIM = 8
+DUE_EVERY_MS = 10
+TIMED = (JobState.LEASED, JobState.DELAYED, JobState.QUARANTINED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +33,11 @@ class Wish:
     version: int
     facts: str
     t0_ms: int
+    insistence: int = 0
 
     def merged(self, other: "Wish") -> "Wish":
-        def rank(wish: Wish) -> tuple[int, bytes, bytes, int]:
-            return (wish.version, wish.facts.encode(), wish.tenant.encode(), wish.cost)
+        def rank(wish: Wish) -> tuple[int, int, bytes, bytes, int]:
+            return (wish.version, wish.insistence, wish.facts.encode(), wish.tenant.encode(), wish.cost)
 
         return replace(
             max(self, other, key=rank),
@@ -71,6 +74,8 @@ class QueueModel:
     last_token: int = 0
     limits: dict[tuple[Level, str], int] = field(default_factory=dict)
     paused: set[tuple[Level, str]] = field(default_factory=set)
+    held_back: set[str] = field(default_factory=set)
+    looked_at_ms: int = 0
     strict_row: int = 0
     strict_row_while_weighted_wait: int = 0
 
@@ -78,7 +83,10 @@ class QueueModel:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
 
     def put(self, spec: JobSpec) -> Enqueued:
-        wish = Wish(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms)
+        wish = Wish(
+            *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms),
+            insistence=spec.insistence,
+        )
         job = self.jobs.get(spec.id)
         if job is None:
             job = self.jobs[spec.id] = Job(spec.key, wish)
@@ -98,8 +106,16 @@ class QueueModel:
         if at > self.now_ms:
             job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
 
-    def take_up_due(self) -> list[JobId]:
-        """Do what time does before a claim; return the jobs whose leases ran out."""
+    def take_up_due(self, *, serves: bool) -> list[JobId]:
+        """Do what time does before a claim; return the jobs whose leases ran out.
+
+        A claim that serves nobody writes nothing down, so that the next one looks again.
+        """
+        if self.now_ms - self.looked_at_ms < DUE_EVERY_MS:
+            return []
+        more = any(len(self._due(state)) == DUE_PER_CLAIM for state in TIMED)
+        if serves:
+            self.looked_at_ms = 0 if more else self.now_ms
         expired = self._due(JobState.LEASED)
         for job_id in expired:
             self._end(job_id, "expired", -1)
@@ -141,6 +157,7 @@ class QueueModel:
         assert job.state is JobState.QUEUED, f"{claim.id} was handed out while {job.state}"
         assert claim.id in self.ready(), "I6: handed out beyond a limit, or in spite of a pause"
         self._check_band(claim)
+        self.held_back.discard(str(int(claim.band)))
         siblings = [
             self._aged(other) for other in self.of(JobState.QUEUED).values() if self._flow(other) == self._flow(job)
         ]
@@ -227,7 +244,7 @@ class QueueModel:
     def cancel(self, job_id: JobId) -> None:
         job = self.jobs[job_id]
         if job.state is JobState.LEASED:
-            job.stopping = True
+            job.stopping, job.pending = True, None
         else:
             del self.jobs[job_id]
 

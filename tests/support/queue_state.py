@@ -11,7 +11,7 @@ from shared.queue.library import ScriptLibrary
 
 TEST_TIME = """
 -- The clock of tests: microseconds in a key.
-local now_us = tonumber(redis.call('GET', KEYS[1] .. 'test:now_us'))
+local function clock_us() return tonumber(redis.call('GET', P .. 'test:now_us')) end
 """
 
 READ_ALL = """

@@ -24,11 +24,16 @@ OLDEST = 7
 START_SECONDS = 20.0
 
 
-def find_binary() -> Path | None:
-    """Return a server of version 7 or newer, None if this machine has none."""
+def find_binaries() -> list[Path]:
+    """Return all servers of version 7 or newer that this machine has, the preferred one first."""
     candidates = [os.environ.get("REDIS_SERVER"), _in_wheel()]
     candidates += [shutil.which(name) for name in ("valkey-server", "redis-server")]
-    return next((Path(one) for one in candidates if one and _version(one) >= OLDEST), None)
+    return list(dict.fromkeys(Path(one) for one in candidates if one and _version(one) >= OLDEST))
+
+
+def find_binary() -> Path | None:
+    """Return a server of version 7 or newer, None if this machine has none."""
+    return next(iter(find_binaries()), None)
 
 
 def _in_wheel() -> str | None:

@@ -50,6 +50,14 @@ class Queue(Wire):
                     "bands": {"normal": 3},
                     "tenants": {"sales": 3},
                     "tables": {"sales-orders-1f0c7a52": 3},
+                    "oldest_s": {
+                        "bands": {"normal": 12.5},
+                        "tenants": {"sales": 12.5},
+                        "tables": {"sales-orders-1f0c7a52": 12.5},
+                    },
+                    "slots": 4,
+                    "occupancy_s": 3600.0,
+                    "occupancy": {"tenants": {"sales": 0.31}, "tables": {"sales-orders-1f0c7a52": 0.31}},
                     "settings": {"limit:table|sales-orders-1f0c7a52": "2"},
                     "next": [NEXT_EXAMPLE],
                 }
@@ -62,6 +70,14 @@ class Queue(Wire):
     bands: dict[str, int] = Field(description="Queued jobs by band.")
     tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
     tables: dict[str, int] = Field(description="Queued jobs by table id.")
+    oldest_s: dict[str, dict[str, float]] = Field(
+        description="Wait of the oldest queued job in seconds, by `bands`, `tenants`, `tables`, where a look finds it."
+    )
+    slots: int = Field(description="All slots of the actors, of which quotas are shares; 0 if nobody has said it.")
+    occupancy_s: float = Field(description="How far back `occupancy` reaches, in seconds; an hour where it can.")
+    occupancy: dict[str, dict[str, float]] = Field(
+        description="Share of all slots' time in that time, by `tenants` and `tables`; empty while `slots` is 0."
+    )
     settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
     next: tuple[NextJob, ...] = Field(description="The next claims in order, if nothing arrived and nothing ended.")
 

@@ -8,7 +8,7 @@
 
   Output: number of things mended, -1 if there are too many leases
 ]]
--- include: base
+-- include: config
 local most = tonumber(ARGV[1])
 if call('ZCARD', LEASE) > most then return -1 end
 local counts, mended = {}, 0
@@ -31,7 +31,7 @@ for i = 1, #found, 2 do
   end
 end
 for name, count in pairs(counts) do
-  call('HSET', IN_FLIGHT, name, int(count))
+  call('HSET', IN_FLIGHT, name, count)
   mended = mended + 1
 end
 return mended

@@ -14,7 +14,7 @@
 local band, tenant, tbl, offset = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local PAGE = 100
 local flow = flow_key(band, tenant, tbl)
-local ids = call('ZRANGE', flow, int(offset), int(offset + PAGE - 1))
+local ids = call('ZRANGE', flow, offset, offset + PAGE - 1)
 local kept = 0
 for i = 1, #ids do
   local job = call('HMGET', job_key(ids[i]), 'state', 'band', 'tenant', 'table')

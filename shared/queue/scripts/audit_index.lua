@@ -8,12 +8,12 @@
 
   Output: {entries that are left on this page, number of things mended}
 ]]
--- include: base
+-- include: config
 local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}
 local PAGE = 100
 local index, offset = INDEXES[ARGV[1]], tonumber(ARGV[2])
 local kept, mended = 0, 0
-local ids = call('ZRANGE', index, int(offset), int(offset + PAGE - 1))
+local ids = call('ZRANGE', index, offset, offset + PAGE - 1)
 for i = 1, #ids do
   if call('HGET', job_key(ids[i]), 'state') == ARGV[1] then
     kept = kept + 1

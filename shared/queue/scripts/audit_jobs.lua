@@ -33,7 +33,7 @@ local function mend_score(index, id, score)
 end
 
 local function mend_queued(id, job)
-  local aged = int(tonumber(job.t0) + tonumber(job.prio) * cfg.aging_ms)
+  local aged = int(tonumber(job.t0) + tonumber(job.prio) * aging_ms)
   mend_score(QUEUED, id, job.t0)
   mend_score(flow_key(job.band, job.tenant, job.table), id, aged)
   mend_path(job.band, job.tenant, job.table)
@@ -42,8 +42,8 @@ end
 -- When a waiting or running job is due cannot be known once its index is lost: at once, or after a whole period.
 local function mend_timed(id, state)
   if call('ZSCORE', INDEXES[state], id) then return end
-  local after_ms = state == 'leased' and tonumber(ARGV[1]) or state == 'quarantined' and cfg.half_open_ms or 0
-  call('ZADD', INDEXES[state], int(now_ms + after_ms), id)
+  local after_ms = state == 'leased' and tonumber(ARGV[1]) or state == 'quarantined' and setting('half_open_ms') or 0
+  call('ZADD', INDEXES[state], now_ms + after_ms, id)
   mend()
 end
 

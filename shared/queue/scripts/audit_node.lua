@@ -20,7 +20,7 @@ local function below(child)
 end
 
 local kept = 0
-local children = call('ZRANGE', ready_key(node), int(offset), int(offset + PAGE - 1))
+local children = call('ZRANGE', ready_key(node), offset, offset + PAGE - 1)
 for i = 1, #children do
   if call('EXISTS', below(children[i])) == 1 then
     kept = kept + 1

@@ -1,23 +1,31 @@
 #!lua flags=allow-oom
 --[[
-  cancel: a waiting job is deleted; a running one is told to stop with its next heartbeat and does not come back.
+  cancel: a waiting job is deleted; a running one is told to stop with its next heartbeat and does not come back. What was
+  wished for before is cancelled with it, also what was noted beside the run; what is wished for afterwards counts.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  id
+  ARGV[1]  nonce: a repetition must not cancel what was wished for in between
+  ARGV[2]  id
 
   Output: gone, stopping or unknown
 ]]
 -- include: index
 -- include: event
-local id = ARGV[1]
+-- include: reply
+local nonce, id = ARGV[1], ARGV[2]
+local CALLER = 'cancel'
+
+local known = recall(CALLER, nonce)
+if known then return known end
 local job = read_job(id)
 if not job then return 'unknown' end
 if job.state == 'leased' then
   if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
   call('HSET', job_key(id), 'stop', 'cancel')
-  return 'stopping'
+  call('HDEL', job_key(id), unpack(PENDING))
+  return remember(CALLER, nonce, 'stopping')
 end
 event('cancel', id, job.state)
 withdraw(id, job)
 call('DEL', job_key(id))
-return 'gone'
+return remember(CALLER, nonce, 'gone')

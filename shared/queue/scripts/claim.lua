@@ -21,13 +21,13 @@ local PASSED_OVER = 100
 local known = recall(worker, nonce)
 if known then return known end
 
-local deadline, started = int(now_ms + lease_ms), int(now_ms)
+local deadline = int(now_ms + lease_ms)
 
 local function lease(id, job)
   -- Strictly increasing even if the counter was lost: the clock has moved on since.
   last_token = math.max(last_token + 1, now_us)
   local token = int(last_token)
-  call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', started)
+  call('HSET', job_key(id), 'state', 'leased', 'token', token, 'worker', worker, 'started', now_ms)
   call('ZADD', LEASE, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
@@ -35,8 +35,12 @@ local function lease(id, job)
     job.generation, job.version, job.cost, job.facts, job.t0, deadline}
 end
 
-take_up_due()
 begin_service()
+if is_time_to_look(looked_at_ms) then
+  local moved, more = take_up_due()
+  if moved > 0 then begin_service() end
+  looked_at_ms = more and 0 or now_ms
+end
 local claims = {}
 for _ = 1, slots + PASSED_OVER do
   if #claims == slots then break end

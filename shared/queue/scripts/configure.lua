@@ -10,7 +10,7 @@
   Output: 1
 ]]
 -- include: config
-call('HSET', CFG, 'schema', int(SCHEMA), 'strict_bands', ARGV[1], 'aging_ms', ARGV[2], 'max_attempts', ARGV[3],
+call('HSET', CFG, 'schema', SCHEMA, 'strict_bands', ARGV[1], 'aging_ms', ARGV[2], 'max_attempts', ARGV[3],
   'backoff_base_ms', ARGV[4], 'backoff_cap_ms', ARGV[5], 'half_open_ms', ARGV[6],
   'strict_in_row', ARGV[7], 'slots', ARGV[8])
 return 1

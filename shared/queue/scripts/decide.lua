@@ -13,7 +13,7 @@
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
-  ARGV[10..]  wish (12 values, as in enqueue) · counter, increment
+  ARGV[10..]  wish (13 values, as in enqueue) · counter, increment
 
   Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
 ]]
@@ -37,12 +37,12 @@ if timer ~= '' then
 end
 local outcome = 'none'
 if has_job then
-  outcome = put(read_spec(first))
+  outcome = put(read_spec(ARGV, first))
   first = first + SPEC_ARGS
 end
 if record ~= '' then
   call('XADD', ledger_key(tbl), 'MAXLEN', '~', ledger_kept, '*',
     'record', record, 'out', has_job and outcome or '')
 end
-count(tbl, first, (#ARGV - first + 1) / 2)
+count(tbl, ARGV, first, (#ARGV - first + 1) / 2)
 return remember(worker, nonce, outcome)

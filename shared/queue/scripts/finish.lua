@@ -28,10 +28,9 @@ local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], AR
 local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
 local RUNS_KEPT = 10000
 
-local known = recall(worker, nonce)
-if known then return known end
-local job = read_job(id)
-if not job or job.state ~= 'leased' or job.token ~= token then return 'STALE' end
+local job = read_job(id, ENDED)
+-- A call that finds its run no more may have been the one that ended it.
+if not job or job.state ~= 'leased' or job.token ~= token then return recall(worker, nonce) or 'STALE' end
 
 settle_path(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
 if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
@@ -39,9 +38,9 @@ local outcome = end_run(id, job, verdict, seen_version)
 call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
   'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
   'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
-  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', int(now_ms),
+  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', now_ms,
   'result', result, 'error', problem)
 local counters = tonumber(ARGV[10])
-count(job.table, 11, counters)
-measure(job.table, 11 + 2 * counters, (#ARGV - 10) / 2 - counters)
+count(job.table, ARGV, 11, counters)
+measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters)
 return remember(worker, nonce, outcome)

@@ -9,7 +9,7 @@
   Output: list of OK, LOST or STOP:<reason>, in the order given
 ]]
 -- include: config
-local deadline = int(now_ms + tonumber(ARGV[1]))
+local deadline = now_ms + tonumber(ARGV[1])
 local replies = {}
 for i = 2, #ARGV, 3 do
   local id, token, progress = ARGV[i], ARGV[i + 1], ARGV[i + 2]

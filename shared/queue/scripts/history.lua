@@ -8,6 +8,6 @@
 
   Output: list of {entry, {field, value, ...}}
 ]]
--- include: base
+-- include: config
 local from = ARGV[1] == '' and '+' or '(' .. ARGV[1]
 return call('XREVRANGE', HISTORY, from, '-', 'COUNT', ARGV[2])

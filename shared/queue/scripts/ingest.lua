@@ -17,7 +17,7 @@
   ARGV[10] number of ledger records
   ARGV[11] number of counters
   ARGV[12] number of timers
-  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (12 values, as in enqueue) ·
+  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
@@ -71,7 +71,7 @@ with_args('HDEL', cells_key(tbl), dropped)
 
 local outcomes = {}
 for i = 1, jobs do
-  outcomes[i] = put(read_spec(first))
+  outcomes[i] = put(read_spec(ARGV, first))
   first = first + SPEC_ARGS
 end
 for _ = 1, records do
@@ -79,10 +79,10 @@ for _ = 1, records do
     'record', ARGV[first], 'out', outcomes[tonumber(ARGV[first + 1])] or '')
   first = first + 2
 end
-count(tbl, first, counters)
+count(tbl, ARGV, first, counters)
 first = first + 2 * counters
 for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
 note_first_timer(tbl)
 local reply = cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)})
-call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', int(now_ms), 'last_reply', reply)
+call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

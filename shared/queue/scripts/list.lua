@@ -10,10 +10,11 @@
   Output: list of jobs as `view` gives them
 ]]
 -- include: show
-local index = ARGV[1] == 'queued' and QUEUED or TIMED[ARGV[1]]
+local timed = timed_index(ARGV[1])
 local offset, limit = tonumber(ARGV[2]), tonumber(ARGV[3])
+local found = call('ZRANGE', timed or QUEUED, offset, offset + limit - 1, 'WITHSCORES')
 local jobs = {}
-for _, id in ipairs(call('ZRANGE', index, int(offset), int(offset + limit - 1))) do
-  jobs[#jobs + 1] = show(id) or nil
+for i = 1, #found, 2 do
+  jobs[#jobs + 1] = show(found[i], timed and found[i + 1] or '') or nil
 end
 return jobs

@@ -25,19 +25,24 @@ local function children(node)
   return nodes[node]
 end
 
-local function first(list)
-  local best
-  for i = 1, #list do
-    local one = list[i]
-    if not best or one.tag < best.tag or (one.tag == best.tag and bytes_after(best.name, one.name)) then best = one end
-  end
-  return best
+local function is_after(one, other)
+  return one.tag > other.tag or (one.tag == other.tag and bytes_after(one.name, other.name))
 end
 
 local function drop(list, child)
   for i = 1, #list do
     if list[i] == child then table.remove(list, i) return end
   end
+end
+
+-- Puts a child whose tag has grown where it now belongs; the list stays in order.
+local function move(list, child)
+  drop(list, child)
+  local at = #list + 1
+  for i = 1, #list do
+    if is_after(list[i], child) then at = i break end
+  end
+  table.insert(list, at, child)
 end
 
 local function flow_of(key)
@@ -73,13 +78,18 @@ local function choose_band()
       end
     end
   end
-  if strict and not (#weighted > 0 and strict_run >= cfg.strict_in_row) then return strict, 'strict', #weighted > 0 end
-  return first(weighted), strict and 'guard' or 'share', true
+  if strict and not (#weighted > 0 and strict_run >= strict_in_row) then return strict, 'strict', #weighted > 0 end
+  return weighted[1], strict and 'guard' or 'share', true
 end
 
 -- Moves a served child on, or drops it when it has nothing left; true if its node has anything left.
 local function advance(list, child, amount, has_more)
-  if has_more then child.tag = child.tag + amount else drop(list, child) end
+  if has_more then
+    child.tag = child.tag + amount
+    move(list, child)
+  else
+    drop(list, child)
+  end
   return #list > 0
 end
 
@@ -88,11 +98,11 @@ local function serve()
   local band, reason, weighted_waits = choose_band()
   if not band then return nil end
   local tenants = children(band.name)
-  local tenant = first(tenants)
+  local tenant = tenants[1]
   if not tenant then drop(children(ROOT), band) return false end
   local leaf = leaf_node(band.name, tenant.name)
   local tables = children(leaf)
-  local tbl = first(tables)
+  local tbl = tables[1]
   if not tbl then drop(tenants, tenant) return false end
   local set = call('HMGET', CFG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
     'weight:table|' .. tbl.name, 'limit:tenant|' .. tenant.name, 'limit:table|' .. tbl.name)

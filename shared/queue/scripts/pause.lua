@@ -16,7 +16,7 @@ local level, name, is_pause = ARGV[1], ARGV[2], ARGV[3] == '1'
 -- `before` without what means the pause of this name, and with it again if it shall be paused. A paused queue keeps its
 -- bands' digits behind the word.
 local function pause_top()
-  local before, mark = cfg.paused, level == 'queue' and 'all' or name
+  local before, mark = paused, level == 'queue' and 'all' or name
   local after = before:gsub(mark, '')
   if is_pause then after = level == 'queue' and mark .. after or after .. mark end
   if after == '' then call('HDEL', CFG, 'paused') else call('HSET', CFG, 'paused', after) end

@@ -85,7 +85,7 @@ local revoked = {}
 local running = victims()
 for i = 1, math.min(#waiting, #running) do
   local victim = running[i]
-  call('HSET', job_key(victim.id), 'stop', 'preempt', 'preempted', int(victim.preempted + 1))
+  call('HSET', job_key(victim.id), 'stop', 'preempt', 'preempted', victim.preempted + 1)
   call('HSET', job_key(waiting[i]), 'revoked', victim.id .. '|' .. victim.token)
   event('preempted', victim.id, waiting[i])
   revoked[i] = {waiting[i], victim.id}

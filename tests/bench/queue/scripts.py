@@ -73,7 +73,7 @@ class Bench:
         self.client.config_resetstat()
         replies = [self.queue.run(call) for call in calls]
         stats: Any = self.client.info("commandstats")
-        self.server_us[name] = round(stats["cmdstat_evalsha"]["usec"] / len(replies), 1)
+        self.server_us[name] = round(stats["cmdstat_fcall"]["usec"] / len(replies), 1)
         print(f"{name:28s} {self.server_us[name]:8.1f} us  ({len(replies)} calls)", flush=True)
         return replies
 
@@ -100,7 +100,7 @@ class Bench:
         self.measure("finish yield", (finish(n, held[n], Verdict.YIELD) for n in range(2_500, 3_000)))
         self.measure("ingest 3 cells, 1 job", (ingest(number) for number in range(2 * TABLES)))
         self.measure("view", (reads.job(QUEUE, spec(number).id) for number in range(1_000)))
-        self.measure("list of 100", (reads.jobs(QUEUE, JobState.QUEUED, offset=100 * page) for page in range(20)))
+        self.measure("list of 50", (reads.jobs(QUEUE, JobState.QUEUED, offset=50 * page) for page in range(20)))
         self.measure("depth", [reads.depth(QUEUE)] * 500)
         self.measure("order of the next 20", [reads.order(QUEUE, claims=20)] * 100)
 

@@ -7,7 +7,7 @@ import pytest
 from decider.duties import queue_care
 from decider.duties.queue_care import QueueCare
 from shared.errors import RetryableError
-from shared.queue.model import JobId
+from shared.queue.model import JobId, QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
 
@@ -26,11 +26,19 @@ class Levers:
         self._note("audit")
         return None
 
+    async def configure(self, settings: QueueSettings) -> None:
+        assert settings.slots == 3
+        self.asked.append("configure")
+
+    async def drop_old_scripts(self) -> int:
+        self.asked.append("drop")
+        return 0
+
     def _note(self, name: str) -> None:
         self.asked.append(name)
         if self.asked.count(name) == 1:
             raise RetryableError("away")
-        if {one for one in self.asked if self.asked.count(one) > 1} == {"audit", "preempt"}:
+        if {one for one in self.asked if self.asked.count(one) > 1} - {"configure", "drop"} == {"audit", "preempt"}:
             self.both.set()
 
 
@@ -40,9 +48,11 @@ def test_a_redis_that_is_away_ends_neither_duty(monkeypatch: pytest.MonkeyPatch)
 
     async def live() -> None:
         levers = Levers()
-        task = asyncio.create_task(QueueCare(levers).run())
+        task = asyncio.create_task(QueueCare(levers, slots=3).run())
         await asyncio.wait_for(levers.both.wait(), 10)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+        assert levers.asked[0] == "configure", "quotas must hold from the start"
+        assert "drop" in levers.asked
 
     asyncio.run(live())

@@ -1,6 +1,7 @@
 """Scripts as texts: what their headers promise is what transitions send and bodies use."""
 
 import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -12,6 +13,10 @@ from shared.queue.transition import Transition
 
 SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
 JOB, TOKEN = SPEC.id, Token(7)
+PIECES = {
+    path.name.removesuffix(".lua"): path.read_text(encoding="utf-8")
+    for path in files("shared.queue").joinpath("scripts", "include").iterdir()
+}
 
 
 def ingest(**more: Any) -> Transition[Any]:
@@ -36,7 +41,7 @@ SAMPLES: list[Transition[Any]] = [
     ),
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
     transitions.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
-    transitions.cancel("q", JOB),
+    transitions.cancel("q", JOB, nonce="n"),
     steering.weigh("q", Level.TENANT, "a", 2),
     steering.limit("q", Level.TABLE, "t", steering.Slots(2)),
     steering.pause("q", Level.QUEUE),
@@ -91,21 +96,44 @@ def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Transition[
 def test_a_body_uses_every_argument_that_its_header_names_and_no_other(name: ScriptName) -> None:
     named = set(re.findall(r"ARGV\[(\d+)\]", header(name)))
     text = body(name)
-    if "read_spec(1)" in text:
-        named -= {str(number) for number in range(1, 13)}
-    if "first" not in text:
+    if "read_spec(ARGV, 1)" in text:
+        named -= {str(number) for number in range(1, 14)}
+    if "ARGV, " not in text and "first" not in text:
         assert set(re.findall(r"ARGV\[(\d+)\]", text)) == named
 
 
 @pytest.mark.parametrize("name", ScriptName)
 def test_scripts_are_bounded_and_leave_keys_to_one_file(name: ScriptName) -> None:
-    text = ScriptLibrary().script(name).text
+    text = body(name)
+    assert not re.search(r"\bKEYS\b", text), "the library names the keys for every script"
+    assert_bounded(text)
+
+
+@pytest.mark.parametrize("piece", sorted(PIECES))
+def test_pieces_are_bounded_and_leave_keys_to_one_of_them(piece: str) -> None:
+    text = source(f"include/{piece}")
+    assert_bounded(text)
+    assert piece == "keys" or not re.search(r"\bP \.\.", text), "only keys.lua builds keys"
+
+
+def assert_bounded(text: str) -> None:
     assert not re.search(r"'(KEYS|SCAN|SMEMBERS|FLUSHALL|FLUSHDB)'", text)
-    code = re.sub(r"--.*", "", text.split("]]\n", 1)[1])
+    code = re.sub(r"--.*", "", text)
     assert not re.search(r"\bwhile\b|\brepeat\b", code), "loops are bounded by construction: for only"
-    assert text.count("KEYS[1]") == 2, "once in the header, once in keys.lua"
-    without_keys = text.replace(source("include/keys"), "")
-    assert not re.search(r"\bP \.\.", without_keys), "only keys.lua builds keys"
+
+
+def test_a_name_means_one_thing_in_the_whole_library() -> None:
+    """The pieces share one scope: a second `local` of a name would silently split those before from those after it."""
+    names = re.findall(r"^local (?:function )?([\w, ]+?)(?:\(| =|$)", "\n".join(PIECES.values()), re.MULTILINE)
+    each = [name for group in names for name in group.split(", ")]
+    assert len(each) == len(set(each)) > 60
+    assert len(each) <= 200, "Lua allows 200 local names in one scope"
+
+
+def test_what_belongs_to_one_call_is_forgotten_by_the_next() -> None:
+    """A piece without a value for its state at load time must set it at the beginning of every call."""
+    for piece in ("tree", "index", "mend"):
+        assert re.search(r"^fresh\[#fresh \+ 1\] = function\(\)", PIECES[piece], re.MULTILINE)
 
 
 def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory() -> None:
@@ -118,21 +146,22 @@ def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory(
 
 
 def test_a_piece_is_included_once_and_before_its_first_use() -> None:
-    text = ScriptLibrary().script(ScriptName.CLAIM).text
+    text = ScriptLibrary().text
     assert "-- include" not in text
     assert text.count("local function place(") == 1
     assert text.index("local function place(") < text.index("place(id, job")
 
 
-def test_only_a_replaced_piece_changes_a_script() -> None:
-    plain, tested = ScriptLibrary().script(ScriptName.CLAIM), ScriptLibrary({"time": "local now_us = 1"})
+def test_only_a_replaced_piece_changes_the_library_and_its_names() -> None:
+    plain, again, tested = ScriptLibrary(), ScriptLibrary(), ScriptLibrary({"time": "local clock_us"})
     assert "'TIME'" in plain.text
-    assert "'TIME'" not in tested.script(ScriptName.CLAIM).text
-    assert plain.sha != tested.script(ScriptName.CLAIM).sha
+    assert "'TIME'" not in tested.text
+    assert plain.function(ScriptName.CLAIM) == again.function(ScriptName.CLAIM) != tested.function(ScriptName.CLAIM)
+    assert plain.name != tested.name
 
 
 def test_the_defaults_in_lua_are_those_of_the_model() -> None:
-    block = re.search(r"local cfg = \{\n(.*?)\n\}", source("include/config"), re.DOTALL)
+    block = re.search(r"local DEFAULTS = \{\n(.*?)\n\}", source("include/config"), re.DOTALL)
     assert block
     found = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+),", block[1])}
     settings = QueueSettings()

@@ -1,7 +1,11 @@
+-- What every script begins with. The library is compiled once and serves many calls, so that what belongs to one call is
+-- set here, by `begin`, and nowhere else: a piece that keeps something for a call adds how it is forgotten to `fresh`.
 -- include: keys
-local call = redis.call
+-- include: time
+local call, now_us, now_ms
+local fresh = {}
 
--- Lua prints numbers with 14 digits; every integer that is stored or returned as text goes through here.
+-- Text of an integer; Lua itself prints 14 digits only. Arguments of commands need it not: the server prints 17.
 local function int(n) return string.format('%.0f', n) end
 
 local function number(text) return tonumber(text or 0) end

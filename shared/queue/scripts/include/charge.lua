@@ -11,19 +11,19 @@ end
 
 -- Tags that the virtual time has passed say nothing any more. Some go whenever one comes, so that they cannot pile up.
 local function prune(node, virtual)
-  local passed = call('ZRANGE', idle_key(node), '-inf', int(virtual), 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
+  local passed = call('ZRANGE', idle_key(node), '-inf', virtual, 'BYSCORE', 'LIMIT', 0, PRUNED_PER_CHARGE)
   if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
 end
 
 -- Charges the child that is served at tag `start`; `ready`: it has more. True if the node stays busy.
 local function charge(node, child, start, amount, ready)
   if ready then
-    call('ZADD', ready_key(node), int(start + amount), child)
+    call('ZADD', ready_key(node), start + amount, child)
   else
     call('ZREM', ready_key(node), child)
     if not still_busy(node) then return false end
     prune(node, start)
-    call('ZADD', idle_key(node), int(start + amount), child)
+    call('ZADD', idle_key(node), start + amount, child)
   end
   virtual_now[node] = start
   return true
@@ -34,13 +34,13 @@ local function correct(node, child, virtual, difference)
   if difference == 0 then return end
   local start = call('ZSCORE', ready_key(node), child)
   if start then
-    call('ZADD', ready_key(node), int(math.max(virtual, tonumber(start) + difference)), child)
+    call('ZADD', ready_key(node), math.max(virtual, tonumber(start) + difference), child)
     return
   end
   if call('EXISTS', ready_key(node)) == 0 then return end
   local finish = math.max(virtual, number(call('ZSCORE', idle_key(node), child))) + difference
   if finish > virtual then
-    call('ZADD', idle_key(node), int(finish), child)
+    call('ZADD', idle_key(node), finish, child)
   else
     call('ZREM', idle_key(node), child)
   end

@@ -2,7 +2,7 @@
 -- works beside the next one, so that services can be upgraded one by one, and never beside the one after that.
 -- include: base
 local SCHEMA = 1
-local cfg = {
+local DEFAULTS = {
   strict_bands = 1,
   aging_ms = 60000,
   max_attempts = 8,
@@ -12,18 +12,26 @@ local cfg = {
   strict_in_row = 8,
   slots = 0,
 }
-do
-  local names = {'schema', 'strict_bands', 'aging_ms', 'max_attempts', 'backoff_base_ms', 'backoff_cap_ms', 'half_open_ms',
-    'strict_in_row', 'slots', 'paused'}
-  local values = call('HMGET', CFG, unpack(names))
-  for i = 1, #names - 1 do
-    if values[i] then cfg[names[i]] = tonumber(values[i]) end
+
+-- What nearly every script needs; `paused` holds the digits of the paused bands, `all` pauses the queue.
+local strict_bands, strict_in_row, aging_ms, paused
+
+-- What few scripts need is read when it is needed.
+local function setting(name) return tonumber(call('HGET', CFG, name)) or DEFAULTS[name] end
+
+local function begin(prefix)
+  call = redis.call
+  name_keys(prefix)
+  for i = 1, #fresh do fresh[i]() end
+  local found = call('HMGET', CFG, 'schema', 'strict_bands', 'strict_in_row', 'aging_ms', 'paused')
+  local schema = tonumber(found[1])
+  if schema and schema > SCHEMA + 1 then
+    error(redis.error_reply('LWSCHEMA ' .. int(schema) .. ' ' .. int(SCHEMA)))
   end
-  -- The digits of the paused bands; `all` pauses the queue.
-  cfg.paused = values[#names] or ''
+  strict_bands = tonumber(found[2]) or DEFAULTS.strict_bands
+  strict_in_row = tonumber(found[3]) or DEFAULTS.strict_in_row
+  aging_ms = tonumber(found[4]) or DEFAULTS.aging_ms
+  paused = found[5] or ''
+  now_us = clock_us()
+  now_ms = math.floor(now_us / 1000)
 end
-if cfg.schema and cfg.schema > SCHEMA + 1 then
-  return redis.error_reply('LWSCHEMA ' .. int(cfg.schema) .. ' ' .. int(SCHEMA))
-end
--- include: time
-local now_ms = math.floor(now_us / 1000)

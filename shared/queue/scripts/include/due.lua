@@ -1,15 +1,18 @@
--- Time's own transitions, a few with every claim: leases that ran out, delays that are over, quarantine half-open.
+-- Time's own transitions, a few with a claim: leases that ran out, delays that are over, quarantine half-open. Under load
+-- they are looked for every few milliseconds and not with every claim, unless more was due than was taken up.
 -- include: run_end
 local DUE_PER_CLAIM = 8
+local DUE_EVERY_MS = 10
 
--- Calls `act(id, job)` for the jobs of an index whose time has come. An id whose job is elsewhere or gone was left
+-- Calls `act(id, job)` for the jobs of an index whose time has come, and returns how many there were. An id whose job is elsewhere or gone was left
 -- behind by a log cut in the middle; it is dropped, so that it cannot block the others.
 local function each_due(index, state, act)
-  local ids = call('ZRANGE', index, '-inf', int(now_ms), 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
+  local ids = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
   for _, id in ipairs(ids) do
     local job = read_job(id)
     if job and job.state == state then act(id, job) else call('ZREM', index, id) end
   end
+  return #ids
 end
 
 local function reclaim(id, job)
@@ -22,8 +25,13 @@ local function promote(id, job)
   place(id, job, 'queued')
 end
 
+local function is_time_to_look(looked_at_ms)
+  return now_ms < looked_at_ms or now_ms - looked_at_ms >= DUE_EVERY_MS
+end
+
+-- Returns how many jobs moved, and whether there may be more.
 local function take_up_due()
-  each_due(LEASE, 'leased', reclaim)
-  each_due(DELAY, 'delayed', promote)
-  each_due(DEAD, 'quarantined', promote)
+  local leases, delays = each_due(LEASE, 'leased', reclaim), each_due(DELAY, 'delayed', promote)
+  local dead = each_due(DEAD, 'quarantined', promote)
+  return leases + delays + dead, math.max(leases, delays, dead) == DUE_PER_CLAIM
 end

@@ -1,5 +1,5 @@
 -- What no worker reports and people want to know of: expired leases, quarantine, cancelled jobs.
--- include: base
+-- include: config
 local EVENTS_KEPT = 1000
 
 local function event(name, id, detail)

@@ -1,7 +1,8 @@
 -- The one way into and out of the index that a job's state names; every path that queues goes through `place`.
 -- include: job
 -- include: tree
-local woken = false
+local woken
+fresh[#fresh + 1] = function() woken = false end
 
 -- A hint for idle workers, at most one per script; nothing depends on it.
 local function wake()
@@ -14,15 +15,15 @@ local function place(id, job, state, at, ...)
   job.state = state
   call('HSET', job_key(id), 'state', state, ...)
   if state == 'queued' then
-    local aged = tonumber(job.t0) + tonumber(job.prio) * cfg.aging_ms
-    call('ZADD', flow_key(job.band, job.tenant, job.table), int(aged), id)
+    local aged = tonumber(job.t0) + tonumber(job.prio) * aging_ms
+    call('ZADD', flow_key(job.band, job.tenant, job.table), aged, id)
     call('ZADD', QUEUED, job.t0, id)
     enter_tree(job.band, job.tenant, job.table)
     wake()
   elseif state == 'delayed' then
-    call('ZADD', DELAY, int(at), id)
+    call('ZADD', DELAY, at, id)
   else
-    call('ZADD', DEAD, int(at), id)
+    call('ZADD', DEAD, at, id)
   end
 end
 

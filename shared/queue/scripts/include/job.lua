@@ -1,33 +1,38 @@
 -- A job's hash as a table of texts, and the two copies of a wish that it can hold: its own, and the one that came while
 -- it ran (`d_*`).
--- include: base
-local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0'}
+-- include: config
+local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0'}
+local PENDING = {'d_tenant', 'd_band', 'd_prio', 'd_cost', 'd_version', 'd_insist', 'd_facts', 'd_t0'}
 
--- All fields that scripts read. Naming them costs a third of HGETALL, which walks the hash and returns names, too.
-local FIELDS = {'state', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'facts', 't0', 'attempts',
-  'generation', 'token', 'worker', 'started', 'stop', 'why', 'd_version', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-  'd_facts', 'd_t0'}
+-- What scripts read of a job unless they say what they need; `state` comes first, as a job without it is none.
+local FIELDS = {'state', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0',
+  'attempts', 'generation', 'token', 'worker', 'started', 'stop', 'why', 'd_version'}
 
-local function read_job(id)
-  local values = call('HMGET', job_key(id), unpack(FIELDS))
+-- Each name costs a walk along the hash, an absent one the longest; the frequent scripts bring their own list.
+local function read_job(id, names)
+  names = names or FIELDS
+  local values = call('HMGET', job_key(id), unpack(names))
   if not values[1] then return nil end
   local job = {}
-  for i = 1, #FIELDS do job[FIELDS[i]] = values[i] or nil end
+  for i = 1, #names do job[names[i]] = values[i] or nil end
+  -- A job of the release before has none.
+  job.insist = job.insist or '0'
   return job
 end
 
 -- The wish that arrived while the job ran, nil if there was none.
-local function pending_wish(job)
+local function pending_wish(id, job)
   if not job.d_version then return nil end
-  local wish = {}
-  for _, name in ipairs(WISH) do wish[name] = job['d_' .. name] end
+  local values, wish = call('HMGET', job_key(id), unpack(PENDING)), {}
+  for i = 1, #WISH do wish[WISH[i]] = values[i] end
+  wish.insist = wish.insist or '0'
   return wish
 end
 
 -- The fields and values of a wish, as HSET takes them; `mark` is '' or 'd_'.
 local function wish_fields(wish, mark)
   return mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
-    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0
+    mark .. 'version', wish.version, mark .. 'insist', wish.insist, mark .. 'facts', wish.facts, mark .. 't0', wish.t0
 end
 
 local function write_wish(id, wish, mark) call('HSET', job_key(id), wish_fields(wish, mark)) end

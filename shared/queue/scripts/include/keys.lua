@@ -1,10 +1,15 @@
 -- Every key of the queue, twin of keys.py; nothing else builds a key.
-local P = KEYS[1]
-local CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
-local LEASE, DELAY, DEAD = P .. 'lease', P .. 'delay', P .. 'dead'
-local RINGING = P .. 'due'
-local IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
+local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, WAKE
 local ROOT = 'root'
+
+-- Makes the names anew only when another queue was served by the last call.
+local function name_keys(prefix)
+  if prefix == P then return end
+  P = prefix
+  CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
+  LEASE, DELAY, DEAD, RINGING = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
+  IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
+end
 
 local function job_key(id) return P .. 'j:' .. id end
 local function leaf_node(band, tenant) return band .. '|' .. tenant end

@@ -8,12 +8,13 @@ local function limit_of(text)
   local slots = tonumber(text)
   if slots then return slots end
   if text:sub(1, 1) == '!' then return 0 end
-  if cfg.slots == 0 then return nil end
-  return math.max(1, math.floor(tonumber(text:sub(1, -2)) * cfg.slots / 100))
+  local slots_known = setting('slots')
+  if slots_known == 0 then return nil end
+  return math.max(1, math.floor(tonumber(text:sub(1, -2)) * slots_known / 100))
 end
 
 local function is_paused(band)
-  return cfg.paused ~= '' and (cfg.paused:sub(1, 3) == 'all' or cfg.paused:find(band, 1, true) ~= nil)
+  return paused ~= '' and (paused:sub(1, 3) == 'all' or paused:find(band, 1, true) ~= nil)
 end
 
 local function is_at(limit, level, name)

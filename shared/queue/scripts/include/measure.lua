@@ -1,12 +1,15 @@
--- What a run measured is added to its table's sums (name, increment pairs in ARGV[first ..]). When enough runs are in them
+-- What a run measured is added to its table's sums (name, increment pairs in args[first ..]). When enough runs are in them
 -- all are halved, so that the newest runs always weigh at least half: a table that changes is learned anew.
--- include: base
+-- include: config
 local RUNS_WEIGHED = 64
 
-local function measure(tbl, first, pairs_given)
-  local key = measures_key(tbl)
-  for i = first, first + 2 * pairs_given - 1, 2 do call('HINCRBY', key, ARGV[i], ARGV[i + 1]) end
-  if number(call('HGET', key, 'runs') or 0) < RUNS_WEIGHED then return end
+local function measure(tbl, args, first, pairs_given)
+  local key, runs = measures_key(tbl), 0
+  for i = first, first + 2 * pairs_given - 1, 2 do
+    local sum = call('HINCRBY', key, args[i], args[i + 1])
+    if args[i] == 'runs' then runs = sum end
+  end
+  if runs < RUNS_WEIGHED then return end
   local sums = call('HGETALL', key)
-  for i = 1, #sums, 2 do call('HSET', key, sums[i], int(math.floor(tonumber(sums[i + 1]) / 2))) end
+  for i = 1, #sums, 2 do call('HSET', key, sums[i], math.floor(tonumber(sums[i + 1]) / 2)) end
 end

@@ -1,7 +1,8 @@
 -- What audits share: a job's index and path are computed anew from its hash, and what differs is written. On a consistent
 -- store nothing is written.
 -- include: index
-local mended = 0
+local mended
+fresh[#fresh + 1] = function() mended = 0 end
 
 local function mend() mended = mended + 1 end
 

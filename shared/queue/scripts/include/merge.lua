@@ -1,5 +1,5 @@
 -- Merging wishes is commutative, associative and idempotent, so that order and repetition of events change nothing:
--- least band, priority and arrival; the rest from the greatest (version, facts, tenant, cost).
+-- least band, priority and arrival; the rest from the greatest (version, insistence, facts, tenant, cost).
 -- include: job
 
 -- Lua compares strings by the server's locale; bytes are the same everywhere.
@@ -14,6 +14,7 @@ end
 local function supersedes(new, old)
   local a, b = tonumber(new.version), tonumber(old.version)
   if a ~= b then return a > b end
+  if new.insist ~= old.insist then return tonumber(new.insist) > tonumber(old.insist) end
   if new.facts ~= old.facts then return bytes_after(new.facts, old.facts) end
   if new.tenant ~= old.tenant then return bytes_after(new.tenant, old.tenant) end
   return tonumber(new.cost) > tonumber(old.cost)
@@ -27,7 +28,7 @@ end
 local function merge(old, new)
   local top = supersedes(new, old) and new or old
   local merged = {
-    tenant = top.tenant, cost = top.cost, version = top.version, facts = top.facts,
+    tenant = top.tenant, cost = top.cost, version = top.version, insist = top.insist, facts = top.facts,
     band = least(old.band, new.band), prio = least(old.prio, new.prio), t0 = least(old.t0, new.t0),
   }
   for _, name in ipairs(WISH) do

@@ -2,15 +2,16 @@
 -- touched. Replaying a wish changes nothing.
 -- include: index
 -- include: merge
-local SPEC_ARGS = 12
+local SPEC_ARGS = 13
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'why', 'd_version'}
 
--- Reads one wish from ARGV[first .. first + SPEC_ARGS - 1].
-local function read_spec(first)
+-- Reads one wish from the arguments first .. first + SPEC_ARGS - 1.
+local function read_spec(args, first)
   return {
-    id = ARGV[first], table = ARGV[first + 1], cell = ARGV[first + 2], kind = ARGV[first + 3],
-    tenant = ARGV[first + 4], band = ARGV[first + 5], prio = ARGV[first + 6], cost = ARGV[first + 7],
-    version = ARGV[first + 8], facts = ARGV[first + 9], t0 = int(now_ms),
-    quiet_ms = tonumber(ARGV[first + 10]), max_delay_ms = tonumber(ARGV[first + 11]),
+    id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
+    tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
+    version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
+    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), insist = args[first + 12],
   }
 end
 
@@ -29,7 +30,7 @@ local function put_new(spec)
 end
 
 local function put_beside_running(job, spec)
-  local pending = pending_wish(job)
+  local pending = pending_wish(spec.id, job)
   local wish, changed = spec, true
   if pending then wish, changed = merge(pending, spec) end
   if changed then
@@ -64,7 +65,7 @@ local function put_waiting(job, spec)
 end
 
 local function put(spec)
-  local job = read_job(spec.id)
+  local job = read_job(spec.id, MERGED)
   if not job then return put_new(spec) end
   if job.state == 'leased' then return put_beside_running(job, spec) end
   return put_waiting(job, spec)

@@ -1,6 +1,6 @@
 -- A call whose reply was lost is sent again with the same nonce and gets the same reply, without being run again.
 -- Two minutes outlast every retry of an executor (a few tries of a few seconds).
--- include: base
+-- include: config
 local REPLY_TTL_MS = 120000
 
 local function recall(worker, nonce) return call('GET', reply_key(worker, nonce)) end

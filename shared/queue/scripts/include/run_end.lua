@@ -3,18 +3,28 @@
 -- include: index
 -- include: merge
 -- include: event
+local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
+  'started', 'stop', 'd_version'}
 
-local function leave_flight(level, name)
-  local field = level .. '|' .. name
-  if call('HINCRBY', IN_FLIGHT, field, -1) <= 0 then call('HDEL', IN_FLIGHT, field) end
+-- Takes one from the two counts of a run; nothing is kept of a count that is over.
+local function leave_flight(of_table, of_tenant)
+  local counts = call('HMGET', IN_FLIGHT, of_table, of_tenant)
+  local tables, tenants = number(counts[1]) - 1, number(counts[2]) - 1
+  if tables <= 0 and tenants <= 0 then
+    call('HDEL', IN_FLIGHT, of_table, of_tenant)
+    return
+  end
+  call('HSET', IN_FLIGHT, of_table, tables, of_tenant, tenants)
+  if tables <= 0 then call('HDEL', IN_FLIGHT, of_table) end
+  if tenants <= 0 then call('HDEL', IN_FLIGHT, of_tenant) end
 end
 
 -- Gives back the lease and what goes with it; the job is then in no index until it is placed or deleted.
 local function release(id, job)
   call('ZREM', LEASE, id)
-  leave_flight('table', job.table)
-  leave_flight('tenant', job.tenant)
-  if call('EXISTS', parked_key('table|' .. job.table), parked_key('tenant|' .. job.tenant)) > 0 then
+  local of_table, of_tenant = 'table|' .. job.table, 'tenant|' .. job.tenant
+  leave_flight(of_table, of_tenant)
+  if call('EXISTS', parked_key(of_table), parked_key(of_tenant)) > 0 then
     unpark('table', job.table)
     unpark('tenant', job.tenant)
   end
@@ -23,13 +33,13 @@ end
 -- A job that goes on keeps nothing of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_facts', 'd_t0', 'revoked')
+    'd_version', 'd_insist', 'd_facts', 'd_t0', 'revoked')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
 -- do not return together, and tests can compute the time.
 local function backoff_ms(id, attempts)
-  local full = math.min(cfg.backoff_cap_ms, cfg.backoff_base_ms * 2 ^ (attempts - 1))
+  local full = math.min(setting('backoff_cap_ms'), setting('backoff_base_ms') * 2 ^ (attempts - 1))
   local jitter = tonumber(redis.sha1hex(id .. ':' .. int(attempts)):sub(1, 8), 16) / 2 ^ 32
   return math.floor(full * (1 - jitter / 2))
 end
@@ -49,23 +59,23 @@ end
 
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
-  if attempts >= cfg.max_attempts then
+  if attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
-    place(id, job, 'quarantined', now_ms + cfg.half_open_ms, 'attempts', int(attempts))
+    place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
     return 'quarantined'
   end
   if verdict == 'expired' then
-    place(id, job, 'queued', nil, 'attempts', int(attempts))
+    place(id, job, 'queued', nil, 'attempts', attempts)
     return 'requeued'
   end
-  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts), 'why', 'backoff', 'attempts', int(attempts))
+  place(id, job, 'delayed', now_ms + backoff_ms(id, attempts), 'why', 'backoff', 'attempts', attempts)
   return 'delayed'
 end
 
 -- `verdict`: done, fail, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
 -- Returns gone, requeued, delayed or quarantined.
 local function end_run(id, job, verdict, seen_version)
-  local pending = pending_wish(job)
+  local pending = pending_wish(id, job)
   if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
   release(id, job)
   if verdict == 'done' and pending and tonumber(pending.version) <= seen_version then pending = nil end
@@ -73,6 +83,8 @@ local function end_run(id, job, verdict, seen_version)
   forget_run(id)
   if pending then
     local tbl, attempts = job.table, job.attempts
+    local rest = call('HMGET', job_key(id), 'facts', 'insist')
+    job.facts, job.insist = rest[1], rest[2] or '0'
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
     write_wish(id, job, '')

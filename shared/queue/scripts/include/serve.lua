@@ -3,22 +3,26 @@
 -- include: charge
 -- include: limits
 local MAX_BANDS = 8
+-- Band, tenant and table are the path on which the job was found.
+local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0', 'attempts', 'generation', 'token'}
 
--- Strict claims in a row while a weighted band waited, the virtual time of the root, and the last token.
-local strict_run, root_time, last_token
+-- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and when what is due
+-- was last looked for.
+local strict_run, root_time, last_token, looked_at_ms
 
 local function begin_service()
-  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token')
+  local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'looked_at')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
+  looked_at_ms = number(found[4])
 end
 
 -- Writes what the claims have moved, with one HSET.
 local function end_service()
   -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
-  local moved = {'token', int(last_token), 'strict_run', int(strict_run)}
+  local moved = {'token', last_token, 'strict_run', strict_run, 'looked_at', looked_at_ms}
   for node, time in pairs(virtual_now) do
     moved[#moved + 1] = node
-    moved[#moved + 1] = int(time)
+    moved[#moved + 1] = time
   end
   call('HSET', VIRTUAL, unpack(moved))
 end
@@ -39,7 +43,7 @@ local function next_band()
       end
     end
   end
-  if strict and not (weighted and strict_run >= cfg.strict_in_row) then return strict, 0, weighted ~= nil end
+  if strict and not (weighted and strict_run >= strict_in_row) then return strict, 0, weighted ~= nil end
   return weighted, tag, weighted ~= nil
 end
 
@@ -78,11 +82,12 @@ local function take_next()
   local id = call('ZPOPMIN', flow)[1]
   if not id then leave_tree(band, tenant, tbl) return true end
   local ready = call('EXISTS', flow) == 1
-  local job = read_job(id)
+  local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
     if not ready then leave_tree(band, tenant, tbl) end
     return true
   end
+  job.band, job.tenant, job.table = band, tenant, tbl
   call('ZREM', QUEUED, id)
   local cost = tonumber(job.cost)
   ready = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), ready)

@@ -1,10 +1,14 @@
 -- A job for reading: its fields, with the time at which the index of its state has it.
 -- include: config
-local TIMED = {leased = LEASE, delayed = DELAY, quarantined = DEAD}
+local function timed_index(state)
+  return state == 'leased' and LEASE or state == 'delayed' and DELAY or state == 'quarantined' and DEAD
+end
 
-local function show(id)
+-- `at`: the job's time in its index if that is known.
+local function show(id, at)
   local fields = call('HGETALL', job_key(id))
   if #fields == 0 then return false end
-  local index = TIMED[call('HGET', job_key(id), 'state')]
+  if at then return {id, at, fields} end
+  local index = timed_index(call('HGET', job_key(id), 'state'))
   return {id, index and call('ZSCORE', index, id) or '', fields}
 end

@@ -1,5 +1,5 @@
 -- Timers of a table, by the time at which they ring; and among all tables, when the first timer of each rings.
--- include: base
+-- include: config
 
 -- `how`: set; earlier, which leaves one standing that rings before; stop.
 local function set_timer(tbl, name, how, at)

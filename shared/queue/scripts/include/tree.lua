@@ -8,7 +8,8 @@
 local FLOWS_UNPARKED = 100
 
 -- Virtual times that this script has moved and not written yet; one HSET at its end writes all of them.
-local virtual_now = {}
+local virtual_now
+fresh[#fresh + 1] = function() virtual_now = {} end
 
 local function virtual_of(node)
   return virtual_now[node] or number(call('HGET', VIRTUAL, node))
@@ -19,7 +20,7 @@ local function join(node, child)
   local ready, idle = ready_key(node), idle_key(node)
   local kept = call('ZSCORE', idle, child)
   if kept then call('ZREM', idle, child) end
-  call('ZADD', ready, int(math.max(virtual_of(node), number(kept))), child)
+  call('ZADD', ready, math.max(virtual_of(node), number(kept)), child)
 end
 
 local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
@@ -38,7 +39,7 @@ local function leave(node, child)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
   if not still_busy(node) then return false end
-  if start > virtual_of(node) then call('ZADD', idle_key(node), int(start), child) end
+  if start > virtual_of(node) then call('ZADD', idle_key(node), start, child) end
   return true
 end
 
@@ -92,4 +93,4 @@ local function unpark(level, name)
 end
 
 -- Strict bands are served by rank, so their service moves no tag at the root.
-local function is_strict(band) return tonumber(band) < cfg.strict_bands end
+local function is_strict(band) return tonumber(band) < strict_bands end

@@ -1,0 +1,122 @@
+"""Who has had the slots, and who has waited longest: both read from what the queue keeps anyway, within bounds.
+
+Nothing is counted for it while jobs run, because finishing must stay cheap; the history and the indexes know enough.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decider.store.answers import answered
+from decider.store.queue import AsyncQueue
+from shared.queue import keys, reads
+from shared.queue.decode import text
+from shared.queue.limits import MAX_JOBS_READ
+from shared.queue.model import Band, JobState, JobView, RunRecord
+
+HOUR_MS = 3_600_000
+
+MAX_RUN_PAGES = 10
+"""Pages of the history that one look reads: a thousand runs. If they do not reach back an hour, the time is shorter."""
+
+MAX_RUNNING_PAGES = 4
+"""Pages of running jobs that one look reads: two hundred slots."""
+
+MAX_LOOKED_AT = 2_000
+"""Queued jobs, oldest first, in which one look finds the oldest of each band, tenant and table."""
+
+_PAGE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Share of all slots' time by tenant and by table id over the last `window_ms`; empty while slots are not known."""
+
+    slots: int
+    window_ms: int
+    tenants: Mapping[str, float]
+    tables: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Oldest:
+    """Wait in milliseconds of the oldest queued job by band, tenant and table id, as far as one look finds it."""
+
+    bands: Mapping[str, int]
+    tenants: Mapping[str, int]
+    tables: Mapping[str, int]
+
+
+@answered
+async def occupancy(queue: AsyncQueue) -> Occupancy:
+    """Add up what the runs of the last hour took of the slots, those that still run included."""
+    slots = int(await queue.redis.hget(keys.cfg(queue.name), "slots") or 0)
+    now_ms = (await queue.run(reads.depth(queue.name))).now_ms
+    runs, since_ms = await _runs(queue, now_ms - HOUR_MS)
+    window_ms = max(1, now_ms - since_ms)
+    if not slots:
+        return Occupancy(0, window_ms, {}, {})
+    tenants: Counter[str] = Counter()
+    tables: Counter[str] = Counter()
+    for run in runs:
+        for tenant, table, started_ms, ended_ms in _spans(run, now_ms):
+            took_ms = max(0, ended_ms - max(started_ms, since_ms))
+            tenants[tenant] += took_ms
+            tables[table] += took_ms
+    all_ms = slots * window_ms
+    return Occupancy(slots, window_ms, _shares(tenants, all_ms), _shares(tables, all_ms))
+
+
+@answered
+async def oldest(queue: AsyncQueue) -> Oldest:
+    """Look through the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
+    now_ms = (await queue.run(reads.depth(queue.name))).now_ms
+    bands: dict[str, int] = {}
+    tenants: dict[str, int] = {}
+    tables: dict[str, int] = {}
+    for first in range(0, MAX_LOOKED_AT, _PAGE):
+        page: list[Any] = await queue.redis.zrange(keys.queued(queue.name), first, first + _PAGE - 1, withscores=True)
+        pipeline = queue.redis.pipeline(transaction=False)
+        for job, _ in page:
+            pipeline.hmget(f"{keys.prefix(queue.name)}j:{text(job)}", "band", "tenant", "table")
+        for (_, t0_ms), fields in zip(page, await pipeline.execute(), strict=True):
+            if None in fields:
+                continue
+            band, tenant, table = map(text, fields)
+            wait_ms = max(0, now_ms - int(t0_ms))
+            bands.setdefault(Band(int(band)).name.lower(), wait_ms)
+            tenants.setdefault(tenant, wait_ms)
+            tables.setdefault(table, wait_ms)
+        if len(page) < _PAGE:
+            break
+    return Oldest(bands, tenants, tables)
+
+
+async def _runs(queue: AsyncQueue, since_ms: int) -> tuple[list[JobView | RunRecord], int]:
+    """Return the running jobs and the runs that ended since then, and from when on the history tells of them."""
+    found: list[JobView | RunRecord] = []
+    for page_number in range(MAX_RUNNING_PAGES):
+        jobs = await queue.run(reads.jobs(queue.name, JobState.LEASED, offset=page_number * MAX_JOBS_READ))
+        found += jobs.jobs
+        if jobs.next_offset is None:
+            break
+    before = ""
+    for _ in range(MAX_RUN_PAGES):
+        page = await queue.run(reads.history(queue.name, before=before))
+        found += [run for run in page.runs if run.finished_ms > since_ms]
+        if page.next_before is None or page.runs[-1].finished_ms <= since_ms:
+            return found, since_ms
+        before = page.next_before
+    return found, page.runs[-1].finished_ms
+
+
+def _spans(run: JobView | RunRecord, now_ms: int) -> Iterator[tuple[str, str, int, int]]:
+    if isinstance(run, RunRecord):
+        yield run.tenant, run.key.table, run.started_ms, run.finished_ms
+    elif run.started_ms is not None:
+        yield run.tenant, run.key.table, run.started_ms, now_ms
+
+
+def _shares(took_ms: Mapping[str, int], all_ms: int) -> dict[str, float]:
+    return {name: round(took / all_ms, 4) for name, took in took_ms.items() if took}
