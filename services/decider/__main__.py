@@ -17,6 +17,10 @@ from shared.errors import LakewrightError
 STOP_S = 5
 """Seconds that requests in flight may take after a signal; they are short, and supervisors wait about ten."""
 
+IDLE_S = 75
+"""Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
+senders let go, or a call is lost that was sent while we were closing."""
+
 log = structlog.get_logger()
 
 
@@ -32,6 +36,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             server_header=False,
             http=EndsSlowHeads,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
         )
     )
