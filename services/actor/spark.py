@@ -18,6 +18,7 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
+            archive_dir=settings.archive_dir,
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
         ),
         java_home=java.path,
