@@ -6,10 +6,11 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration bench bench-policy fmt lock clean distclean stress chaos bench-queue bench-decide bench-rewrite
+.PHONY: help setup demo test check integration stress chaos load test-s3 fmt lock clean distclean
+.PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
-	@awk 'BEGIN { FS = ":.*## " } /^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk 'BEGIN { FS = ":.*## " } /^[a-z0-9-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "  settings: PYTHON=python3.12 (3.11 to 3.13)  ARGS='arguments for pytest'  JSON=file (demo, bench, bench-policy)"
 
 setup: ## virtual environment, locked packages, Java where none fits, Spark's jars; quick the second time
@@ -34,13 +35,19 @@ integration: setup ## only the tests that need real Redis or real Spark
 stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for another number)
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
 
+test-s3: setup ## only the tests with MinIO (built once by Go) and with S3's jars in the actor
+	@$(BIN)/pytest --durations=5 --durations-min=1 -m s3 $(ARGS)
+
+load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
+	@$(BIN)/python -m tests.load $(if $(JSON),--json $(JSON)) $(ARGS)
+
 chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=n for another time)
 	@$(BIN)/python -m tests.chaos $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(JSON),--json $(JSON))
 
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
-BENCHES := policy queue decide rewrite
+BENCHES := policy queue decide rewrite delta
 
 bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.json, b-queue.json and so on
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
@@ -54,6 +61,9 @@ bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, 
 
 bench-policy: setup ## rules side by side on four streams, with the optimum; no Spark; JSON=file keeps the figures
 	@$(BIN)/python -m tests.bench.policy $(if $(JSON),--json $(JSON))
+
+bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
+	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
 
 fmt: setup ## format, and mend what ruff can mend
 	@$(BIN)/ruff format .

@@ -49,12 +49,14 @@ class Heartbeat:
         times: LeaseTimes,
         clock: Callable[[], float] = time.monotonic,
         cancel: Callable[[JobId], None] | None = None,
+        announce: Callable[[Sequence[JobId]], None] | None = None,
     ) -> None:
         self._queue = queue
         self._worker = worker
         self._times = times
         self._clock = clock
         self._cancel = cancel
+        self._announce = announce
         self._cancelling: threading.Thread | None = None
         self._leases: dict[JobId, Lease] = {}
         self._lock = threading.Lock()
@@ -64,6 +66,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """Begin to beat."""
+        self._tell(())
         self._thread.start()
 
     def close(self) -> None:
@@ -115,6 +118,7 @@ class Heartbeat:
         while not self._closing.wait(self._times.interval_s):
             with self._lock:
                 leases = tuple(self._leases.values())
+            self._tell(leases)
             if not leases:
                 continue
             try:
@@ -122,6 +126,15 @@ class Heartbeat:
             except LakewrightError as problem:
                 log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
             self._cancel_overdue(leases)
+
+    def _tell(self, leases: Sequence[Lease]) -> None:
+        """Say that the actor is there; nothing depends on it, so that a failure is only noted."""
+        if self._announce is None:
+            return
+        try:
+            self._announce([lease.job for lease in leases])
+        except LakewrightError as problem:
+            log.warning("announce_failed", worker=self._worker, error=str(problem))
 
     def _cancel_overdue(self, leases: Sequence[Lease]) -> None:
         """Cancel the rewrites that did not end in time, beat after beat until they have; it may block in the JVM."""

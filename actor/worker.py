@@ -10,7 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import structlog
@@ -22,11 +22,13 @@ from actor.report import RunReport
 from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
 from shared.facts import Ask, JobFacts
+from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
+from shared.policy import Policy
 from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
-from shared.table import CellKey, DataFile
+from shared.table import CellKey, DataFile, Origin
 
 log = structlog.get_logger()
 
@@ -52,11 +54,15 @@ class WorkerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """What the slots of one actor share: its name among the workers, its heartbeat, and the wish to stop."""
+    """What the slots of one actor share: its name among the workers, its heartbeat, and the wishes it hears.
+
+    stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
+    """
 
     name: str
     heartbeat: Heartbeat
     stopping: threading.Event
+    draining: threading.Event = field(default_factory=threading.Event)
 
 
 class _End(StrEnum):
@@ -82,6 +88,7 @@ class Worker:
         self._queue = queue
         self._heartbeat = actor.heartbeat
         self._stopping = actor.stopping
+        self._draining = actor.draining
         self._name = actor.name
         self._settings = settings
         self._reached = reached
@@ -90,7 +97,7 @@ class Worker:
         """Work until told to stop; a queue that does not answer or refuses us is waited for. Raises EngineDied."""
         while not self._stopping.is_set():
             try:
-                ran = self.run_next()
+                ran = not self._draining.is_set() and self.run_next()
             except EngineDied:
                 raise
             except LakewrightError as problem:
@@ -184,10 +191,9 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        groups = planned.groups[: self._settings.groups_per_commit]
-        request = RewriteRequest(
-            report.facts.location, groups, _user_metadata(claim, planned, groups, round_number=report.rounds)
-        )
+        groups = planned.groups[: 1 if report.facts.is_hot else self._settings.groups_per_commit]
+        mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
+        request = RewriteRequest(report.facts.location, groups, mark.encode())
         control = RunControl(
             confirm=lambda: self._heartbeat.confirm(lease),
             should_stop=lambda: self._should_stop(lease),
@@ -283,22 +289,15 @@ def _after(live: LiveCell, outcome: RewriteOutcome) -> LiveCell | None:
     return LiveCell(outcome.version, live.metadata, live.protocol, (*kept, *new))
 
 
-def _user_metadata(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], *, round_number: int) -> str:
-    """Name job and token in the commit, with the numbers before: the table's own log is our history."""
-    return json.dumps(
-        {
-            "lakewright": {
-                "job": claim.id,
-                "token": claim.token,
-                "cell": planned.cell,
-                "round": round_number,
-                "mode": max(group.mode for group in groups),
-                "groups": len(groups),
-                "input_files": sum(len(group.files) for group in groups),
-                "input_bytes": sum(group.bytes for group in groups),
-                "cell_files_before": planned.before.files,
-                "cell_small_files_before": planned.before.small_files,
-            }
-        },
-        separators=(",", ":"),
+def _mark(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int) -> Mark:
+    """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
+    return Mark(
+        origin=Origin(claim.id, claim.token),
+        cell=planned.cell,
+        round=round_number,
+        mode=max(group.mode for group in groups),
+        started_ms=time.time_ns() // 1_000_000,
+        rungs=policy.ladder,
+        cell_files=planned.before.files,
+        cell_small_files=planned.before.small_files,
     )

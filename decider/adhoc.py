@@ -150,6 +150,9 @@ class Adhoc:
             corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
             for cell in chosen
         ]
+        # Whoever asks does not want to wait for other commands; but each group is committed by itself beside them.
+        at_ms = self._now_ms()
+        decisions = [replace(made, heat=cursor.heat.share(made.cell, at_ms)) for made in decisions]
         found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
         return Answer(

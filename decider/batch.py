@@ -6,19 +6,24 @@ from dataclasses import dataclass
 
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
-from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, priority
+from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, heed, priority
 from decider.orient.cells import Fold
+from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
-from shared.queue.model import Band, JobKey, JobSpec, Timer
+from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
 from shared.table import CellKey, Commit, PartitionColumn, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
 """The kind of job that merges small files of one cell."""
+
+COOLING = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
+"""A job for a hot cell waits for ten minutes without another such commit, and two hours at most: a cell that is worked
+on all day is rewritten, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,14 @@ class Batch:
         self.changes = 0
         self._columns = columns
         self._folded: list[tuple[Commit, Fold]] = []
+        self._aborts = 0
 
     def __len__(self) -> int:
         return len(self._folded)
 
-    def add(self, commit: Commit, folded: Fold) -> None:
-        """Take one more commit with its fold."""
+    def add(self, commit: Commit, folded: Fold, *, aborts: int = 0) -> None:
+        """Take one more commit with its fold, and the aborts of our making that it hints at."""
+        self._aborts += aborts
         self._folded.append((commit, folded))
         self.changes += len(folded.changes)
 
@@ -54,8 +61,11 @@ class Batch:
         """Every cell that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
 
-    def decide(self, known: Known, at_ms: int) -> Decided:
-        """Apply the folds to the stored states in order and decide about each touched cell after each commit."""
+    def decide(self, known: Known, heat: Heat, at_ms: int) -> Decided:
+        """Apply the folds to the stored states in order and decide about each touched cell after each commit.
+
+        heat: that of the table after the last of the commits.
+        """
         current = dict(known.cells)
         policy = known.calibration.learned(self.policy)
         decisions: list[Decision] = []
@@ -66,7 +76,7 @@ class Batch:
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
                 made = decide(cell, current[cell], policy, commit, heavy, self._columns)
-                decisions.append(corrected(made, known.calibration))
+                decisions.append(heed(corrected(made, known.calibration), heat.share(cell, at_ms), policy))
         jobs = self._jobs(decisions, current, policy)
         slots = {job.key.cell: index for index, job in enumerate(jobs)}
         lines = [
@@ -103,6 +113,8 @@ class Batch:
         """Count the funnel: what came in, and what each prune kept out."""
         counts = Counter(counted(decisions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
+        counts["aborts_maybe_caused"] = self._aborts
+        counts["deferred"] = sum(made.verdict is Verdict.DEFER for made in decisions)
         counts["own_commits"] = len(self._folded) - counts["commits"]
         counts["cells_touched"] = len(decisions) - counts["cells_rewritten"]
         counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.data_change)
@@ -126,6 +138,7 @@ _FUNNEL = {
     Reason.DELETES: "asked",
     Reason.FILTERED: "filtered",
     Reason.FULL_DUE: "asked",
+    Reason.WRITERS_FIRST: "left_to_writers",
 }
 
 
@@ -140,7 +153,7 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
     The job names a cell and never a file: the actor plans on the live snapshot.
     """
     prediction = decision.prediction
-    if decision.verdict is not Verdict.ENQUEUE or prediction is None:
+    if decision.verdict is Verdict.SKIP or prediction is None:
         raise ValueError(f"no job follows from the verdict {decision.verdict}")
     facts = JobFacts(
         location=table.location,
@@ -156,6 +169,7 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
         ),
         terms=terms,
         ask=decision.ask,
+        is_hot=decision.heat > policy.max_heat,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),
@@ -165,4 +179,5 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
         cost_bytes=prediction.bytes,
         version=decision.version,
         facts=facts.encode(),
+        debounce=COOLING if decision.verdict is Verdict.DEFER else AT_ONCE,
     )

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from decider.batch import Batch
+from decider.drift import DRIFT, DriftCheck
 from decider.logs import LogReader, Logs
 from decider.orient.cells import fold
 from decider.orient.policies import Effective
@@ -32,6 +33,9 @@ CHANGES_PER_INGEST = 1_000
 
 TRUSTED_MS = 60_000
 """How long a table whose commits we fold is taken to be the same one without asking."""
+
+FIRST_SIGHT = "first sight of the table"
+"""Why a table is counted that was never followed, or of which everything was dropped."""
 
 MAX_RACES = 20
 """Times in a row that another decider may move the cursor first before we leave the table to it."""
@@ -70,6 +74,7 @@ class Follower:
         standing: Standing,
         *,
         ledger_kept: int | None = None,
+        drift: DriftCheck | None = None,
     ) -> None:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
@@ -77,6 +82,7 @@ class Follower:
         self._states = TableStates(queue)
         self._now_ms = now_ms
         self._standing = standing
+        self._drift = drift or DriftCheck(self._states, now_ms)
         self._logs = Logs(open_log)
         self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
@@ -94,7 +100,7 @@ class Follower:
         while races < MAX_RACES:
             cursor = await self._states.cursor(table.id)
             if cursor is None:
-                step = await self._recount(table, reader, None, "first sight of the table")
+                step = await self._recount(table, reader, None, FIRST_SIGHT)
             else:
                 step = await self._advance(table, reader, cursor, hinted)
                 if step.rescan:
@@ -103,14 +109,20 @@ class Follower:
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
             if step.caught_up:
-                return Followed(step.version, total, rescan)
+                drifted = await self._drift.found(table, reader)
+                if drifted is None:
+                    return Followed(step.version, total, rescan)
+                rescan = drifted.reason
+                await self._recounter.recount(table, reader, drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
         policy = self.effective(table, cursor.metadata, cursor).policy
-        if policy.version != cursor.policy and await self._standing.refresh():
+        if policy.version != cursor.policy:
+            # Another decider may have started with other defaults; or another look of ours has just found that out.
+            await self._standing.refresh()
             policy = self.effective(table, cursor.metadata, cursor).policy
         if policy.version != cursor.policy:
             return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
@@ -133,8 +145,9 @@ class Follower:
                 return _Step(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
             if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
                 break
-            batch.add(commit, folded)
-            last = moved
+            heat, aborts = last.heat.after(commit, folded.changes)
+            batch.add(commit, folded, aborts=aborts)
+            last = replace(moved, heat=heat)
             more = hinted is None or hinted > last.version
         if not len(batch):
             return await self._nothing_new(table, reader, cursor, hinted)
@@ -195,7 +208,7 @@ class Follower:
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
         known = await self._states.known(table.id, batch.cells)
-        done = batch.decide(known, self._now_ms())
+        done = batch.decide(known, new.heat, self._now_ms())
         if not done.is_possible:
             return _Step(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())

@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Protocol
 
+from decider.observe.delta_checksum import Checksum
 from shared.table import Commit, Snapshot, TableMetadata
 
 OPEN_LOGS = 1_000
@@ -18,6 +19,9 @@ class LogReader(Protocol):
 
     async def digest(self, version: int) -> str | None:
         """Return the digest of one commit, None if it does not exist."""
+
+    async def checksum(self, version: int) -> Checksum | None:
+        """Return what the writer of a version counted, None where it left nothing that can be used."""
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         """Return the versions above `version` that have a commit file, ascending."""

@@ -14,9 +14,10 @@ import structlog
 from decider.batch import COMPACT, job_spec
 from decider.decide import ledger
 from decider.decide.timers import timers_after_recount
-from decider.decide.verdict import Decision, corrected, decide_state
+from decider.decide.verdict import Decision, corrected, decide_state, heed
 from decider.logs import LogReader
 from decider.orient.cells import recount
+from decider.orient.heat import COLD
 from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
@@ -51,15 +52,25 @@ class Recounter:
         self._now_ms = now_ms
         self._standing = standing
 
-    async def recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> Cursor | None:
-        """Count anew and decide every cell; `reason` is kept with the cursor. None if somebody moved the cursor first.
+    async def recount(
+        self,
+        table: TableRef,
+        reader: LogReader,
+        old: Cursor | None,
+        reason: str,
+        *,
+        counters: Mapping[str, int] | None = None,
+    ) -> Cursor | None:
+        """Count anew and decide every cell; None if somebody moved the cursor first.
 
-        Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where a store does not answer.
+        `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
+        the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
         in_force = self._standing.current.effective(
             table, snapshot.metadata.configuration, old.last_good if old else {}
         )
+        heat = old.heat if old else COLD
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -70,6 +81,7 @@ class Recounter:
             commit_ms=snapshot.timestamp_ms,
             rescans=old.rescans + 1 if old else 0,
             rescan_reason=reason,
+            heat=heat,
             steered=wanted(in_force.policy),
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
@@ -77,14 +89,18 @@ class Recounter:
         cells = recount(snapshot.files, in_force.policy.ladder)
         calibration = await TableStates(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)
-        decisions = [corrected(made, calibration) for made in _decisions(snapshot, policy, cells)]
+        at_ms = self._now_ms()
+        decisions = [
+            heed(corrected(made, calibration), heat.share(made.cell, at_ms), policy)
+            for made in _decisions(snapshot, policy, cells)
+        ]
         said = terms(snapshot.metadata.configuration)
         jobs = [job_spec(table, made, policy, said) for made in decisions if made.prediction]
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
             ledger=self._lines(decisions, policy),
-            counters={"rescans": 1} if old else {"tables_seen": 1},
+            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),

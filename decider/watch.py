@@ -10,19 +10,19 @@ from dataclasses import replace
 import structlog
 
 from decider.batch import COMPACT
-from decider.follow import Follower
+from decider.follow import Followed, Follower
 from decider.store.queue import AsyncQueue
 from decider.store.removal import forget, leave
 from decider.store.tables import Refusal, TableRegistry
 from shared.errors import InvalidInput, NoTable, PermanentError
-from shared.table import TableRef
+from shared.table import TableId, TableRef
 
 DAY_MS = 86_400_000
 
 VANISHED_DAYS = 7.0
 """Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
 
-After = Callable[[TableRef], Awaitable[None]]
+After = Callable[[TableRef, Followed], Awaitable[None]]
 """What is done with a table in which something new was found."""
 
 log = structlog.get_logger()
@@ -45,6 +45,7 @@ class Watch:
         self._queue = queue
         self._now_ms = now_ms
         self._after = after
+        self._unfinished: set[TableId] = set()
 
     async def look(self, table: TableRef, version: int | None) -> None:
         """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later."""
@@ -63,8 +64,11 @@ class Watch:
             return
         if await self._registry.refusal(table.id) is not None:
             await self._registry.accept(table.id)
-        if self._after is not None and (followed.commits or followed.rescan):
-            await self._after(table)
+        if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
+            # Should this fail for the moment, the look that follows finds nothing new and must come here all the same.
+            self._unfinished.add(table.id)
+            await self._after(table, followed)
+            self._unfinished.discard(table.id)
 
     async def _gone(self, table: TableRef, why: str) -> None:
         """Withdraw everything about a table that is not there; forget it when it has been gone for long."""

@@ -1,34 +1,45 @@
 """What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
 
-`python -m services.prepare` says what it found and what it fetches; a second call only looks.
+Jars for S3 are wanted only where LAKEWRIGHT_ALLOW_S3 says so. `python -m services.prepare` says what it found and what
+it fetches; a second call only looks.
 """
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from actor.delta import jars
-from actor.delta.java import find_java
+from actor.delta.java import JavaHome, find_java
+from services.actor.settings import allows_s3
 from services.places import ivy_dir, java_search
 from shared.errors import LakewrightError
 
 
-def prepare(environ: Mapping[str, str]) -> None:
-    """Find or prepare Java, fetch the jars that are missing.
+def prepare(environ: Mapping[str, str], say: Callable[[str], None] | None = None) -> None:
+    """Find or prepare Java, fetch the jars that are missing; `say` hears each step, standard output without one.
 
     Raises:
         InvalidInput: no Java can be used.
         PermanentError: the jars cannot be fetched.
     """
+    tell = say or _say
     java = find_java(java_search(environ))
-    _say(f"Java {java.version} from {java.source}: {java.path}")
+    tell(f"Java {java.version} from {java.source}: {java.path}")
+    for wanted in (jars.DELTA, jars.S3) if allows_s3(environ) else (jars.DELTA,):
+        _fetch_missing(wanted, java, environ, tell)
+
+
+def _fetch_missing(
+    wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], tell: Callable[[str], None]
+) -> None:
     directory = ivy_dir(environ)
-    found = jars.look_up(directory)
+    found = jars.look_up(directory, wanted)
+    about = f"Spark's jars for {wanted.purpose}"
     if found.complete:
-        _say(f"Spark's jars for Delta: all {len(found.files)} in {found.directory}")
+        tell(f"{about}: all {len(found.files)} in {found.directory}")
         return
-    _say(f"Spark's jars for Delta: fetching {len(found.missing) + len(found.damaged)} (13 MB) into {found.directory}")
-    jars.fetch(directory, java, environment=environ, progress=lambda line: _say(f"  {line}"))
+    tell(f"{about}: fetching {len(found.missing) + len(found.damaged)} ({wanted.size_mb} MB) into {found.directory}")
+    jars.fetch(directory, java, environment=environ, progress=lambda line: tell(f"  {line}"), wanted=wanted)
 
 
 def _say(line: str) -> None:

@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
+from services.stores import parse_store_options
 from shared.errors import InvalidInput
 from shared.policy import Policy, apply
 from shared.properties import as_properties, read_properties
 from shared.queue.limits import require_name
+from shared.store_options import StoreOptions
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)
@@ -72,6 +74,10 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
 
+DRIFT_S = "LAKEWRIGHT_DRIFT_S"
+"""Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
+read per hour and table that moves."""
+
 TENANT = "LAKEWRIGHT_TENANT"
 """Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
 `<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
@@ -94,8 +100,9 @@ SWEEP_S = "LAKEWRIGHT_SWEEP_S"
 per table and interval."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
-"""JSON object with options of the object store, such as {"aws_region": "eu-west-1"}. Default: none; the usual
-environment variables and instance credentials apply."""
+"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; a place (`s3://`, `gs://bucket`) has
+options of its own: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read by deciders and actors
+alike. Default: none; the usual environment variables and instance credentials apply."""
 
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
@@ -134,7 +141,7 @@ DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 MAX_QUEUE_SLOTS = 100_000
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_MAX_DISCOVERY_S = 30 * 86_400.0
+_MONTH_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
 _DISCOVERY_DEPTHS = (0, 20)
 _SWEEP_RANGE_S = (1.0, 86_400.0)
@@ -165,13 +172,14 @@ class DeciderSettings:
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
     roots: tuple[str, ...] = ()
+    drift_s: float = 3_600.0
     tenant: str = "path"
     discovery_s: float = 3_600.0
     discovery_requests_per_s: float = 10.0
     discovery_depth: int = 5
     buckets: Mapping[str, str] = field(default_factory=dict)
     sweep_s: float = 300.0
-    store_options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
     policy: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     max_body_bytes: int = 1_048_576
@@ -210,15 +218,16 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
         roots=read(ROOTS, _list, ()),
+        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         tenant=read(TENANT, _tenant, defaults.tenant),
-        discovery_s=read(DISCOVERY_S, number(float, 0, _MAX_DISCOVERY_S), defaults.discovery_s),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
         discovery_requests_per_s=read(
             DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
         ),
         discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
         buckets=read(BUCKETS, _pairs, {}),
         sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
-        store_options=read(STORE_OPTIONS, _json_object, {}),
+        store_options=store_options(environment),
         policy=read(POLICY, parse_policy, defaults.policy),
         tenants=read(TENANTS, _tenants, {}),
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
@@ -250,6 +259,11 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
     return Reader(environment)(LOG_LEVEL, log_level_name, "info")
+
+
+def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
+    """Return the options of object stores; the error of an unusable one does not repeat it, it may hold a key."""
+    return Reader(environment)(STORE_OPTIONS, parse_store_options, StoreOptions())
 
 
 def host_name() -> str:
@@ -324,13 +338,6 @@ def _tenants(text: str) -> dict[str, dict[str, str]]:
         for tenant, said in found.items()
     }
     return {tenant: as_properties(said) for tenant, said in spelled.items()}
-
-
-def _json_object(text: str) -> dict[str, str]:
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(value, str | int | float | bool) for value in found.values()):
-        raise ValueError('expected a JSON object with plain values, such as {"aws_region": "eu-west-1"}')
-    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in found.items()}
 
 
 def _token(text: str) -> str:

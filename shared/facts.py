@@ -54,7 +54,8 @@ class JobFacts:
     """Where the table is, what its owner calls it, the policy to plan with, and why the job exists.
 
     `terms` is the digest of the properties that the policy was read from (`policy.terms`); an actor that finds others
-    on the table has not satisfied what may be asked for under them.
+    on the table has not satisfied what may be asked for under them. `is_hot`: other commands change the cell's rows so
+    often that each file group is committed by itself, and what a conflict costs is one group.
     """
 
     location: str
@@ -64,6 +65,7 @@ class JobFacts:
     predicted: Predicted
     terms: str = ""
     ask: Ask = Ask.LEVELS
+    is_hot: bool = False
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -76,6 +78,7 @@ class JobFacts:
                 "predicted": asdict(self.predicted),
                 "terms": self.terms,
                 "ask": self.ask,
+                "is_hot": self.is_hot,
             },
             separators=(",", ":"),
         )
@@ -92,4 +95,5 @@ class JobFacts:
             Predicted(**raw["predicted"]),
             raw.get("terms", ""),
             Ask(raw.get("ask", Ask.LEVELS)),
+            raw.get("is_hot", False),
         )

@@ -8,7 +8,7 @@ All bounds are integers, rounded up once, so that every comparison is exact.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 
@@ -24,13 +24,23 @@ class Ladder:
     """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full.
 
     shrink: size of an output as a share of its inputs, as learned for the table. The promotion rule is applied to the
-    output that it predicts, so inputs must total more where outputs come out smaller.
+    output that it predicts, so inputs must total more where outputs come out smaller. `cover_bytes`: inputs in bytes
+    from which an output of the target's size is predicted.
     """
 
     target_bytes: int
     fan_in: int
     floors: tuple[int, ...]
     shrink: Fraction = Fraction(1)
+    cover_bytes: int = field(init=False)
+    _required: tuple[int, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # Computed once: every decision compares with them, and fractions are slow.
+        cover = _ceil(self.target_bytes / self.shrink)
+        rising = (_ceil(floor / self.shrink) for floor in self.floors[1:SMALL_LEVELS])
+        object.__setattr__(self, "cover_bytes", cover)
+        object.__setattr__(self, "_required", (*rising, cover, cover))
 
     @property
     def full_bytes(self) -> int:
@@ -49,12 +59,7 @@ class Ladder:
 
         That is the lower bound of the next level, but the whole target for the top one: what comes out is really full.
         """
-        return self.cover_bytes if level >= SMALL_LEVELS - 1 else _ceil(self.floors[level + 1] / self.shrink)
-
-    @property
-    def cover_bytes(self) -> int:
-        """Inputs in bytes from which an output of the target's size is predicted."""
-        return _ceil(self.target_bytes / self.shrink)
+        return self._required[level]
 
     def levels_short(self, *, largest_bytes: int, output_bytes: int) -> int:
         """Return by how many levels an output misses the one above its largest input; 0 where it was promoted."""

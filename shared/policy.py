@@ -92,6 +92,10 @@ class Policy:
         if not 0 < self.shrink <= 1:
             raise InvalidInput(f"shrink {self.shrink} is no share: expected above 0, at most 1", field="shrink")
 
+    def __hash__(self) -> int:
+        # Of whole numbers alone: to hash all the fractions takes as long as to decide.
+        return hash((self.enabled, self.target_bytes, self.fan_in, self.min_input_files, self.max_small_files))
+
     @property
     def ladder(self) -> Ladder:
         """The level bounds that this policy implies."""

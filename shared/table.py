@@ -118,7 +118,8 @@ class Commit:
 
     `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits. `digest` names
     the commit by its content: a table that was dropped and made anew has the same versions and other commits.
-    `metadata` and `protocol` are set only where this commit changes them.
+    `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
+    0 where the log does not tell.
     """
 
     version: int
@@ -131,6 +132,7 @@ class Commit:
     data_change: bool = True
     origin: Origin | None = None
     digest: str = ""
+    execution_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class Reason(StrEnum):
     DELETES = "deletes"
     FILTERED = "filtered"
     FULL_DUE = "full_due"
+    WRITERS_FIRST = "writers_first"
 
     @property
     def sentence(self) -> str:
@@ -50,6 +51,7 @@ _SENTENCES = {
     Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
     Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
+    Reason.WRITERS_FIRST: "MERGE, UPDATE or DELETE work on the cell, and the table's dml-policy leaves it to them.",
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared import marks
 from shared.errors import Corrupt, InvalidInput
 from shared.partitions import cell_key
 from shared.table import DataFile, FileKey, Origin, PartitionColumn, TableMetadata, TableProtocol
@@ -98,11 +99,8 @@ def decode_protocol(text: str) -> TableProtocol:
 
 def decode_origin(user_metadata: str | None) -> Origin | None:
     """Return whose commit this userMetadata marks, None if it is not one of ours."""
-    try:
-        mark = json.loads(user_metadata or "null")
-        return Origin(job=str(mark["lakewright"]["job"]), token=int(mark["lakewright"]["token"]))
-    except (ValueError, TypeError, KeyError):
-        return None
+    mark = marks.decode(user_metadata)
+    return None if mark is None else mark.origin
 
 
 def require_origin(user_metadata: str) -> Origin:

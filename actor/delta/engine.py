@@ -9,14 +9,14 @@ import structlog
 from pyspark.sql import SparkSession
 
 from actor.delta.conflicts import translate
-from actor.delta.live import CellMemory
 from actor.delta.log import TableLog
+from actor.delta.memory import TableMemory
 from actor.delta.optimize import OptimizeExecutor
 from actor.delta.preflight import check_location
+from actor.delta.reading import read_cell
 from actor.delta.scala import Scala
 from actor.delta.selftest import SelfTest, self_test
 from actor.delta.sessions import Sessions
-from actor.delta.snapshot import read_cell
 from actor.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import Control, LiveCell, RewriteOutcome, RewriteRequest
 from shared.errors import LakewrightError
@@ -53,7 +53,7 @@ class DeltaEngine:
         self._spark = spark
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
-        self._memory = CellMemory()
+        self._memory = TableMemory()
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._memory, self._settings.transaction
         )
@@ -71,8 +71,7 @@ class DeltaEngine:
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell)
-        self._memory.remember(location, cell, seen)
+            seen = read_cell(log, cell, self._memory)
         files = tuple(logged.file for logged in seen.files)
         return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
 

@@ -1,25 +1,20 @@
 """Which planned inputs are still live, and the log's own words about them, without a Spark job where possible.
 
 A file is live if the snapshot has it with the very deletion vector it was planned with. Listing a snapshot costs a
-Spark job over the whole table's state. So what `read_cell` saw is remembered, and the commits since then, which are
-few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
+Spark job over the whole table's state. So what was read is remembered (`memory`), and the commits since then, which
+are few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
 stricter than Delta's own rule, and costs a new plan at worst.
 """
 
-import threading
-from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from actor.delta.actions import LoggedFile, decode_adds
 from actor.delta.log import TableLog
-from actor.delta.snapshot import CellSnapshot, paths_condition
+from actor.delta.snapshot import paths_condition
 from shared.planner import FileGroup
-from shared.table import CellKey, FileKey, PartitionColumn
-
-MAX_REMEMBERED_FILES = 100_000
-"""Files whose JSON is kept over all cells, about 1 KB each; a cell read later pushes out the one read longest ago."""
+from shared.table import PartitionColumn
 
 MAX_COMMITS_REPLAYED = 50
 """Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
@@ -34,32 +29,6 @@ class LiveGroup:
     version: int
 
 
-class CellMemory:
-    """What the latest reads saw, per table and cell; bounded, and safe to use from several threads."""
-
-    def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
-        self._max_files = max_files
-        self._lock = threading.Lock()
-        self._cells: OrderedDict[tuple[str, CellKey], tuple[int, Mapping[FileKey, LoggedFile]]] = OrderedDict()
-
-    def remember(self, location: str, cell: CellKey, seen: CellSnapshot) -> None:
-        """Keep what a read saw, replacing what was known of that cell."""
-        files = {logged.key: logged for logged in seen.files}
-        with self._lock:
-            self._cells.pop((location, cell), None)
-            self._cells[location, cell] = (seen.version, files)
-            while len(self._cells) > 1 and sum(len(known) for _, known in self._cells.values()) > self._max_files:
-                self._cells.popitem(last=False)
-
-    def recall(self, location: str, group: FileGroup) -> LiveGroup | None:
-        """Return the group as it was seen live; None if it was not, or not all of it."""
-        with self._lock:
-            version, files = self._cells.get((location, group.cell), (-1, {}))
-        if any(file.key not in files for file in group.files):
-            return None
-        return LiveGroup(group, tuple(files[file.key] for file in group.files), version)
-
-
 def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[FileGroup, bool]:
     """Say for each group, live at its own version, whether nothing touched its inputs until version `now`.
 
@@ -71,16 +40,16 @@ def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[
     if not 0 <= now - oldest <= MAX_COMMITS_REPLAYED:
         return {}
     touched = log.touched_paths(after=oldest, until=now)
-    if not all(map(_is_plain, touched)):
+    if not all(map(is_plain, touched)):
         return {}
     return {
         live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
         for live in groups
-        if all(_is_plain(file.path) for file in live.group.files)
+        if all(is_plain(file.path) for file in live.group.files)
     }
 
 
-def _is_plain(path: str) -> bool:
+def is_plain(path: str) -> bool:
     """Say whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
     return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
 

@@ -5,7 +5,8 @@ are read straight from the log store, so their cost does not depend on how large
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,11 @@ from shared.table import FileKey, Origin, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
+
+_CHECKSUM_SETTINGS = (
+    "spark.databricks.delta.incremental.commit.enabled",
+    "spark.databricks.delta.writeChecksumFile.enabled",
+)
 
 # Scala's positional flags by name.
 _MUST_BE_FRESH = False
@@ -89,6 +95,14 @@ class TableLog:
             files = files.filter(condition)
         return self._scala.to_json(files.collectAsList())
 
+    def few_files(self, snapshot: Any, at_most: int) -> str | None:
+        """Return all live files as a JSON array of `add` fields, None if there are more than that."""
+        known = snapshot.numOfFilesIfKnown()
+        if known.isDefined() and known.get() > at_most:
+            return None
+        files = snapshot.allFiles().limit(at_most + 1).collectAsList()
+        return None if files.size() > at_most else self._scala.to_json(files)
+
     def frame(self, snapshot: Any, adds: Any) -> Any:
         """Return the JVM's frame that reads exactly these files, deletion vectors applied."""
         return self._log.createDataFrame(snapshot, adds, _NOT_STREAMING, self._scala.some("Optimize"))
@@ -103,7 +117,24 @@ class TableLog:
         operation = scala.optimize_operation(scala.seq(), scala.seq(), _NOT_AUTO, none, _NOT_FULL)
         tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
         txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
-        return int(txn.commit(actions, operation, tags))
+        with self._checksum_kept_up(txn.snapshot()):
+            return int(txn.commit(actions, operation, tags))
+
+    @contextmanager
+    def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
+        """Write a commit's checksum (`.crc`) only if the commit before has one, from which it follows at once.
+
+        Otherwise Delta would list the whole snapshot in a Spark job for it, as long as the rest of a small rewrite;
+        the table's own writers do without, and so do its readers.
+        """
+        settings = () if snapshot.checksumOpt().isDefined() else _CHECKSUM_SETTINGS
+        for name in settings:
+            self.session.conf.set(name, "false")
+        try:
+            yield
+        finally:
+            for name in settings:
+                self.session.conf.unset(name)
 
     def _metrics(self, values: Mapping[str, int]) -> dict[str, Any]:
         context = jvm_context(self.session)
@@ -157,6 +188,15 @@ class TableLog:
         lines = self._log.store().read(self._commit_path(version), self._log.newDeltaHadoopConf())
         # Not splitlines: values may hold U+2028.
         return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
+
+    def actions_if_there(self, version: int) -> list[dict[str, Any]] | None:
+        """Return all actions of one commit, None if log retention has removed it."""
+        try:
+            return self.actions(version)
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None
+            raise
 
     def _commit_path(self, version: int) -> Any:
         return self._scala.path(self._log.logPath(), f"{version:020d}.json")

@@ -12,8 +12,9 @@ from itertools import groupby
 
 from actor.delta.actions import decode_add, require_origin
 from actor.delta.conflicts import Verdict, classify, first_line, refused
-from actor.delta.live import CellMemory, LiveGroup, resolve
+from actor.delta.live import LiveGroup, resolve
 from actor.delta.log import TableLog
+from actor.delta.memory import TableMemory
 from actor.delta.preflight import check_table
 from actor.delta.scala import Scala
 from actor.delta.sessions import Sessions
@@ -35,7 +36,7 @@ class OptimizeExecutor:
 
     exact = False
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: CellMemory) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory) -> None:
         self._scala = scala
         self._sessions = sessions
         self._memory = memory
@@ -82,7 +83,7 @@ class OptimizeExecutor:
             shape = log.shape(snapshot)
             check_table(log.location, shape.metadata, shape.protocol)
             columns = shape.metadata.partition_columns
-            known = [(group, self._memory.recall(request.location, group)) for group in groups]
+            known = [(group, self._memory.live_group(request.location, group)) for group in groups]
             live = resolve(log, snapshot, known, columns)
             if not live:
                 return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]

@@ -54,11 +54,11 @@ def check_location(location: str, *, allow_s3: bool) -> None:
     scheme = urlsplit(location).scheme
     if scheme in _S3_SCHEMES and not allow_s3:
         raise Unsupported(
-            f"{location} is on S3, where Delta's default log store is safe only for a single driver: two writers could "
-            "commit the same version and lose data; configure a log store with mutual exclusion (such as "
-            "S3DynamoDBLogStore) for every writer, then allow S3 explicitly",
+            f"{location} is on S3, where Delta's default log store is safe for a single driver only: it could replace "
+            "a commit of ours, and data would be lost; give every writer a log store that puts conditionally (delta-rs "
+            "does; see docs/object-stores.md), then set LAKEWRIGHT_ALLOW_S3=true for the actors",
             field="location",
-            allowed="allow_s3",
+            allowed="LAKEWRIGHT_ALLOW_S3=true",
         )
 
 

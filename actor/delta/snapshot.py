@@ -1,39 +1,25 @@
-"""The live files of one cell at the newest version, read by Delta itself: one Spark job and one string per read.
+"""The live files of one cell in a snapshot, listed by Delta itself: one Spark job and one string.
 
 Delta filters the snapshot's state by the text of the partition values, so that only the cell's files cross into
 Python. That filter may let too much through, never too little; `shared.partitions.cell_key` then decides, because
 several spellings name one value.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import Any
 
 from actor.delta.actions import LoggedFile, decode_adds
-from actor.delta.log import TableLog, TableShape
-from actor.delta.preflight import check_files, check_table
+from actor.delta.log import TableLog
 from shared.partitions import cell_values
 from shared.table import CellKey, PartitionColumn
 
 
-@dataclass(frozen=True, slots=True)
-class CellSnapshot:
-    """One cell's live files at one version, and the shape of the table they belong to."""
-
-    version: int
-    shape: TableShape
-    files: tuple[LoggedFile, ...]
-
-
-def read_cell(log: TableLog, cell: CellKey) -> CellSnapshot:
-    """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten."""
-    snapshot = log.snapshot()
-    shape = log.shape(snapshot)
-    metadata = shape.metadata
-    check_table(log.location, metadata, shape.protocol)
-    columns = metadata.partition_columns
+def list_cell(
+    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], cell: CellKey
+) -> Sequence[LoggedFile]:
+    """Return the live files of a cell in a snapshot."""
     found = decode_adds(log.files(snapshot, cell_condition(columns, cell)), columns)
-    files = tuple(logged for logged in found if logged.file.cell == cell)
-    check_files(log.location, tuple(logged.file for logged in files))
-    return CellSnapshot(int(snapshot.version()), shape, files)
+    return [logged for logged in found if logged.file.cell == cell]
 
 
 def cell_condition(columns: tuple[PartitionColumn, ...], cell: CellKey) -> str:

@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 
 from actor.delta import logstore
 from actor.delta.class_archive import class_archive, options_now
-from actor.delta.jars import look_up
+from actor.delta.jars import DELTA, S3, look_up
 from shared.errors import PermanentError
 
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
@@ -34,6 +34,7 @@ class SparkSettings:
     master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
     driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
     archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
+    s3: Mapping[str, str] | None = field(default=None, hash=False)  # Hadoop's settings for S3; None: no S3 at all.
     log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
     extra: Mapping[str, str] = field(default_factory=dict, hash=False)  # Wins over everything below.
 
@@ -78,17 +79,29 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     if not settings.local:
         conf["spark.jars"] = ",".join(map(str, jars))
-    return conf | logstore.CONFIGURATION | dict(settings.extra)
+    for store in _log_stores(settings):
+        conf |= store.configuration
+    if settings.s3 is not None:
+        conf |= {f"spark.hadoop.{name}": value for name, value in settings.s3.items()}
+    return conf | dict(settings.extra)
+
+
+def _log_stores(settings: SparkSettings) -> tuple[logstore.LogStore, ...]:
+    return (logstore.EXCLUSIVE,) if settings.s3 is None else (logstore.EXCLUSIVE, logstore.CONDITIONAL_PUT)
 
 
 def _jars(settings: SparkSettings) -> list[Path]:
     """Return the pinned jars; raises PermanentError unless they are all there."""
-    found = look_up(settings.ivy_dir)
-    if not found.complete:
-        raise PermanentError(
-            f"jars of Delta are missing in {found.directory}; fetch them with `python -m services.prepare`"
-        )
-    return [file.resolve() for file in found.files]
+    files: list[Path] = []
+    for wanted in (DELTA,) if settings.s3 is None else (DELTA, S3):
+        found = look_up(settings.ivy_dir, wanted)
+        if not found.complete:
+            raise PermanentError(
+                f"jars of {wanted.purpose} are missing in {found.directory}; fetch them with "
+                "`python -m services.prepare`"
+            )
+        files += [file.resolve() for file in found.files]
+    return files
 
 
 def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
@@ -112,7 +125,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
                 f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
             ) from error
     session = SparkSession(context)
-    logstore.install(session, settings.work_dir)
+    logstore.install(session, settings.work_dir, *_log_stores(settings))
     return session
 
 

@@ -13,8 +13,9 @@ from functools import partial
 
 from actor.delta.actions import require_origin
 from actor.delta.committing import Committer, Landing
-from actor.delta.live import CellMemory, resolve
+from actor.delta.live import resolve
 from actor.delta.log import TableLog
+from actor.delta.memory import TableMemory
 from actor.delta.preflight import check_table
 from actor.delta.preparing import Prepared, Workshop, write_groups
 from actor.delta.scala import Scala
@@ -39,7 +40,7 @@ class TransactionExecutor:
 
     exact = True
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: CellMemory, settings: TransactionSettings) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory, settings: TransactionSettings) -> None:
         self._scala = scala
         self._sessions = sessions
         self._memory = memory
@@ -64,7 +65,7 @@ class TransactionExecutor:
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns
-            known = [(group, self._memory.recall(request.location, group)) for group in request.groups]
+            known = [(group, self._memory.live_group(request.location, group)) for group in request.groups]
             live = resolve(log, reading.snapshot(), known, columns)
             workshop = Workshop(
                 writer=GroupWriter(self._scala, log, reading, columns),

@@ -5,16 +5,18 @@ A record carries the state and the whole policy it was decided from, so `recompu
 """
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung
+from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung, heed
 from shared.cells import CellState
 from shared.facts import Ask
 from shared.partitions import cell_label
-from shared.policy import Policy
+from shared.policy import MIB, Policy
 from shared.table import CellKey
 from shared.worth import Reason
 
@@ -35,16 +37,42 @@ class Record:
     purgeable: int = 0
     ask: Ask = Ask.LEVELS
     calibration: Calibration = UNCALIBRATED
+    heat: Fraction = Fraction(0)
 
     @property
     def sentence(self) -> str:
         """The decision in words, with its numbers."""
         what = {"": "", "queued": " A job was queued.", "merged": " It joined the job that was waiting."}
         tail = what.get(self.outcome, " The running job will be followed by another look.")
+        if self.heat:
+            tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.heat):.0%} of the last hour."
+        if self.verdict is Verdict.DEFER:
+            tail += " The job waits for them, but not for ever."
         return (
-            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. {self.reason.sentence}{tail} "
+            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. "
+            f"{self.reason.sentence}{self._numbers}{tail} "
             f"The cell had {self.state.files} files, {self.state.small_files} of them small."
         )
+
+    @property
+    def _numbers(self) -> str:
+        """The numbers that the reason speaks of, as a sentence behind it."""
+        if self.predicted:
+            replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
+            return f" {replaced} files to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
+        if self.reason is Reason.WITHIN_TOLERANCE:
+            excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
+            share = math.sqrt(excess) / self.policy.target_bytes
+            return f" It is {share:.1%} of the target; {float(self.policy.tolerance):.1%} are tolerated."
+        if self.reason is Reason.NO_PROMOTION:
+            return (
+                f" The small files hold {_mib(self.state.small_bytes)}; the target is {_mib(self.policy.target_bytes)}."
+            )
+        return ""
+
+
+def _mib(count_bytes: float) -> str:
+    return f"{count_bytes / MIB:.4g} MiB"
 
 
 def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
@@ -58,6 +86,8 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
         "state": decision.state.encode(),
         "policy": policy.encode(),
     }
+    if decision.heat:
+        record["heat"] = str(decision.heat)
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
     if decision.ask is not Ask.LEVELS:
@@ -85,6 +115,7 @@ def decode(text: str, outcome: str = "") -> Record:
         raw.get("purgeable", 0),
         Ask(raw.get("ask", Ask.LEVELS)),
         Calibration(**raw.get("calibration", {})),
+        Fraction(raw.get("heat", 0)),
     )
 
 
@@ -104,9 +135,9 @@ def predict_again(record: Record) -> Mapping[str, float]:
 
 def _decided_again(record: Record) -> Decision:
     about = (record.cell, record.state, record.policy, record.version)
-    if record.ask is Ask.LEVELS:
-        return corrected(decide_numbers(*about, record.purgeable), record.calibration)
-    return corrected(decide_rung(record.ask, *about), record.calibration)
+    made = decide_numbers(*about, record.purgeable) if record.ask is Ask.LEVELS else decide_rung(record.ask, *about)
+    made = corrected(made, record.calibration)
+    return made if record.reason is Reason.REQUESTED else heed(made, record.heat, record.policy)
 
 
 def _predicted(decision: Decision) -> dict[str, float]:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.cells import CellState
 from shared.facts import Ask
-from shared.policy import MIB, Policy
+from shared.policy import MIB, DmlPolicy, Policy
 from shared.predicate import permits
 from shared.table import CellKey, Commit, PartitionColumn
 from shared.worth import Reason, Worth, judge, judge_full, judge_settling
@@ -21,10 +21,11 @@ PRIORITIES = 10
 
 
 class Verdict(StrEnum):
-    """What was decided: leave the cell alone, or ask for a rewrite."""
+    """What was decided: leave the cell alone, ask for a rewrite, or ask for one that waits for others first."""
 
     SKIP = "skip"
     ENQUEUE = "enqueue"
+    DEFER = "defer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,8 @@ class Decision:
     """One entry of the ledger before it is stored.
 
     `purgeable` counts files known to have too many deleted rows; `ask` is what was decided about, see `decide_rung`;
-    `calibration` is what the prediction was corrected by.
+    `calibration` is what the prediction was corrected by, `heat` the share of time in which MERGE, UPDATE and DELETE
+    were at work in the cell.
     """
 
     version: int
@@ -60,6 +62,7 @@ class Decision:
     purgeable: int = 0
     ask: Ask = Ask.LEVELS
     calibration: Calibration = UNCALIBRATED
+    heat: Fraction = Fraction(0)
 
 
 def decide(
@@ -131,6 +134,16 @@ def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     removed = inputs - max(1, total // policy.target_bytes)
     shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2)
     return Prediction(inputs, removed, total, removed + shortfall, removed, total)
+
+
+def heed(decision: Decision, heat: Fraction, policy: Policy) -> Decision:
+    """Let the table's own commands go first: above the policy's heat a job waits, or there is none at all."""
+    if decision.prediction is None or policy.dml_policy is DmlPolicy.ALWAYS or not heat:
+        return decision
+    if policy.dml_policy is DmlPolicy.NEVER:
+        return replace(decision, verdict=Verdict.SKIP, reason=Reason.WRITERS_FIRST, prediction=None, heat=heat)
+    verdict = Verdict.DEFER if heat > policy.max_heat else decision.verdict
+    return replace(decision, verdict=verdict, heat=heat)
 
 
 def corrected(decision: Decision, calibration: Calibration) -> Decision:

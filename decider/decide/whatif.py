@@ -158,7 +158,9 @@ def _sentence(best: Option, current: Option, left_alone_s: float, prices: Prices
             "Set lakewright.enabled=false, and look again when it is written differently."
         )
     saved = 1 - best.cost_s / left_alone_s
-    gain = f"against no compaction it saves {saved:.0%} of what rewriting and reading cost together"
+    # 100 % would be a promise that nobody keeps.
+    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from where on rounding would say 100
+    gain = f"against no compaction it saves {share} of what rewriting and reading cost together"
     if not is_change:
         return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
     said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())

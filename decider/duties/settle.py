@@ -13,7 +13,7 @@ import structlog
 from decider.batch import counted, job_spec
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
-from decider.decide.verdict import corrected, decide_rung
+from decider.decide.verdict import corrected, decide_rung, heed
 from decider.follow import Follower
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue
@@ -104,6 +104,7 @@ class Settle:
         outcomes: list[DecideOutcome] = []
         for timer, ask, cell in asked:
             made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
+            made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
             spec = job_spec(table, made, policy, terms(cursor.metadata.configuration)) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
             outcome = await self._timers.take(

@@ -8,7 +8,23 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.http import discovery, events, health, jobs, optimize, problems, queue, status, tables, what_if
+from decider.http import (
+    actors,
+    discovery,
+    events,
+    health,
+    jobs,
+    optimizations,
+    optimize,
+    problems,
+    queue,
+    scheduled,
+    status,
+    stream,
+    table_levers,
+    tables,
+    what_if,
+)
 from decider.http.armour import Armour
 from decider.http.auth import Guard
 from decider.http.body import BoundedBody
@@ -28,6 +44,7 @@ TAGS = [
     {"name": "tables", "description": "Tables, their state, and the decisions about them."},
     {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
     {"name": "queue", "description": "Who waits, who is next and why; weights, limits and pauses."},
+    {"name": "actors", "description": "Who drains the queue."},
     {"name": "status", "description": "The service at a glance."},
     {"name": "health", "description": "Probes and metrics."},
 ]
@@ -76,9 +93,18 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    for router in (events.router, tables.router, optimize.router, what_if.router, discovery.router):
+    for router in (
+        events.router,
+        tables.router,
+        table_levers.router,
+        optimize.router,
+        what_if.router,
+        optimizations.router,
+        scheduled.router,
+        discovery.router,
+    ):
         app.include_router(router)
-    for router in (jobs.router, queue.router, status.router, health.router):
+    for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
         app.include_router(router)
     problems.install(app)
     _protect(app, services)

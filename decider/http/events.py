@@ -1,6 +1,7 @@
 """Events: what a store or a writer sends, in any known shape, becomes hints, which are never trusted beyond that."""
 
-from collections import Counter
+import asyncio
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Path, Request, Response
@@ -11,7 +12,7 @@ from decider.http.openapi import failures
 from decider.http.problems import Refused
 from decider.http.schemas.events import EventsTaken, IgnoredHints, Validation
 from decider.http.services import Parts, Services
-from decider.observe.shapes.hint import Echo, Taken
+from decider.observe.shapes.hint import Confirm, Echo, Taken
 from decider.observe.shapes.recognise import SHAPES, recognise
 from shared.errors import InvalidInput
 
@@ -20,6 +21,9 @@ router = APIRouter(prefix="/v1/events", tags=["events"])
 SOURCES = tuple(shape.source for shape in SHAPES)
 
 MINUTE_S = 60
+
+LONG_BODY_BYTES = 65_536
+"""Longer bodies, of a hundred events and more, are read beside the event loop: they would hold the others up."""
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {"model": Validation, "description": "The code of Event Grid's handshake; nothing was taken."}
@@ -127,27 +131,26 @@ def _grant(origin: str, parts: Services) -> Response:
 async def _take(request: Request, source: str | None, parts: Services) -> EventsTaken | Response:
     body = await request.body()
     try:
-        taken = recognise(
-            body, source=source, bucket_locations=parts.settings.bucket_locations, headers=request.headers
-        )
+        read = partial(recognise, body, source=source, bucket_locations=parts.settings.bucket_locations)
+        if len(body) > LONG_BODY_BYTES:
+            taken = await asyncio.to_thread(read, headers=request.headers)
+        else:
+            taken = read(headers=request.headers)
     except InvalidInput as problem:
         # What cannot be recognised cannot be read at all, which is 400; a value that is read but unusable is 422.
         raise Refused(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
-    codes = [one.code for one in taken.handshakes if isinstance(one, Echo)]
-    if codes:
+    if isinstance(taken.handshake, Echo):
         # Event Grid takes 200 for an answer and 202 for none.
-        return JSONResponse(Validation(validationResponse=codes[0]).model_dump(mode="json"))
+        return JSONResponse(Validation(validationResponse=taken.handshake.code).model_dump(mode="json"))
     return await _take_hints(taken, parts)
 
 
 async def _take_hints(taken: Taken, parts: Services) -> EventsTaken:
-    answers: Counter[str] = Counter()
-    for asked in taken.handshakes:
-        if not isinstance(asked, Echo):
-            answers[await parts.confirmer.confirm(asked)] += 1
     accepted, refused = await parts.intake.take(taken.hints)
-    for reason, count in (*taken.ignored, *answers.items()):
-        refused[str(reason)] += count
+    for reason, count in taken.ignored:
+        refused[reason] += count
+    if isinstance(taken.handshake, Confirm):
+        refused[str(await parts.confirmer.confirm(taken.handshake))] += 1
     parts.metrics.count_hints(accepted, refused)
     ignored = tuple(IgnoredHints(reason=reason, count=count) for reason, count in sorted(refused.items()))
     return EventsTaken(accepted=accepted, ignored=ignored)

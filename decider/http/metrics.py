@@ -31,6 +31,7 @@ FUNNEL = (
     "asked",
     "rescans",
     "rescanned",
+    "drift",
     "tables_seen",
     "jobs_run",
     "jobs_failed",

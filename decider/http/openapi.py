@@ -112,8 +112,9 @@ def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
         operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():
         content = response.get("content", {})
-        if int(status) >= HTTPStatus.BAD_REQUEST and "application/json" in content:
-            described = content.pop("application/json")
+        if int(status) >= HTTPStatus.BAD_REQUEST and content:
+            # A call that answers with a stream is described as if it failed with one, too.
+            described = content.pop(next(iter(content)))
             response["content"] = {MEDIA_TYPE: _with_example(described, schemas, status=int(status))}
         elif "application/json" in content:
             _with_example(content["application/json"], schemas, status=None)

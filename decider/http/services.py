@@ -20,15 +20,20 @@ from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
 from decider.inbox import Inbox
 from decider.intake import Intake
+from decider.observe.delta_log import DeltaLog
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import OwnCommits
 from decider.standing import Shared
+from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from shared.table import TableRef
 
 
@@ -69,6 +74,26 @@ class Started:
     monotonic_s: float
 
 
+@dataclass(slots=True)
+class Seats:
+    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time."""
+
+    limit: int = 32
+    poll_s: float = 1.0
+    taken: int = 0
+
+    def take(self) -> bool:
+        """Take a place; False if there is none."""
+        if self.taken >= self.limit:
+            return False
+        self.taken += 1
+        return True
+
+    def leave(self) -> None:
+        """Give a place back."""
+        self.taken -= 1
+
+
 @dataclass(frozen=True, slots=True)
 class Services:
     """The built parts."""
@@ -80,7 +105,9 @@ class Services:
     ledgers: Ledgers
     counters: Counters
     runs: Runs
+    actors: Actors
     steering: Steering
+    tails: Tails
     queue_care: QueueCare
     settle: Settle
     archive: LedgerArchive | None
@@ -90,12 +117,16 @@ class Services:
     standing: Shared
     sweep: Sweep
     adhoc: Adhoc
+    wishes: Wishes
+    open_log: Callable[[str], DeltaLog]
     confirmer: Confirmer
+    open_history: Callable[[str], OwnCommits]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]
     started: Started
     settings: HttpSettings
+    seats: Seats = field(default_factory=Seats)
 
 
 def _services(request: Request) -> Services:

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 
 from decider.http.openapi import failures
 from decider.http.schemas.base import moment
-from decider.http.schemas.status import Backlog, QueueStatus, RedisStatus, Savings, Status
+from decider.http.schemas.status import Backlog, DefaultsInForce, QueueStatus, RedisStatus, Savings, Status
 from decider.http.services import Parts, Services
 from decider.store.server import ServerFacts, inspect
 from shared.errors import LakewrightError
@@ -71,7 +71,12 @@ async def show_status(parts: Parts) -> Status:
             issues=pulse.reasons,
         ),
         tables=pulse.tables,
-        backlog=Backlog(tables_waiting=parts.inbox.backlog, oldest_wait_s=round(parts.inbox.oldest_wait_s, 3)),
+        defaults=_defaults(parts),
+        backlog=Backlog(
+            tables_waiting=parts.inbox.backlog,
+            tables_retrying=parts.inbox.retrying,
+            oldest_wait_s=round(parts.inbox.oldest_wait_s, 3),
+        ),
         queue=QueueStatus(
             depth={str(state): count for state, count in pulse.depth.depth.items()},
             oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
@@ -80,6 +85,11 @@ async def show_status(parts: Parts) -> Status:
         funnel=pulse.funnel,
         savings=savings(pulse.funnel),
     )
+
+
+def _defaults(parts: Services) -> DefaultsInForce:
+    version, own = parts.standing.current.version, parts.standing.own.version
+    return DefaultsInForce(version=version, own_version=own, is_own=version == own)
 
 
 def savings(funnel: dict[str, int]) -> Savings:

@@ -11,9 +11,12 @@ from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
-from decider.http.schemas.tables import CursorView, TableRefusal, TableStatus
+from decider.http.schemas.tables import CellHeat, CursorView, ManualRun, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
+from decider.manual import Outcome
+from decider.orient.heat import EVERYWHERE, Heat
+from decider.selectors import WHOLE_TABLE_LABEL, label
 from decider.store.cursors import Cursor
 from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
@@ -56,7 +59,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
         refusal=_refusal_view(refusal) if refusal else None,
+        manual_run=await _manual_run(table.id, parts),
         counters=counters,
+        heat=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
 
@@ -64,6 +69,21 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
 def _refusal_view(refusal: Refusal) -> TableRefusal:
     at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
     return TableRefusal(at=at, since=since, gone=refusal.gone, reason=refusal.reason)
+
+
+async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
+    wish = await parts.wishes.read(table)
+    if wish is None:
+        return None
+    outcome = Outcome(wish.outcome or Outcome.TAKEN_UP)
+    return ManualRun(
+        said=wish.said,
+        version=wish.version,
+        at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
+        outcome=outcome,
+        sentence=outcome.sentence,
+        jobs=wish.jobs,
+    )
 
 
 def _cursor_view(cursor: Cursor) -> CursorView:
@@ -74,6 +94,15 @@ def _cursor_view(cursor: Cursor) -> CursorView:
         lag_s=(cursor.folded_ms - cursor.commit_ms) / 1000 if cursor.commit_ms else None,
         rescans=cursor.rescans,
         rescan_reason=cursor.rescan_reason,
+    )
+
+
+def _heat_views(heat: Heat, columns: Sequence[PartitionColumn], now_ms: int) -> tuple[CellHeat, ...]:
+    shares = {cell: float(heat.share(cell, now_ms)) for cell in heat.spells}
+    return tuple(
+        CellHeat(cell=cell, cell_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns), share=share)
+        for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+        if share
     )
 
 

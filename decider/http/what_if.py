@@ -10,7 +10,6 @@ from decider.decide.whatif import Prices
 from decider.http.openapi import failures
 from decider.http.schemas.what_if import WhatIf, WhatIfRequest
 from decider.http.services import KnownTable, Parts
-from decider.observe.delta_log import open_log
 from decider.what_if import describe, examine, read_history
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
@@ -26,7 +25,7 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
 
     The history is read from the table's own log. Costs are core-seconds of rewriting and of opening files.
     """
-    history = await read_history(open_log(table.location, meter=parts.meter), max_commits=asked.max_commits)
+    history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
     prices = Prices(
         write_s_per_gib=asked.write_s_per_gib,
         open_s=asked.open_s,

@@ -17,6 +17,9 @@ from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, T
 
 _METADATA = b'"metaData"'
 
+_MAX_EXECUTION_DIGITS = 12
+"""A command of more than thirty years is a mistake in the log."""
+
 ORIGIN_KEY = "lakewright"
 """The field of userMetadata that holds job and token of a commit of ours."""
 
@@ -109,6 +112,7 @@ class _Reading:
             protocol=self._protocol,
             data_change=self._data_change,
             origin=_origin(self._info),
+            execution_ms=_execution_ms(self._info),
         )
 
     def _decoder(self, decoder: FileDecoder | None, position: int) -> FileDecoder:
@@ -146,6 +150,18 @@ def _time_ms(info: object) -> int:
         value = info.get(name)
         if type(value) is int and value >= 0:
             return value
+    return 0
+
+
+def _execution_ms(info: object) -> int:
+    """Return how long the command ran: Spark writes text, delta-rs a number under another name, many nothing."""
+    metrics = info.get("operationMetrics") if isinstance(info, dict) else None
+    if not isinstance(metrics, dict):
+        return 0
+    for name in ("executionTimeMs", "execution_time_ms"):
+        value = str(metrics.get(name, ""))
+        if value.isascii() and value.isdigit() and len(value) <= _MAX_EXECUTION_DIGITS:
+            return int(value)
     return 0
 
 

@@ -6,7 +6,7 @@ is missing above the checkpoint means that files were added or removed that nobo
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from json import loads
 from typing import TypeVar
@@ -16,6 +16,7 @@ import structlog
 from decider.observe import delta_checkpoint
 from decider.observe.delta_actions import commit_time_ms, decode_commit
 from decider.observe.delta_checkpoint import Part
+from decider.observe.delta_checksum import Checksum, checksum_name, read_checksum
 from decider.observe.delta_damage import LogFile
 from decider.observe.delta_listing import (
     LAST_CHECKPOINT,
@@ -31,7 +32,8 @@ from decider.observe.delta_listing import (
 from decider.observe.delta_metadata import check_readable
 from decider.observe.delta_replay import Replay
 from decider.observe.locations import canonical_location
-from decider.observe.object_reads import ObjectReader, ReadMeter, open_store
+from decider.observe.object_reads import ObjectReader, ReadMeter
+from decider.observe.stores import Stores
 from shared.errors import Corrupt, InvalidInput, NoTable, RetryableError
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
@@ -70,6 +72,11 @@ class DeltaLog:
         """Return the digest of one commit, None if it does not exist."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         return None if body is None else _digest(body)
+
+    async def checksum(self, version: int) -> Checksum | None:
+        """Return what the writer of a version counted, None where it left nothing that can be used."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}")
+        return None if body is None else read_checksum(body)
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         """Return the versions above `version` that have a commit file, ascending; a missing log has none."""
@@ -233,7 +240,7 @@ async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
     return await asyncio.to_thread(decode) if len(body) >= THREAD_BYTES else decode()
 
 
-def open_log(location: str, *, meter: ReadMeter, options: Mapping[str, str] | None = None) -> DeltaLog:
+def open_log(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> DeltaLog:
     """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(location)
-    return DeltaLog(ObjectReader(open_store(canonical, options), location=canonical, meter=meter))
+    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))

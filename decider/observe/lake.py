@@ -4,7 +4,6 @@ An event that names a place proves nothing, and so does a folder of that name; l
 walked with two requests per folder, never with a listing of data files.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +11,8 @@ from obstore.exceptions import BaseError
 
 from decider.observe.delta_listing import LOG_DIRECTORY, read_listing
 from decider.observe.locations import canonical_location, decoded_path, key_location
-from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter, open_store
+from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
+from decider.observe.stores import Stores
 
 PROBE_NAMES = 1_000
 """Names below `_delta_log` that are looked at: one page. What sorts before the first commit are a few hidden files."""
@@ -35,10 +35,10 @@ class Lake(ObjectReader):
 
     async def has_log(self, path: str) -> bool:
         """Say whether there is a table at a path below the root. Raises what a listing raises."""
-        prefix = f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY
+        prefix = self._place.key(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
         self._meter.add(ReadKind.LIST)
         try:
-            async for page in self._store.list(prefix, chunk_size=PROBE_NAMES):
+            async for page in self._place.client.list(prefix, chunk_size=PROBE_NAMES):
                 listing = read_listing(entry["path"].removeprefix(prefix + "/") for entry in page)
                 return listing.newest is not None
         except FileNotFoundError:
@@ -52,7 +52,7 @@ class Lake(ObjectReader):
         if await self.has_log(path):
             return Folder(is_table=True)
         try:
-            found: Any = await self._store.list_with_delimiter_async(path or None)
+            found: Any = await self._place.client.list_with_delimiter_async(self._place.key(path).rstrip("/") or None)
         except FileNotFoundError:
             return Folder(is_table=False, requests=2)
         except (BaseError, OSError) as problem:
@@ -72,7 +72,7 @@ class Lake(ObjectReader):
         return key_location(self.location, path) if path else self.location
 
 
-def open_lake(root: str, *, meter: ReadMeter, options: Mapping[str, str] | None = None) -> Lake:
+def open_lake(root: str, *, meter: ReadMeter, stores: Stores | None = None) -> Lake:
     """Open a root; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(root)
-    return Lake(open_store(canonical, options), location=canonical, meter=meter)
+    return Lake((stores or Stores()).open(canonical), location=canonical, meter=meter)

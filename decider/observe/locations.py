@@ -55,8 +55,17 @@ def canonical_location(text: str) -> str:
     A path without a scheme is taken literally; in a URI `%20` stands for a blank, as in Delta's logs. Raises
     InvalidInput for relative paths, `.` and `..` segments, queries, fragments and hosts where none can be.
     """
-    if not text or len(text) > MAX_LOCATION_CHARS:
-        raise _refused(text[:64], f"it has {len(text)} characters, and 1 to {MAX_LOCATION_CHARS} are accepted")
+    if not text:
+        raise _refused(text, "it is empty")
+    canonical = _canonical(text) if len(text) <= MAX_LOCATION_CHARS else text
+    if len(canonical) > MAX_LOCATION_CHARS:
+        raise _refused(
+            text[:64], f"it has {len(canonical)} characters, escapes counted; {MAX_LOCATION_CHARS} are accepted"
+        )
+    return canonical
+
+
+def _canonical(text: str) -> str:
     if text.startswith("/"):
         return "file://" + _path(text, text, is_encoded=False, keeps_empty=False)
     match = _SCHEME.fullmatch(text)

@@ -4,13 +4,12 @@ What a table costs to follow is the number of requests it makes, so a request th
 nobody sees. And a caller has to know whether to try again, which the store's own errors do not say.
 """
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from enum import StrEnum
-from pathlib import Path
-from typing import Any
+from http import HTTPStatus
 
 from obstore.exceptions import (
     BaseError,
@@ -20,30 +19,30 @@ from obstore.exceptions import (
     UnauthenticatedError,
     UnknownConfigurationKeyError,
 )
-from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
-from decider.observe.locations import canonical_location, decoded_path
-from shared.errors import InvalidInput, LakewrightError, NoTable, PermanentError, RetryableError
+from decider.observe.stores import Rooted
+from shared.errors import LakewrightError, PermanentError, RetryableError
 
 LIST_PAGE = 1_000
 """Keys in one page of a listing, the most that S3 returns to one request; a started page counts as one LIST."""
 
-MAX_RETRIES = 3
-"""Retries inside the client. More would hold up the table behind this one; the sweep comes again anyway."""
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
+_HOPELESS = (InvalidPathError, NotSupportedError, UnknownConfigurationKeyError)
 
-RETRY_FOR_S = 20
-"""Seconds after the first attempt in which the client may retry."""
+_STATUS = re.compile(r"status code: (\d{3})")
+_REDIRECT = "redirect without LOCATION"
+"""What the client says of S3's answer to a request that was sent to another region than the bucket's."""
 
-CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout"})
-"""Store options that configure the HTTP client and not the store; obstore takes them apart from the others."""
-
-_HOPELESS = (
-    PermissionDeniedError,
-    UnauthenticatedError,
-    InvalidPathError,
-    NotSupportedError,
-    UnknownConfigurationKeyError,
-)
+_ADVICE = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS (access_key_id, "
+    "secret_access_key, region, endpoint), or allow this service's role s3:GetObject and s3:ListBucket there",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or the options of LAKEWRIGHT_STORE_OPTIONS (service_account_path), or "
+    "allow this service's account storage.objects.get and storage.objects.list there",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS "
+    "(account_name, account_key, client_id, tenant_id), or give this service the role Storage Blob Data Reader there",
+}
+_ADVICE["abfss"] = _ADVICE["az"]
+_ADVICE_ELSEWHERE = "give this service the right to read there"
 
 
 class ReadKind(StrEnum):
@@ -68,8 +67,8 @@ class ReadMeter:
 class ObjectReader:
     """Reads the objects below one table's location."""
 
-    def __init__(self, store: ObjectStore, *, location: str, meter: ReadMeter) -> None:
-        self._store = store
+    def __init__(self, place: Rooted, *, location: str, meter: ReadMeter) -> None:
+        self._place = place
         self._meter = meter
         self.location = location
 
@@ -77,22 +76,35 @@ class ObjectReader:
         """Return an object's bytes, None if there is no such object."""
         self._meter.add(ReadKind.GET)
         try:
-            found = await self._store.get_async(key)
+            found = await self._place.client.get_async(self._place.key(key))
             return bytes(await found.bytes_async())
         except FileNotFoundError:
             return None
         except (BaseError, OSError) as problem:
             raise self._failed("read", key, problem) from problem
 
+    async def start(self, key: str, length: int) -> bytes | None:
+        """Return the first bytes of an object, at most `length`, None if there is no such object."""
+        self._meter.add(ReadKind.GET)
+        try:
+            return bytes(await self._place.client.get_range_async(self._place.key(key), start=0, length=length))
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError):
+            # An empty object has no range; whatever else it is, the whole read says.
+            body = await self.get(key)
+            return None if body is None else body[:length]
+
     async def list(self, prefix: str, *, after: str | None = None) -> Sequence[str]:
         """Return the keys below a prefix (after a key, if given), without the prefix, in ascending order."""
         names: list[str] = []
         pages = 0
-        offset = None if after is None else f"{prefix}/{after}"
+        below = self._place.key(prefix)
+        offset = None if after is None else f"{below}/{after}"
         try:
-            async for page in self._store.list(prefix, offset=offset, chunk_size=LIST_PAGE):
+            async for page in self._place.client.list(below, offset=offset, chunk_size=LIST_PAGE):
                 pages += 1
-                names.extend(entry["path"].removeprefix(prefix + "/") for entry in page)
+                names.extend(entry["path"].removeprefix(below + "/") for entry in page)
         except FileNotFoundError:
             names.clear()
         except (BaseError, OSError) as problem:
@@ -104,33 +116,13 @@ class ObjectReader:
     def _failed(self, doing: str, key: str, problem: Exception) -> LakewrightError:
         first_line = str(problem).split("\n", 1)[0]
         message = f"{self.location}: cannot {doing} {key}: {first_line}"
-        if isinstance(problem, _HOPELESS):
-            return PermanentError(f"{message}; check the store's options and the rights of this service")
+        # A refused listing is a generic error to the client, with the status in its text.
+        told = _STATUS.search(first_line)
+        status = int(told[1]) if told else 0
+        if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return PermanentError(f"{message}; {_ADVICE.get(self.location.partition(':')[0], _ADVICE_ELSEWHERE)}")
+        if status == HTTPStatus.NOT_FOUND:
+            return PermanentError(f"{message}; is there such a bucket at this endpoint?")
+        if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
+            return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
         return RetryableError(message)
-
-
-def open_store(location: str, options: Mapping[str, str] | None = None) -> ObjectStore:
-    """Return a client rooted at a location; `options` are those of obstore (`aws_region`, `endpoint`, `allow_http`).
-
-    Raises InvalidInput for an option that the store does not know and for a directory that does not exist.
-    """
-    canonical = canonical_location(location)
-    scheme = canonical.partition(":")[0]
-    if scheme == "memory":
-        return MemoryStore()
-    if scheme == "file":
-        directory = Path(decoded_path(canonical))
-        if not directory.is_dir():
-            raise NoTable(f"there is no directory at {canonical}", field="location", allowed="a table's location")
-        return LocalStore(directory)
-    chosen = options or {}
-    # The store checks the names itself; its types list them per provider, which a mapping of settings cannot promise.
-    config: Any = {key: value for key, value in chosen.items() if key not in CLIENT_OPTIONS}
-    client: Any = {key: value for key, value in chosen.items() if key in CLIENT_OPTIONS}
-    retry: Any = {"max_retries": MAX_RETRIES, "retry_timeout": timedelta(seconds=RETRY_FOR_S)}
-    try:
-        store: ObjectStore = from_url(canonical, config=config, client_options=client, retry_config=retry)
-    except (BaseError, ValueError) as problem:
-        first_line = str(problem).split("\n", 1)[0]
-        raise InvalidInput(f"no store can be opened for {canonical}: {first_line}", field="options") from problem
-    return store

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decider.decide.calibration import Calibration
+from decider.orient.heat import COLD, Heat
 from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
@@ -28,7 +29,8 @@ class Cursor:
 
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
-    at the last move; `steered` says what the policy asked of the queue for this table.
+    at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
+    MERGE, UPDATE and DELETE have been at work.
     """
 
     version: int
@@ -41,6 +43,7 @@ class Cursor:
     rescans: int = 0
     rescan_reason: str = ""
     steered: str = ""
+    heat: Heat = COLD
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -55,6 +58,7 @@ class Cursor:
             "rescans": str(self.rescans),
             "rescan_reason": self.rescan_reason,
             "steered": self.steered,
+            "heat": json.dumps(self.heat.encode(), separators=(",", ":")),
         }
 
     @staticmethod
@@ -72,6 +76,7 @@ class Cursor:
             int(values["rescans"]),
             values["rescan_reason"],
             values.get("steered", ""),
+            Heat.decode(json.loads(values.get("heat", "{}"))),
         )
 
 

@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 from decider.store.answers import answered
+from decider.store.manual import wish_key
 from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer
 from shared.queue import keys, transitions
@@ -30,6 +31,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     )
     await queue.redis.zrem(keys.ringing(queue.name), table)
     await queue.redis.hdel(keys.archived(queue.name), table)
+    await queue.redis.unlink(wish_key(table))
     return cells
 
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import structlog
 
 from actor.delta.engine import EngineSettings, start_engine
 from actor.delta.java import find_java
+from actor.delta.s3a import hadoop_settings
 from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.store.presence import About
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
@@ -17,6 +20,8 @@ from services.actor.settings import ActorSettings, actor_settings
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
+from services.releases import installed
+from services.settings import host_name
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()
@@ -47,6 +52,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
             ivy_dir=settings.ivy_dir,
             master=settings.master,
             driver_memory=settings.driver_memory,
+            s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
         ),
         java_home=java.path,
     )
@@ -55,9 +61,16 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     )
     log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     try:
-        serve(settings, engine, reached)
+        serve(settings, engine, _about(settings, java.version), reached)
     finally:
         stop_session(spark)
+
+
+def _about(settings: ActorSettings, java: str) -> About:
+    """What this actor says of itself."""
+    packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
+    versions = {name: found for name, package in packages.items() if (found := installed(package))}
+    return About(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java})
 
 
 if __name__ == "__main__":

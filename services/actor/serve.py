@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -10,9 +10,15 @@ import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
+from actor.store.presence import About, Presence
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Reached, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
+from shared.errors import LakewrightError
+from shared.queue.model import JobId
+
+BEATS_KEPT = 6
+"""Words that may be missed before an actor is no longer listed: half of its lease."""
 
 log = structlog.get_logger()
 
@@ -20,14 +26,22 @@ BEATS_PER_LEASE = 12
 """A lease survives eleven lost heartbeats, and a sixth of it is the margin before our own deadline."""
 
 
-def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> None:
+def serve(settings: ActorSettings, engine: TableEngine, about: About, reached: Reached) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
 
     A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
     that slot raised, after the others have finished.
     """
-    heartbeat = Heartbeat(_queue(settings), settings.name, _times(settings.lease_s), cancel=engine.cancel)
-    actor = Actor(settings.name, heartbeat, _stop_on_signals())
+    times, draining = _times(settings.lease_s), threading.Event()
+    presence = Presence(_queue(settings), settings.name, about, kept_ms=round(times.interval_s * BEATS_KEPT * 1000))
+
+    def announce(jobs: Sequence[JobId]) -> None:
+        if presence.announce(jobs) and not draining.is_set():
+            log.info("actor_draining", actor=settings.name, jobs=len(jobs))
+            draining.set()
+
+    heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engine.cancel, announce=announce)
+    actor = Actor(settings.name, heartbeat, _stop_on_signals(), draining)
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
@@ -42,9 +56,17 @@ def serve(settings: ActorSettings, engine: TableEngine, reached: Reached) -> Non
         for slot in slots:
             slot.join()
     heartbeat.close()
+    _leave(presence)
     log.info("actor_stopped", actor=settings.name, failed=bool(failures))
     if failures:
         raise failures[0]
+
+
+def _leave(presence: Presence) -> None:
+    try:
+        presence.leave()
+    except LakewrightError as problem:
+        log.warning("leaving_not_said", error=str(problem))  # It is forgotten by itself in half a minute.
 
 
 def _run_slot(worker: Worker, stopping: threading.Event, failures: list[Exception]) -> None:

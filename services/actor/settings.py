@@ -6,8 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from services import places
-from services.settings import DEFAULT_REDIS_URL, LOG_LEVEL, QUEUE, REDIS_URL, Reader, host_name, log_level_name, number
+from services.settings import (
+    DEFAULT_REDIS_URL,
+    LOG_LEVEL,
+    QUEUE,
+    REDIS_URL,
+    Reader,
+    host_name,
+    log_level_name,
+    number,
+    store_options,
+)
 from shared.errors import InvalidInput
+from shared.store_options import StoreOptions
 
 SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
@@ -27,8 +38,8 @@ NAME = "LAKEWRIGHT_ACTOR_NAME"
 """Name of this actor among the workers. Default: host name and process id."""
 
 ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
-"""`true` if every writer of tables on S3 uses a log store with mutual exclusion. Default `false`: Delta's own one is
-safe for a single driver only, and losing a commit is worse than not compacting."""
+"""`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
+that one overwrites the commits of others, and losing a commit is worse than not compacting. Needs 12 MB of jars."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +54,7 @@ class ActorSettings:
     master: str
     driver_memory: str
     allow_s3: bool
+    store_options: StoreOptions
     scratch_parent: Path
     ivy_dir: Path
     ready_file: Path
@@ -60,12 +72,18 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),
-        allow_s3=read(ALLOW_S3, _boolean, default=False),
+        allow_s3=allows_s3(environment),
+        store_options=store_options(environment),
         scratch_parent=places.data_dir(environment) / "spark",
         ivy_dir=places.ivy_dir(environment),
         ready_file=places.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),
     )
+
+
+def allows_s3(environment: Mapping[str, str]) -> bool:
+    """Say whether tables on S3 are allowed, which needs more jars; raises InvalidInput for what is no answer."""
+    return Reader(environment)(ALLOW_S3, _boolean, default=False)
 
 
 def _boolean(text: str) -> bool:

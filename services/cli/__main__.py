@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.cli import events, jobs, queue, tables
-from services.cli.client import segment
+from services.cli import actors, events, jobs, queue, tables
 from services.cli.context import Setting, setting_of
+from services.cli.history import optimizations, scheduled
+from services.cli.optimize import optimize
 from services.cli.output import duration, size
 from services.cli.service import Service, become
+from services.cli.watch import watch
 from services.cli.what_if import what_if
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
@@ -21,7 +23,14 @@ app.add_typer(tables.app, name="tables")
 app.add_typer(jobs.app, name="jobs")
 app.add_typer(queue.app, name="queue")
 app.add_typer(events.app, name="events")
+app.add_typer(actors.app, name="actors")
 app.command("what-if")(what_if)
+app.command("optimize")(optimize)
+app.command("watch")(watch)
+app.command("optimizations")(optimizations)
+app.command("scheduled")(scheduled)
+tables.app.command("optimizations")(optimizations)
+tables.app.command("scheduled")(scheduled)
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""
@@ -65,43 +74,6 @@ def status(context: typer.Context) -> None:
         return out.raw(answer)
     out.pairs("Lakewright", _status(answer))
     return out.rows("Funnel", ("step", "count"), list(answer["funnel"].items()))
-
-
-@app.command()
-def optimize(
-    context: typer.Context,
-    table: Annotated[str, typer.Argument(help="Name or id of the table.")],
-    partition: Annotated[
-        list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
-    ] = None,
-    priority: Annotated[str, typer.Option(help="urgent, high, normal or low.")] = "urgent",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,  # noqa: FBT002
-    force: Annotated[bool, typer.Option("--force", help="Set aside tolerance and enabled=false.")] = False,  # noqa: FBT002
-) -> None:
-    """Ask for a rewrite now, or for the plan of one."""
-    body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
-    out = setting_of(context).output()
-    with setting_of(context).api() as api:
-        answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
-    if out.as_json:
-        return out.raw(answer)
-    out.line(answer["sentence"])
-    if dry_run:
-        plans = [
-            (
-                plan["cell_label"],
-                len(plan["groups"]),
-                plan["files_replaced"],
-                plan["files_removed"],
-                size(plan["bytes"]),
-            )
-            for plan in answer["plans"]
-        ]
-        return (
-            out.rows("Plan", ("cell", "groups", "files replaced", "files removed", "bytes"), plans) if plans else None
-        )
-    rows = [(job["id"], job["cell_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
-    return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
 
 
 @app.command()

@@ -3,7 +3,8 @@
 A failure is one line: what, where, and what to do about it.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -16,9 +17,25 @@ from shared.errors import LakewrightError
 TIMEOUT_S = 30.0
 """Longest wait for an answer: a dry run reads a table's whole log."""
 
+SILENCE_S = 60.0
+"""Longest silence of an event stream: the decider says something every fifteen seconds."""
+
 
 class CallFailed(LakewrightError):  # noqa: N818 - the name says what happened
     """A call that did not succeed; the message is the line to show."""
+
+
+class Unanswered(CallFailed):
+    """A call that met nobody, or lost who it spoke to: the same call may succeed later."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One server-sent event; `id` is None for one that nobody can resume behind."""
+
+    event: str
+    data: Any
+    id: str | None
 
 
 @dataclass(slots=True)
@@ -68,16 +85,35 @@ class Api:
         """Return the answer to a DELETE, None if it has no body."""
         return self._call("DELETE", path)
 
+    def events(self, path: str, params: Mapping[str, Any], last_id: str | None) -> Iterator[Told]:
+        """Yield server-sent events until the connection ends; raises CallFailed if there is none or it breaks."""
+        if self._client is None:
+            raise RuntimeError("use the client in a with statement")
+        headers = {"last-event-id": last_id} if last_id else {}
+        try:
+            with self._client.stream(
+                "GET", path, params={k: v for k, v in params.items() if v}, headers=headers, timeout=SILENCE_S
+            ) as answer:
+                if not answer.is_success:
+                    answer.read()
+                    raise CallFailed(f"GET {self.url}{path}: {_problem(answer)}")
+                yield from _told(answer.iter_lines())
+        except (httpx.TransportError, httpx.InvalidURL) as problem:
+            raise Unanswered(self._nobody(problem)) from problem
+
+    def _nobody(self, problem: Exception) -> str:
+        return (
+            f"no decider answers at {self.url} ({problem}); start one with 'lakewright standalone', or name another "
+            "with --url or LAKEWRIGHT_URL"
+        )
+
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
         if self._client is None:
             raise RuntimeError("use the client in a with statement")
         try:
             answer = self._client.request(method, path, **arguments)
         except (httpx.TransportError, httpx.InvalidURL) as problem:
-            raise CallFailed(
-                f"no decider answers at {self.url} ({problem}); start one with 'lakewright standalone', or name "
-                "another with --url or LAKEWRIGHT_URL"
-            ) from problem
+            raise Unanswered(self._nobody(problem)) from problem
         if answer.is_success:
             return answer.json() if answer.content else None
         raise CallFailed(f"{method} {self.url}{path}: {_problem(answer)}")
@@ -86,6 +122,20 @@ class Api:
 def segment(name: str) -> str:
     """Return a name as one segment of a path."""
     return quote(name, safe="")
+
+
+def _told(lines: Iterable[str]) -> Iterator[Told]:
+    """Read the text/event-stream format; comments and unknown fields are passed over, as it wants."""
+    fields: dict[str, str] = {}
+    for line in lines:
+        if not line:
+            if "data" in fields:
+                yield Told(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
+            fields = {}
+            continue
+        name, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        fields[name] = f"{fields[name]}\n{value}" if name == "data" and name in fields else value
 
 
 def _problem(answer: httpx.Response) -> str:

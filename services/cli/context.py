@@ -3,6 +3,7 @@
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any
 
 import httpx
 import typer
@@ -15,11 +16,12 @@ from services.settings import TOKEN
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The options that stand before the command."""
+    """The options that stand before the command; `transport` and `engine` replace the network and Spark."""
 
     url: str
     as_json: bool
     transport: httpx.BaseTransport | None = None
+    engine: Any = None
 
     def api(self) -> Api:
         """Return a client, to be used in a with statement."""

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
 from services.cli.output import counted, size, time_span
@@ -31,7 +32,20 @@ DAY_COLOURS = ("#8a8f98", "#d9480f", "#1864ab", "#4dabf7", "#0b7285", "#2b8a3e",
 NIGHT_COLOURS = ("#868e96", "#ff8a4c", "#74a9ff", "#a5d8ff", "#3bc9db", "#69db7c", "#ffd43b", "#f783ac", "#b197fc")
 
 HOUR_S = 3_600
-TIME_STEPS_S = (1, 5, 15, 60, 300, 900, HOUR_S, 3 * HOUR_S, 6 * HOUR_S, 12 * HOUR_S, *(n * 86_400 for n in (1, 2, 5)))
+TIME_STEPS_S = (
+    1,
+    5,
+    15,
+    60,
+    300,
+    900,
+    1_800,
+    HOUR_S,
+    3 * HOUR_S,
+    6 * HOUR_S,
+    12 * HOUR_S,
+    *(n * 86_400 for n in (1, 2, 5)),
+)
 TIME_STEPS_S += tuple(n * 86_400 for n in (10, 25, 50, 100, 250, 500, 1000))
 
 
@@ -96,7 +110,7 @@ def _header(answer: dict[str, Any]) -> str:
     added = f"{counted(answer['commits'], 'commit')} in {time_span(answer['span_s'])} added "
     added += f"{counted(answer['files_added'], 'file')}, "
     added += f"{size(answer['bytes_added'])}; target {size(answer['policy']['target_bytes'])}"
-    name = answer["location"].rstrip("/").rsplit("/", 1)[-1]
+    name = unquote(answer["location"].rstrip("/").rsplit("/", 1)[-1])
     parts = [f'<text class="title" x="24" y="34">{escape(name)}</text><text class="soft" x="24" y="54">{added}</text>']
     for index, rule in enumerate(answer["rules"]):
         x, y = 24 + index % 4 * 240, 82 + index // 4 * 22

@@ -26,6 +26,11 @@ class Output:
         json.dump(answer, sys.stdout, indent=2, ensure_ascii=False)
         sys.stdout.write("\n")
 
+    def one_line(self, answer: object) -> None:
+        """Print JSON in one line, at once: somebody may read along."""
+        sys.stdout.write(json.dumps(answer, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
     def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows under their columns; words of others are never read as markup."""
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")

@@ -1,6 +1,8 @@
 """`lakewright tables …`: register, list, show and forget tables, and ask why."""
 
+import re
 from collections.abc import Sequence
+from datetime import UTC, datetime, time
 from typing import Annotated, Any
 
 import typer
@@ -10,6 +12,9 @@ from services.cli.context import setting_of
 from services.cli.output import Output, at, duration, shown, size
 
 app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
+
+HOT_SHOWN = 5
+"""Hot cells that fit into one line."""
 
 Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
 Properties = Annotated[
@@ -179,6 +184,67 @@ def list_decisions(
     return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
 
 
+@app.command("why")
+def why(
+    context: typer.Context,
+    name: Name,
+    at_: Annotated[
+        str | None, typer.Option("--at", help="Then, as RFC 3339, or 14:03 for today's time in UTC; now if not given.")
+    ] = None,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why a table was, or was not, optimized at a moment: the decision in force then for each partition."""
+    out = setting_of(context).output()
+    moment = _moment(at_)
+    with setting_of(context).api() as api:
+        asked = {"cell": cell, "at": moment.isoformat(), "limit": limit}
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
+    if out.as_json:
+        return out.raw(answer)
+    if not answer["decisions"]:
+        return out.line(
+            f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
+            "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
+        )
+    for one in answer["decisions"]:
+        out.line(f"{at(one['at'])} UTC  {one['sentence']}")
+    return None
+
+
+def _moment(text: str | None) -> datetime:
+    """Read a moment; a bare time is today's in UTC, as the ledger is."""
+    now = datetime.now(UTC)
+    if text is None:
+        return now
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
+            return datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
+        found = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@app.command("pause")
+def pause_table(context: typer.Context, name: Name) -> None:
+    """Hand out no job of the table until it is resumed; what runs goes on."""
+    _steer(context, name, "pause")
+
+
+@app.command("resume")
+def resume_table(context: typer.Context, name: Name) -> None:
+    """Hand out the table's jobs again."""
+    _steer(context, name, "resume")
+
+
+def _steer(context: typer.Context, name: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
     cursor, decision, job = answer["cursor"], answer["last_decision"], answer["last_job"]
     return {
@@ -192,9 +258,17 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
         "last decision": decision["sentence"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
+        "MERGE, UPDATE, DELETE": _heat(answer["heat"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
+
+
+def _heat(cells: list[dict[str, Any]]) -> str:
+    shown_cells = (f"{cell['cell_label']} {cell['share']:.0%}" for cell in cells[:HOT_SHOWN])
+    more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
+    return ", ".join(shown_cells) + more + " of the last hour" if cells else "not at work in the last hour"
 
 
 def _calibration(learned: dict[str, Any]) -> str:

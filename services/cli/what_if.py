@@ -18,6 +18,7 @@ from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
 from services.cli.output import Output, counted, size, time_span
+from services.settings import store_options
 from shared.policy import Policy
 
 BAR_CELLS = 18
@@ -85,6 +86,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
         from decider.observe.delta_log import open_log  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.observe.stores import Stores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
@@ -94,7 +96,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        log = open_log(location, meter=ReadMeter())
+        log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
         history = asyncio.run(
             parts.read_history(
                 log,

@@ -7,11 +7,11 @@ import secrets
 import time
 from collections.abc import Mapping
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 
 from fastapi import FastAPI
 
 from decider.adhoc import Adhoc
+from decider.drift import DriftCheck
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.queue_care import QueueCare
@@ -25,24 +25,31 @@ from decider.http.metrics import Metrics
 from decider.http.services import CallLimits, HttpSettings, Services, Started
 from decider.inbox import Inbox
 from decider.intake import Intake, Places
+from decider.manual import ManualRuns
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
+from decider.observe.own_commits import open_own_commits
+from decider.observe.stores import Stores
 from decider.orient.policies import Defaults
 from decider.standing import Shared
+from decider.store.actors import Actors
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
+from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue, connect
 from decider.store.rounds import Rounds
 from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
+from decider.store.tail import Tails
 from decider.watch import Watch
+from services.releases import installed
 from services.settings import DeciderSettings, host_name
 from shared.table import TableRef
 
@@ -54,10 +61,7 @@ def now_ms() -> int:
 
 def release() -> str:
     """Return the installed release; a bare checkout has none."""
-    try:
-        return version("lakewright")
-    except PackageNotFoundError:
-        return "unreleased"
+    return installed("lakewright") or "unreleased"
 
 
 def build_services(settings: DeciderSettings) -> Services:
@@ -71,10 +75,17 @@ def build_services(settings: DeciderSettings) -> Services:
     levers = Steering(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
-    lake = partial(open_lake, meter=meter, options=settings.store_options)
-    opened = partial(open_log, meter=meter, options=settings.store_options)
-    follower = Follower(queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None)
-    inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms).look))
+    stores = Stores(settings.store_options)
+    lake = partial(open_lake, meter=meter, stores=stores)
+    opened = partial(open_log, meter=meter, stores=stores)
+    states, wishes = TableStates(queue), Wishes(redis)
+    drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
+    follower = Follower(
+        queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None, drift=drift
+    )
+    adhoc = Adhoc(queue, follower, opened, now_ms, standing=standing)
+    manual = ManualRuns(wishes, states, adhoc, standing, now_ms)
+    inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms, after=manual.look).look))
     intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
@@ -82,11 +93,13 @@ def build_services(settings: DeciderSettings) -> Services:
         redis=redis,
         queue=queue,
         registry=registry,
-        states=TableStates(queue),
+        states=states,
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
+        actors=Actors(queue),
         steering=levers,
+        tails=Tails(queue),
         queue_care=QueueCare(levers, slots=settings.queue_slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
@@ -95,8 +108,11 @@ def build_services(settings: DeciderSettings) -> Services:
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        adhoc=Adhoc(queue, follower, opened, now_ms, standing=standing),
+        adhoc=adhoc,
+        wishes=wishes,
         confirmer=Confirmer(settings.sns_topics),
+        open_log=opened,
+        open_history=partial(open_own_commits, meter=meter, stores=stores),
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
@@ -127,7 +143,7 @@ def ledger_archive(
     if settings.archive is None:
         return None
     location = canonical_location(settings.archive)
-    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options)
+    place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
 

@@ -151,6 +151,21 @@ def events(queue: str) -> str:
     return prefix(queue) + "ev"
 
 
+def actors(queue: str) -> str:
+    """Set: names of actors that were there; those without a hash are gone."""
+    return prefix(queue) + "actors"
+
+
+def actor(queue: str, name: str) -> str:
+    """Hash with TTL: what one actor says of itself with its heartbeat."""
+    return f"{prefix(queue)}a:{name}"
+
+
+def drain(queue: str, name: str) -> str:
+    """Return the key of the wish that an actor take no more jobs (string with TTL)."""
+    return f"{prefix(queue)}dr:{name}"
+
+
 def wake(queue: str) -> str:
     """Channel, not a key: a hint without payload that something became ready; nothing depends on it."""
     return prefix(queue) + "wake"

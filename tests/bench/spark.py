@@ -1,10 +1,12 @@
 """Spark for a benchmark, started with an actor's own settings on every core of the machine."""
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import structlog
 from pyspark.sql import SparkSession
 
 from actor.delta.java import find_java
@@ -15,7 +17,8 @@ from services.prepare import prepare
 
 @contextmanager
 def started_spark(work_dir: Path, **extra: str) -> Iterator[SparkSession]:
-    """Start Spark and let its JVM go afterwards; `extra` are settings of Spark."""
+    """Start Spark and let its JVM go afterwards; `extra` are settings of Spark. Our own log keeps to warnings."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     prepare(os.environ)
     java = find_java(java_search(os.environ))
     settings = SparkSettings(work_dir=work_dir, ivy_dir=ivy_dir(os.environ), master="local[*]", extra=extra)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from actor.delta.logstore import CLASS_NAME
+from actor.delta.logstore import EXCLUSIVE
 from actor.delta.scala import Scala
 
 pytestmark = pytest.mark.spark
@@ -79,7 +79,7 @@ def race(spark: Any, store_class: str, folder: Path, seed: int) -> tuple[set[int
 def test_each_version_is_won_by_exactly_one_process(spark: Any, tmp_path: Path) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
-    ours, theirs = race(spark, CLASS_NAME, tmp_path, seed)
+    ours, theirs = race(spark, EXCLUSIVE.class_name, tmp_path, seed)
     assert ours, "the JVM never won: there was no race"
     assert theirs, "the other process never won: there was no race"
     assert not ours & theirs

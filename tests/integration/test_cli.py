@@ -72,6 +72,12 @@ def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: Writte
     said(decider, "events", "post", "--table", "sales.orders", "--version", "12")
     decider.drain()
     assert "Version 12, dt=2026-01-01: enqueue." in said(decider, "tables", "decisions", "sales.orders")
+    told = said(decider, "tables", "why", "sales.orders", "--cell", "dt=2026-01-01")
+    assert "Version 12, dt=2026-01-01: enqueue." in told
+    assert "to read." in told
+    assert "Version 12" in said(decider, "tables", "why", "sales.orders", "--at", "2099-01-01T14:03:00Z")
+    assert "is kept here" in said(decider, "tables", "why", "sales.orders", "--at", "2020-01-01T14:03")
+    assert call(decider, "tables", "why", "sales.orders", "--at", "14:61").exit_code == 2
     assert "is forgotten" in said(decider, "tables", "remove", "sales.orders")
     assert as_json(decider, "tables", "list") == {"tables": [], "cursor": None}
 

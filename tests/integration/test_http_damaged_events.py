@@ -20,9 +20,7 @@ def decider(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory)
         client.flushall()
     folder = tmp_path_factory.mktemp("lake")
     table = WrittenTable(folder / "orders")
-    settings = decider_settings(
-        redis_server.url, roots=(folder.as_uri(),), max_body_bytes=65_536, events_per_s=100_000.0
-    )
+    settings = decider_settings(redis_server.url, roots=(folder.as_uri(),), max_body_bytes=65_536)
     live = LiveDecider(settings).start()
     live.register(table.path, "sales.orders")
     yield live

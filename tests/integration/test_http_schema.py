@@ -64,9 +64,7 @@ def decider(redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory)
     folder = tmp_path_factory.mktemp("lake")
     table = WrittenTable(folder / "orders")
     table.append(3)
-    settings = decider_settings(
-        redis_server.url, roots=(folder.as_uri(),), events_per_s=100_000.0, calls_per_s=100_000.0
-    )
+    settings = decider_settings(redis_server.url, roots=(folder.as_uri(),))
     live = LiveDecider(settings).start()
     live.register(table.path, NAME)
     yield live

@@ -183,7 +183,7 @@ def test_azures_handshakes_are_answered(start: Callable[..., LiveDecider]) -> No
     asked = {"WebHook-Request-Origin": "eventgrid.azure.net"}
     granted = live.client.options("/v1/events/cloudevents", headers=asked)
     assert (granted.status_code, granted.headers["WebHook-Allowed-Origin"]) == (200, "eventgrid.azure.net")
-    assert int(granted.headers["WebHook-Allowed-Rate"]) == 60_000
+    assert int(granted.headers["WebHook-Allowed-Rate"]) == 6_000_000
     other = live.client.options("/v1/events", headers={"WebHook-Request-Origin": "evil.example"})
     assert (other.status_code, other.json()["field"]) == (403, "WebHook-Request-Origin")
     assert live.client.options("/v1/events").status_code == 422
@@ -287,6 +287,17 @@ def test_a_forged_event_for_another_place_changes_nothing(start: Callable[..., L
     live.drain()
     assert answer == {"accepted": 0, "ignored": [{"reason": "outside_allowed_roots", "count": 3}]}
     assert live.get("/v1/tables") == before
+
+
+def test_forged_events_below_an_allowed_root_fill_neither_registry_nor_store(
+    start: Callable[..., LiveDecider], tmp_path: Any
+) -> None:
+    """Ten thousand places that are none cost 64 looks a delivery, and leave nothing behind."""
+    live = start(known=Credentials(), roots=(tmp_path.as_uri(),))
+    forged = [{"table": f"{tmp_path}/forged/{number}"} for number in range(10_000)]
+    ignored = {one["reason"]: one["count"] for one in live.post("/v1/events", forged).json()["ignored"]}
+    assert ignored == {"no_table_there": 64, "too_many_new_places": 9_936}
+    assert live.get("/v1/tables")["tables"] == []
 
 
 def is_alive(client: httpx.Client) -> bool:

@@ -416,3 +416,16 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
         assert sums.measured_bytes == 32 * 800_000 + 16 * 400_000
     finally:
         made.close()
+
+
+def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
+    made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
+    policy = replace(POLICY, tolerance=Fraction(0))
+    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB), is_hot=True).encode()
+    try:
+        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        assert made.worker().run_next()
+        (run,) = made.runs()
+        assert len(json.loads(run.result)["versions"]) == 4
+    finally:
+        made.close()

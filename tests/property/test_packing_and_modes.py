@@ -294,8 +294,8 @@ def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_av
     """Minimum replacement: the fewest files for at least the same gain, against all permitted groupings.
 
     The gain is the entropy removed, as published, or the benefit that decisions are made by. Taken by itself, the
-    number of outputs wants few large inputs and the number of files removed wants outputs beyond the target: each is
-    reached by another plan, and no plan comes near to both. With outputs and entropy both asked for, ours is optimal.
+    number of outputs wants few large inputs and the number of files removed wants outputs beyond the target: what is
+    best for the one is bad for the other. With outputs and entropy both asked for, ours is optimal.
     """
     dice = random.Random(7)
     replaced = 0

@@ -71,7 +71,7 @@ SAMPLES = (
     Sample(
         "sns_subscription",
         "sns",
-        Taken(handshakes=(Confirm(ARN, CONFIRM_URL),)),
+        Taken(handshake=Confirm(ARN, CONFIRM_URL)),
         (("Type",), ("MessageId",), ("TopicArn",), ("Message",), ("Token",), ("SubscribeURL",)),
     ),
     Sample("sqs", "sqs", hints(ORDERS), (("Records", 0), ("Records", 0, "messageId"), ("Records", 0, "body"))),
@@ -138,7 +138,7 @@ SAMPLES = (
     Sample(
         "azure_validation",
         "azure",
-        Taken(handshakes=(Echo("512d38b6-c7b8-40c8-89fe-f46f9e9622b6"),)),
+        Taken(handshake=Echo("512d38b6-c7b8-40c8-89fe-f46f9e9622b6")),
         ((0, "eventType"), (0, "data"), (0, "data", "validationCode")),
     ),
     Sample("azure_cloudevent", "cloudevents", hints(BLOBS[0]), (*CLOUD, ("data",), ("data", "destinationUrl"))),
@@ -193,7 +193,13 @@ SAMPLES = (
         "polaris",
         "cloudevents",
         counted("iceberg_not_supported_yet"),
-        (*CLOUD, ("data", "table_name"), ("data", "namespace")),
+        (*CLOUD, ("data", "namespace")),
+    ),
+    Sample(
+        "polaris_webhook",
+        "polaris",
+        counted("iceberg_not_supported_yet"),
+        (("table_identifier",),),
     ),
     Sample(
         "airflow",

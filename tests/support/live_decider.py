@@ -121,9 +121,15 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless asked for."""
+    """Settings for tests: the small policy, no sweep unless asked for, and rates that no test reaches by accident."""
     base = DeciderSettings(
-        redis_url=redis_url, address=Address("127.0.0.1", 0), sweep_s=NO_SWEEP_S, policy=POLICY, discovery_s=0
+        redis_url=redis_url,
+        address=Address("127.0.0.1", 0),
+        sweep_s=NO_SWEEP_S,
+        policy=POLICY,
+        discovery_s=0,
+        events_per_s=100_000.0,
+        calls_per_s=100_000.0,
     )
     return replace(base, **changes)
 

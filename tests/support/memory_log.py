@@ -2,8 +2,10 @@
 
 import hashlib
 from collections.abc import Iterable
+from dataclasses import replace
 
-from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from decider.observe.delta_checksum import Checksum
+from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 
 class MemoryLog:
@@ -27,25 +29,24 @@ class MemoryLog:
         )
         return version
 
+    def command(
+        self, operation: str, at_ms: int, execution_ms: int, added: Iterable[DataFile], *, by_us: bool = False
+    ) -> None:
+        """Commit what a command did that ran for so long and ended at `at_ms`; or a rewrite of ours."""
+        made = Commit(len(self.commits), at_ms, operation, tuple(added), execution_ms=execution_ms)
+        self.commits.append(replace(made, origin=Origin("j", 1), data_change=False) if by_us else made)
+
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         if not self.oldest <= version < len(self.commits):
             return None
         found = self.commits[version]
-        return Commit(
-            found.version,
-            found.timestamp_ms,
-            found.operation,
-            found.added,
-            found.removed,
-            found.metadata,
-            found.protocol,
-            found.data_change,
-            found.origin,
-            self._digest(version),
-        )
+        return replace(found, digest=self._digest(version))
 
     async def digest(self, version: int) -> str | None:
         return self._digest(version) if self.oldest <= version < len(self.commits) else None
+
+    async def checksum(self, version: int) -> Checksum | None:
+        return None
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         return tuple(range(max(version + 1, self.oldest), len(self.commits)))

@@ -23,6 +23,7 @@ class Backlog(Wire):
     """Tables that this decider was told to look at."""
 
     tables_waiting: int = Field(description="Tables that wait to be looked at, or are being looked at.")
+    tables_retrying: int = Field(description="Tables whose last look failed for the moment; they are looked at again.")
     oldest_wait_s: float = Field(description="Seconds that the oldest of them has been waiting: this decider's lag.")
 
 
@@ -46,6 +47,14 @@ class Savings(Wire):
     )
 
 
+class DefaultsInForce(Wire):
+    """The defaults that all deciders on this queue decide under: those of the one that started last."""
+
+    version: str = Field(description="Short digest of the defaults in force.")
+    own_version: str = Field(description="Digest of what this decider was started with.")
+    is_own: bool = Field(description="Whether they are the same; else another decider has started since.")
+
+
 class Status(Wire):
     """The decider at a glance."""
 
@@ -67,7 +76,8 @@ class Status(Wire):
                         "issues": [],
                     },
                     "tables": 12,
-                    "backlog": {"tables_waiting": 0, "oldest_wait_s": 0.0},
+                    "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "is_own": True},
+                    "backlog": {"tables_waiting": 0, "tables_retrying": 0, "oldest_wait_s": 0.0},
                     "queue": {
                         "depth": {"queued": 1, "delayed": 0, "leased": 1, "quarantined": 0},
                         "oldest_wait_s": 1.4,
@@ -90,6 +100,7 @@ class Status(Wire):
     uptime_s: float = Field(description="Seconds since then.")
     redis: RedisStatus = Field(description="The store.")
     tables: int | None = Field(description="Registered tables; null if the store did not answer.")
+    defaults: DefaultsInForce = Field(description="The defaults for tables that say nothing.")
     backlog: Backlog = Field(description="Tables that wait for this decider.")
     queue: QueueStatus = Field(description="Jobs that wait for actors or run.")
     object_reads: dict[str, int] = Field(description="Requests to object stores by this process, by kind.")

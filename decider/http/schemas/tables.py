@@ -217,7 +217,7 @@ class DecisionRecord(Wire):
     cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
     cell_label: str = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    verdict: str = Field(description="`skip` or `enqueue`.")
+    verdict: str = Field(description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands.")
     reason: str = Field(description="Why, as a stable word.")
     reason_sentence: str = Field(description="Why, in words.")
     sentence: str = Field(description="The whole decision in words, with its numbers.")
@@ -271,6 +271,17 @@ class TableRefusal(Wire):
     reason: str = Field(description="Why, and what to do.")
 
 
+class ManualRun(Wire):
+    """What became of the last run that was asked for through the property `use.optimization.type`."""
+
+    said: str = Field(description="What the property said, with the bytes per iteration if they were given.")
+    version: int = Field(description="Version at which that was seen.")
+    at: datetime = Field(description="When it was seen.")
+    outcome: str = Field(description="What became of it, as a stable word.")
+    sentence: str = Field(description="What became of it, in words.")
+    jobs: int = Field(description="Jobs that were queued for it.")
+
+
 class CursorView(Wire):
     """How far a table's log was read."""
 
@@ -280,6 +291,14 @@ class CursorView(Wire):
     lag_s: float | None = Field(description="Seconds from that commit to its folding, over both clocks.")
     rescans: int = Field(description="How often the state was recounted from the log after the first time.")
     rescan_reason: str = Field(description="Why it was last recounted.")
+
+
+class CellHeat(Wire):
+    """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
+
+    cell: str = Field(description="Key of the cell; `*` stands for all cells.")
+    cell_label: str = Field(description="The partition as people write it.")
+    share: float = Field(description="Share of the last hour, 0 to 1; above `max-heat` jobs wait.")
 
 
 class TableStatus(Table):
@@ -324,7 +343,9 @@ class TableStatus(Table):
                     "last_decision": DECISION_EXAMPLE,
                     "last_job": None,
                     "refusal": None,
+                    "manual_run": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "heat": [{"cell": '{"dt":"2026-01-01"}', "cell_label": "dt=2026-01-01", "share": 0.42}],
                     "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
@@ -339,5 +360,9 @@ class TableStatus(Table):
     last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
     last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+    manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    heat: tuple[CellHeat, ...] = Field(
+        description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
+    )
     calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

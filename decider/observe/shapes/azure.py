@@ -18,6 +18,9 @@ STORAGE = "Microsoft.Storage."
 URL_FIELDS = {"Microsoft.Storage.BlobCreated": "url", "Microsoft.Storage.BlobRenamed": "destinationUrl"}
 """The events after which a blob is there, and the field that says which."""
 
+MAX_CODE_CHARS = 256
+"""A code has 36; what is sent back must not be of any length."""
+
 _URL = re.compile(r"https://([a-z0-9-]+)\.(?:blob|dfs)\.([a-z0-9.-]+)/([^/?#]+)/([^?#]+)", re.ASCII | re.DOTALL)
 
 
@@ -31,9 +34,16 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     kind = reading.text(event, "eventType")
     data = reading.fields(event.get("data"), "data")
     if kind == VALIDATION:
-        yield Echo(reading.within("data").text(data, "validationCode"))
+        yield _echo(data, reading.within("data"))
     else:
         yield blob(kind, data, reading.within("data"))
+
+
+def _echo(data: Fields, reading: Reading) -> Echo:
+    code = reading.text(data, "validationCode")
+    if len(code) > MAX_CODE_CHARS:
+        raise wrong(reading.place("validationCode"), code, f"at most {MAX_CODE_CHARS} characters")
+    return Echo(code)
 
 
 def blob(kind: str, data: object, reading: Reading) -> Outcome:

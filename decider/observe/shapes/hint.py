@@ -61,14 +61,14 @@ class Taken:
 
     hints: tuple[Hint, ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
-    handshakes: tuple[Echo | Confirm, ...] = ()
+    handshake: Echo | Confirm | None = None
 
     @classmethod
     def of(cls, outcomes: Iterable[Outcome]) -> "Taken":
         """Sort outcomes of single events, hints each once and in order; raises InvalidInput beyond `MAX_BATCH`."""
         hints: dict[Hint, None] = {}
         ignored: Counter[str] = Counter()
-        handshakes: dict[Echo | Confirm, None] = {}
+        handshake: Echo | Confirm | None = None
         for number, outcome in enumerate(outcomes):
             if number >= MAX_BATCH:
                 raise too_many("body", "more events in all")
@@ -78,8 +78,11 @@ class Taken:
                 case Hint():
                     hints[outcome] = None
                 case Echo() | Confirm():
-                    handshakes[outcome] = None
-        return cls(tuple(hints), tuple(sorted(ignored.items())), tuple(handshakes))
+                    # Nobody shakes hands twice in a breath; who asks for more wants us to call somebody often.
+                    if handshake not in (None, outcome):
+                        raise InvalidInput("the body asks for two handshakes", field="body", allowed="one handshake")
+                    handshake = outcome
+        return cls(tuple(hints), tuple(sorted(ignored.items())), handshake)
 
 
 def too_many(field: str, found: str) -> InvalidInput:

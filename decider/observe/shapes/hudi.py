@@ -1,7 +1,7 @@
 """Hudi's callback after a write names the table's place; a look finds a Delta log there only where one is kept, too.
 
-Apache XTable and similar tools keep one beside Hudi's own timeline. A table without it is refused when it is looked
-at, with that reason. Source: "Post-commit Callback" in the documentation of Apache Hudi.
+Apache XTable and similar tools keep one beside Hudi's own timeline. A place without it leads nowhere, with that
+reason. Source: "Post-commit Callback" in the documentation of Apache Hudi.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,8 @@
 """Polaris tells of Iceberg tables: by notifications to another catalog, and by the events of its listeners.
 
-The events come as CloudEvents from its webhook listener, or bare from others. Recognised, and ignored until Iceberg is
-done. Source: `notifications-api.yaml` in the specification of Apache Polaris, and its mapper of CloudEvents.
+The events come as CloudEvents, or bare with the table's name in one text, as its releases differ. Recognised, and
+ignored until Iceberg is done. Source: `notifications-api.yaml` in the specification of Apache Polaris, its mapper of
+CloudEvents, and the reference of its webhook listener.
 """
 
 from collections.abc import Iterable
@@ -37,6 +38,9 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
 def _event(event: Fields, reading: Reading) -> Outcome:
     if reading.text(event, "event_type") not in UPDATED:
         return Ignored.NOT_A_COMMIT
+    if "table_name" not in event:
+        reading.text(event, "table_identifier")
+        return Ignored.ICEBERG
     reading.text(event, "table_name")
     levels = reading.objects(event.get("namespace"), "namespace")
     if not all(isinstance(level, str) for level in levels):

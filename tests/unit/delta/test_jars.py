@@ -4,6 +4,7 @@ import hashlib
 from importlib import metadata
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from actor.delta import jars
@@ -11,32 +12,45 @@ from actor.delta.java import JavaHome, JavaSource
 from shared.errors import PermanentError
 
 
-@pytest.fixture
-def two_jars(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        jars, "DIGESTS", {"a.jar": hashlib.sha256(b"a").hexdigest(), "b.jar": hashlib.sha256(b"b").hexdigest()}
-    )
+class TwoJars(jars.JarSet):
+    """A set that wants `a.jar` and `b.jar`, which hold their own letter."""
+
+    def digests(self) -> dict[str, str]:
+        return {f"{letter}.jar": hashlib.sha256(letter.encode()).hexdigest() for letter in "ab"}
+
+
+TWO = TwoJars("tests", (), (), "", 0)
 
 
 def test_the_package_is_that_of_the_locked_delta_spark_and_pyspark() -> None:
     spark = ".".join(metadata.version("pyspark").split(".")[:2])
-    assert f"io.delta:delta-spark_{spark}_2.13:{metadata.version('delta-spark')}" == jars.PACKAGE
-    assert any(jars.PACKAGE.split(":")[2] in name and "delta-spark" in name for name in jars.DIGESTS)
+    assert f"io.delta:delta-spark_{spark}_2.13:{metadata.version('delta-spark')}" == jars.DELTA_PACKAGE
+    assert any(jars.DELTA_PACKAGE.split(":")[2] in name and "delta-spark" in name for name in jars.DELTA.digests())
 
 
-@pytest.mark.usefixtures("two_jars")
+def test_the_file_system_for_s3_is_of_the_hadoop_that_spark_ships() -> None:
+    group, artifact, release = jars.HADOOP_AWS.split(":")
+    assert f"{group}_{artifact}-{release}.jar" in jars.S3.digests()
+    assert list((Path(pyspark.__file__).parent / "jars").glob(f"hadoop-client-api-{release}.jar"))
+
+
+@pytest.mark.parametrize("wanted", [jars.DELTA, jars.S3])
+def test_every_package_that_is_asked_for_is_on_the_list(wanted: jars.JarSet) -> None:
+    for package in wanted.packages:
+        assert "{}_{}-{}.jar".format(*package.split(":")) in wanted.digests()
+
+
 def test_missing_and_damaged_jars_are_named(tmp_path: Path) -> None:
-    assert jars.look_up(tmp_path).missing == ("a.jar", "b.jar")
+    assert jars.look_up(tmp_path, TWO).missing == ("a.jar", "b.jar")
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "a.jar").write_bytes(b"a")
     (tmp_path / "jars" / "b.jar").write_bytes(b"cut")
-    found = jars.look_up(tmp_path)
+    found = jars.look_up(tmp_path, TWO)
     assert (found.missing, found.damaged, found.complete) == ((), ("b.jar",), False)
     (tmp_path / "jars" / "b.jar").write_bytes(b"b")
-    assert jars.look_up(tmp_path).complete
+    assert jars.look_up(tmp_path, TWO).complete
 
 
-@pytest.mark.usefixtures("two_jars")
 def test_a_fetch_that_brings_nothing_says_what_spark_said(tmp_path: Path) -> None:
     """spark-submit runs a java that fails like an unreachable mirror; no JVM is started."""
     java = tmp_path / "home" / "bin" / "java"
@@ -45,5 +59,5 @@ def test_a_fetch_that_brings_nothing_says_what_spark_said(tmp_path: Path) -> Non
     java.chmod(0o755)
     home = JavaHome(tmp_path / "home", "21.0.8", JavaSource.GIVEN)
     with pytest.raises(PermanentError, match="2 of 2 jars did not arrive") as caught:
-        jars.fetch(tmp_path / "ivy", home, environment={"PATH": "/usr/bin:/bin"}, progress=lambda _: None)
+        jars.fetch(tmp_path / "ivy", home, environment={"PATH": "/usr/bin:/bin"}, progress=lambda _: None, wanted=TWO)
     assert "LAKEWRIGHT_IVY_DIR" in str(caught.value)

@@ -33,7 +33,7 @@ def test_every_variable_is_read() -> None:
     assert found.roots == ("s3://a/b", "/c")
     assert found.buckets == {"demo": "file:///tables", "x": "s3://y"}
     assert (found.sweep_s, found.max_body_bytes, found.log_level) == (2.5, 2048, "debug")
-    assert found.store_options == {"aws_region": "eu-west-1", "allow_http": "true"}
+    assert found.store_options.of("s3", "lake") == {"aws_region": "eu-west-1", "allow_http": "true"}
     assert (found.policy.target_bytes, found.policy.min_input_files) == (MIB, 4)
     assert (found.redis_url, found.queue, found.token) == ("redis://r:1/0", "q", "t0ken-for-tests-only")
 
@@ -51,6 +51,8 @@ def test_every_variable_is_read() -> None:
         ("LAKEWRIGHT_SWEEP_S", "often"),
         ("LAKEWRIGHT_STORE_OPTIONS", "[]"),
         ("LAKEWRIGHT_STORE_OPTIONS", '{"a": {}}'),
+        ("LAKEWRIGHT_STORE_OPTIONS", '{"s3://lake/table": {}}'),
+        ("LAKEWRIGHT_STORE_OPTIONS", '{"s3://lake": {"region": []}}'),
         ("LAKEWRIGHT_POLICY", "target-file-size"),
         ("LAKEWRIGHT_POLICY", "target=1mb"),
         ("LAKEWRIGHT_POLICY", "fan-in=2,full-file-ratio=0.25"),

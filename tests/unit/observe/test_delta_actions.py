@@ -50,6 +50,22 @@ def test_an_add_becomes_a_live_file() -> None:
     assert commit.version == 12
 
 
+@pytest.mark.parametrize(
+    ("metrics", "ran_ms"),
+    [
+        ({"executionTimeMs": "5023"}, 5_023),
+        ({"execution_time_ms": 17}, 17),
+        ({"executionTimeMs": "soon"}, 0),
+        ({"executionTimeMs": -4}, 0),
+        ({"executionTimeMs": "9" * 13}, 0),
+        ({}, 0),
+        ("none", 0),
+    ],
+)
+def test_how_long_a_command_ran_is_read_where_the_log_tells(metrics: object, ran_ms: int) -> None:
+    assert decoded({"commitInfo": {"operation": "MERGE", "operationMetrics": metrics}}, add()).execution_ms == ran_ms
+
+
 def test_an_inline_vector_without_offset_has_an_id_without_one() -> None:
     vector = {"storageType": "i", "pathOrInlineDv": "wi5b=0000", "sizeInBytes": 40, "cardinality": 6}
     assert decoded(add(deletionVector=vector)).added[0].dv_id == "iwi5b=0000"

@@ -4,9 +4,11 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from decider.observe.shapes.fields import MAX_WRAPPINGS
-from decider.observe.shapes.hint import MAX_BATCH, Hint, Taken
+from decider.observe.shapes.hint import MAX_BATCH, Confirm, Hint, Taken
 from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
@@ -46,11 +48,52 @@ def test_a_cloudevent_in_binary_mode_holds_any_other_event(sample: Sample) -> No
         recognise(dumped(sample.body), headers={"ce-specversion": "1.0"})
 
 
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
+JSON = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3))
+
+
+@given(st.sampled_from(SAMPLES), st.sampled_from(SAMPLES), JSON, st.data())
+def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
+    sample: Sample, other: Sample, value: Any, data: st.DataObject
+) -> None:
+    """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
+    body = [sample.body]
+    place: Any = body
+    while True:
+        key = data.draw(st.sampled_from(sorted(place) if isinstance(place, dict) else range(len(place))))
+        if not isinstance(place[key], dict | list) or not place[key] or data.draw(st.booleans()):
+            break
+        place = place[key]
+    place[key] = data.draw(st.sampled_from([value, other.body, dumped(other.body).decode(), [place[key]]]))
+    for source in (None, sample.source, other.source):
+        taken, refusal = outcome(body[0], source)
+        assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
+        assert refusal is None or (refusal.field and refusal.allowed and len(str(refusal).encode()) < 2_000)
+
+
+def outcome(body: Any, source: str | None) -> tuple[Taken, InvalidInput | None]:
+    try:
+        return recognise_value(body, source=source), None
+    except InvalidInput as refusal:
+        return Taken(), refusal
+
+
 def test_a_batch_may_hold_events_of_many_senders() -> None:
     single = [sample for sample in SAMPLES if isinstance(sample.body, dict)]
     taken = recognise_value([sample.body for sample in single])
     assert set(taken.hints) == {hint for sample in single for hint in sample.taken.hints}
-    assert len(taken.handshakes) == 1
+    assert isinstance(taken.handshake, Confirm)
+
+
+def test_a_body_asks_for_one_handshake_and_a_short_one() -> None:
+    (code,) = next(sample.body for sample in SAMPLES if sample.file == "azure_validation")
+    topic = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
+    assert recognise_value([code, code]).handshake == recognise_value(code).handshake
+    for two in ([code, topic], [topic, topic | {"SubscribeURL": "https://elsewhere"}]):
+        with pytest.raises(InvalidInput, match="two handshakes"):
+            recognise_value(two)
+    with pytest.raises(InvalidInput, match="at most 256"):
+        recognise_value(code | {"data": {"validationCode": "x" * 257}})
 
 
 def wrapped(times: int) -> dict[str, Any]:

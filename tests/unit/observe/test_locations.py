@@ -1,10 +1,19 @@
 """One place has one spelling, and what is allowed is allowed by segments."""
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.locations import canonical_location, decoded_path, is_under, key_location, table_id
+from decider.observe.locations import (
+    MAX_LOCATION_CHARS,
+    canonical_location,
+    decoded_path,
+    is_under,
+    key_location,
+    table_id,
+)
 from shared.errors import InvalidInput
 
 SPELLINGS = [
@@ -34,7 +43,7 @@ SPELLINGS = [
 ]
 
 REFUSED = [
-    ("", "0 characters"),
+    ("", "empty"),
     ("x/y", "relative path"),
     ("file:x/y", "relative path"),
     ("file://host/x", "host"),
@@ -57,6 +66,7 @@ REFUSED = [
     ("file:///x/%ff", "UTF-8"),
     ("/x/\ud800", "UTF-8"),
     ("/" + "x" * 3000, "3001 characters"),
+    ("/" + "ü" * 400, "2408 characters"),
 ]
 
 
@@ -79,7 +89,7 @@ def test_a_text_that_is_no_absolute_place_is_refused_with_the_reason(text: str, 
 def test_a_path_survives_its_own_canonical_form(segments: list[str]) -> None:
     """Whatever a directory is called, its URI leads back to it."""
     path = "/" + "/".join(f"x{segment}" for segment in segments)
-    if len(path) < 500:
+    if len(quote(path)) < MAX_LOCATION_CHARS - len("file://"):
         canonical = canonical_location(path)
         assert decoded_path(canonical) == path
         assert canonical_location(canonical) == canonical

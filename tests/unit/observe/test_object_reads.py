@@ -9,8 +9,10 @@ from obstore.exceptions import GenericError, PermissionDeniedError
 from obstore.store import MemoryStore
 
 from decider.observe.delta_log import open_log
-from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter, open_store
+from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
+from decider.observe.stores import Rooted, Stores
 from shared.errors import InvalidInput, PermanentError, RetryableError
+from shared.store_options import StoreOptions
 
 
 class Failing:
@@ -29,7 +31,8 @@ class Failing:
 
 
 def reader(store: Any, meter: ReadMeter | None = None) -> ObjectReader:
-    return ObjectReader(store, location="s3://b/t", meter=meter or ReadMeter())
+    place = store if isinstance(store, Rooted) else Rooted(store)
+    return ObjectReader(place, location="s3://b/t", meter=meter or ReadMeter())
 
 
 @pytest.mark.parametrize(
@@ -80,13 +83,16 @@ def test_a_local_directory_is_found_whatever_it_is_called(tmp_path: Path, direct
     (tmp_path / directory / "_delta_log").mkdir(parents=True)
     (tmp_path / directory / "_delta_log" / "x").write_bytes(b"!")
     for location in (str(tmp_path / directory), f"file://{tmp_path}/{in_uri}"):
-        assert asyncio.run(reader(open_store(location)).get("_delta_log/x")) == b"!"
+        assert asyncio.run(reader(Stores().open(location)).get("_delta_log/x")) == b"!"
 
 
 def test_a_store_of_objects_is_rooted_at_the_decoded_prefix() -> None:
     options = {"aws_region": "eu-central-1", "endpoint": "http://127.0.0.1:9", "allow_http": "true", "timeout": "5s"}
-    store: Any = open_store("s3a://lake/a%20b/x%2520y/", options)
-    assert store.prefix == "a b/x%20y"
+    stores = Stores(StoreOptions({"": options}))
+    place = stores.open("s3a://lake/a%20b/x%2520y/")
+    assert place.key("_delta_log") == "a b/x%20y/_delta_log"
+    assert stores.open("s3://lake").key("_delta_log") == "_delta_log"
+    assert stores.open("s3n://lake/other").client is place.client, "one client for all tables of a bucket"
 
 
 @pytest.mark.parametrize(
@@ -99,6 +105,8 @@ def test_a_store_of_objects_is_rooted_at_the_decoded_prefix() -> None:
     ],
 )
 def test_an_option_that_cannot_be_meant_is_refused(location: str, options: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match=f"no store can be opened for {location}") as refusal:
-        open_store(location, options)
+    with pytest.raises(
+        InvalidInput, match=f"no store can be opened for {location.removesuffix('/t')}: .* LAKEWRIGHT_STORE_OPTIONS"
+    ) as refusal:
+        Stores(StoreOptions({"": options})).open(location)
     assert refusal.value.field == "options"

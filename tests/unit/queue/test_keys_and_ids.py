@@ -54,6 +54,9 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.archived("q"),
         keys.history("q"),
         keys.events("q"),
+        keys.actors("q"),
+        keys.actor("q", "a"),
+        keys.drain("q", "a"),
         keys.wake("q"),
     ]
     assert all(key.startswith("{lw:q}:") for key in made)

@@ -5,56 +5,10 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import GIB, KIB, MIB, DmlPolicy, Layer, MaxMode, Order, Policy, Priority, apply
+from shared.policy import GIB, KIB, MIB, Layer, Order, Policy, apply
 from shared.properties import PREFIX, PROPERTIES, REFUSED, Property, read_properties
 from shared.spellings import parse_duration, parse_size
-
-GOOD = [
-    ("lakewright.enabled", "false", "enabled", False),
-    ("use.optimization.autoOptimize.enabled", "false", "enabled", False),
-    ("self-optimizing.enabled", "FALSE", "enabled", False),
-    ("lakewright.target-file-size", "64 MiB", "target_bytes", 64 * MIB),
-    ("delta.targetFileSize", "512mb", "target_bytes", 512 * MIB),
-    ("self-optimizing.target-size", "134217728", "target_bytes", 128 * MIB),
-    ("write.target-file-size-bytes", "1048576", "target_bytes", MIB),
-    ("lakewright.fan-in", "4", "fan_in", 4),
-    ("self-optimizing.fragment-ratio", "16", "fan_in", 16),
-    ("lakewright.full-file-ratio", "0.5", "full_ratio", Fraction(1, 2)),
-    ("self-optimizing.min-target-size-ratio", "0.75", "full_ratio", Fraction(3, 4)),
-    ("lakewright.tolerance", "0.2", "tolerance", Fraction(1, 5)),
-    ("lakewright.min-input-files", "12", "min_input_files", 12),
-    ("self-optimizing.minor.trigger.file-count", "12", "min_input_files", 12),
-    ("lakewright.max-small-files", "500", "max_small_files", 500),
-    ("lakewright.settle-after", "30 min", "settle_after_s", 1800),
-    ("lakewright.settle-after", "off", "settle_after_s", None),
-    ("lakewright.full-interval", "interval 2 days", "full_interval_s", 172_800),
-    ("self-optimizing.full.trigger.interval", "86400000", "full_interval_s", 86_400),
-    ("self-optimizing.full.trigger.interval", "-1", "full_interval_s", None),
-    ("lakewright.delete-ratio", "0.25", "delete_ratio", Fraction(1, 4)),
-    ("lakewright.delete-ratio", "off", "delete_ratio", None),
-    ("self-optimizing.major.trigger.duplicate-ratio", "0.2", "delete_ratio", Fraction(1, 5)),
-    ("lakewright.time-window", "1 day", "time_window_s", 86_400),
-    ("lakewright.order", "TIME", "order", Order.TIME),
-    ("lakewright.filter", " dt > '2026' ", "filter", "dt > '2026'"),
-    ("lakewright.filter", "all", "filter", None),
-    ("self-optimizing.filter", "n in (1, 2)", "filter", "n in (1, 2)"),
-    ("lakewright.max-mode", "minor", "max_mode", MaxMode.MINOR),
-    ("lakewright.max-bytes-per-job", "2 GiB", "max_bytes_per_job", 2 * GIB),
-    ("use.optimization.bytes-per-iter", "1073741824", "max_bytes_per_job", GIB),
-    ("self-optimizing.max-task-size-bytes", "134217728", "max_bytes_per_job", 128 * MIB),
-    ("lakewright.priority", "High", "priority", Priority.HIGH),
-    ("lakewright.weight", "2.5", "weight", Fraction(5, 2)),
-    ("lakewright.max-concurrent-jobs", "3", "max_concurrent_jobs", 3),
-    ("lakewright.max-concurrent-jobs", "off", "max_concurrent_jobs", None),
-    ("lakewright.quota", "0.1", "quota", Fraction(1, 10)),
-    ("lakewright.quota", "none", "quota", None),
-    ("self-optimizing.quota", "2", "quota", Fraction(2)),
-    ("lakewright.group", "Nightly", "group", "nightly"),
-    ("lakewright.group", "any", "group", None),
-    ("self-optimizing.group", "default", "group", "default"),
-    ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
-    ("lakewright.max-heat", "0.5", "max_heat", Fraction(1, 2)),
-]
+from tests.support.property_samples import GOOD
 
 BAD = [
     ("lakewright.enabled", "yes"),

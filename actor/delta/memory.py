@@ -1,0 +1,95 @@
+"""What was read of a table is remembered, and brought up to date by the commits since: a job rarely lists a snapshot.
+
+Delta rebuilds the state of a table by a Spark job after every new version, for a cell of ten files as for a million.
+Commits are small and say exactly what came and went, so that reading those since the last look gives the same files.
+Where they might not (other metadata, a path with several spellings, a removal of what was never seen), the snapshot
+is listed again.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from actor.delta.actions import LoggedFile, decode_add, encode, vector_id
+from actor.delta.live import MAX_COMMITS_REPLAYED, LiveGroup, is_plain
+from actor.delta.log import TableLog, TableShape
+from shared.planner import FileGroup
+from shared.table import CellKey, FileKey
+
+MAX_REMEMBERED_FILES = 100_000
+"""Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The live files of one cell, or of the whole table (`cell` None), at one version under one shape."""
+
+    cell: CellKey | None
+    version: int
+    shape: TableShape
+    files: Mapping[FileKey, LoggedFile]
+
+    def of(self, cell: CellKey) -> tuple[LoggedFile, ...]:
+        """Return the files of a cell that is covered."""
+        return tuple(logged for logged in self.files.values() if self.cell is not None or logged.file.cell == cell)
+
+
+class TableMemory:
+    """What the latest reads saw; bounded, and safe to use from several threads."""
+
+    def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
+        self._max_files = max_files
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[tuple[str, CellKey | None], Remembered] = OrderedDict()
+
+    def remember(self, location: str, seen: Remembered) -> None:
+        """Keep what was read, replacing what was known of that cell or table."""
+        with self._lock:
+            self._seen.pop((location, seen.cell), None)
+            self._seen[location, seen.cell] = seen
+            while len(self._seen) > 1 and sum(len(known.files) for known in self._seen.values()) > self._max_files:
+                self._seen.popitem(last=False)
+
+    def recall(self, location: str, cell: CellKey) -> Remembered | None:
+        """Return what was seen last of a cell, None if nothing is known."""
+        with self._lock:
+            known = [self._seen.get((location, key)) for key in (None, cell)]
+        return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)
+
+    def live_group(self, location: str, group: FileGroup) -> LiveGroup | None:
+        """Return the group as it was seen live; None if it was not, or not all of it."""
+        seen = self.recall(location, group.cell)
+        if seen is None or any(file.key not in seen.files for file in group.files):
+            return None
+        return LiveGroup(group, tuple(seen.files[file.key] for file in group.files), seen.version)
+
+
+def brought_up(log: TableLog, seen: Remembered, shape: TableShape, *, version: int) -> Remembered | None:
+    """Return the same cell or table at a later version, None if the commits in between do not tell for certain."""
+    if shape != seen.shape or not 0 <= version - seen.version <= MAX_COMMITS_REPLAYED:
+        return None
+    columns = shape.metadata.partition_columns
+    files = dict(seen.files)
+    for number in range(seen.version + 1, version + 1):
+        actions = log.actions_if_there(number)
+        if actions is None:
+            return None
+        gone = [action["remove"] for action in actions if action.get("remove") is not None]
+        came = [action["add"] for action in actions if action.get("add") is not None]
+        if not all(is_plain(body["path"]) for body in (*gone, *came)):
+            return None
+        for body in gone:
+            if files.pop(_key(body), None) is None and seen.cell is None:
+                return None
+        for body in came:
+            file = decode_add(body, columns)
+            if seen.cell in (None, file.cell):
+                # As the snapshot spells it: whether the commit changed data is no property of a live file.
+                files[file.key] = LoggedFile(file, encode({**body, "dataChange": False}))
+    return Remembered(seen.cell, version, shape, files)
+
+
+def _key(body: Mapping[str, object]) -> FileKey:
+    vector = body.get("deletionVector")
+    return FileKey(str(body["path"]), vector_id(vector if isinstance(vector, Mapping) else None))

@@ -1,0 +1,32 @@
+"""`<version>.crc` says how many files a version has and how large they are together: a check of our counting for free.
+
+Not every writer writes one, and nothing obliges it to be right, so it can only ever raise a question.
+"""
+
+from dataclasses import dataclass
+from json import loads
+
+
+@dataclass(frozen=True, slots=True)
+class Checksum:
+    """Live files of one version and their total size in bytes."""
+
+    files: int
+    bytes: int
+
+
+def checksum_name(version: int) -> str:
+    """Return the name of a checksum file below `_delta_log`."""
+    return f"{version:020d}.crc"
+
+
+def read_checksum(body: bytes) -> Checksum | None:
+    """Read a checksum file; None for anything that does not hold both numbers."""
+    try:
+        found = loads(body)
+    except (ValueError, RecursionError):
+        return None
+    files, total = (found.get(name) for name in ("numFiles", "tableSizeBytes")) if isinstance(found, dict) else (0, "")
+    if type(files) is not int or type(total) is not int or files < 0 or total < 0:
+        return None
+    return Checksum(files, total)

@@ -1,0 +1,58 @@
+"""The engine of an actor for the life of one command: Java and jars are prepared on demand, and it proves itself first.
+
+If Delta's inner API is not what we know, an actor falls back to OPTIMIZE, which takes other files than were shown;
+here that would break a promise, so it is refused.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
+from actor.delta.java import find_java
+from actor.delta.spark import SparkSettings, build_session, stop_session
+from services.actor.scratch import scratch_dir
+from services.actor.settings import actor_settings
+from services.logs import configure_logs
+from services.places import java_search
+from services.prepare import prepare
+from shared.errors import PermanentError
+
+
+@contextmanager
+def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
+    """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
+
+    Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, Spark does not start, or the
+    exact rewrite does not work with what is installed.
+    """
+    configure_logs("warning")
+    settings = actor_settings(os.environ)
+    prepare(os.environ, say)
+    java = find_java(java_search(os.environ))
+    with scratch_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}") as scratch:
+        say("starting Spark")
+        spark = build_session(
+            SparkSettings(
+                work_dir=scratch,
+                ivy_dir=settings.ivy_dir,
+                master=settings.master,
+                driver_memory=settings.driver_memory,
+            ),
+            java_home=java.path,
+        )
+        try:
+            say("trying an exact rewrite on a scratch table")
+            engine, verdict = start_engine(
+                spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
+            )
+            if not verdict.passed:
+                raise PermanentError(
+                    f"the exact rewrite does not work with the installed Spark and Delta ({verdict.reason}), so the "
+                    "plan cannot be kept; nothing was changed"
+                )
+            yield engine
+        finally:
+            stop_session(spark)

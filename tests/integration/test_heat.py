@@ -1,0 +1,152 @@
+"""Writers come first: where MERGE, UPDATE and DELETE are at work jobs wait, or are not made at all."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from decider.decide import ledger
+from decider.decide.verdict import Verdict
+from decider.follow import Follower
+from decider.orient.policies import Defaults
+from decider.standing import Alone
+from decider.store.counters import Counters
+from decider.store.cursors import TableStates
+from decider.store.ledgers import Ledgers
+from decider.store.queue import AsyncQueue, connect
+from shared.facts import JobFacts
+from shared.policy import MIB, Policy
+from shared.queue import reads
+from shared.queue.model import JobState, JobView
+from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.worth import Reason
+from tests.support.memory_log import MemoryLog
+
+pytestmark = pytest.mark.redis
+
+MINUTE = 60_000
+NOON = 500_000 * 60 * MINUTE
+TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
+HOT, COOL = CellKey('{"dt":"1"}'), CellKey('{"dt":"2"}')
+
+
+class World:
+    """One table, its log, and a decider; a MERGE of five minutes ends in the hot cell every ten."""
+
+    def __init__(self, url: str, configuration: dict[str, str]) -> None:
+        self.log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration))
+        self.queue = AsyncQueue(connect(url), "default")
+        self.now_ms = NOON
+        standing = Alone(Defaults(Policy(target_bytes=8 * MIB)))
+        self.follower = Follower(self.queue, lambda _: self.log, lambda: self.now_ms, standing)
+        self._files = 0
+
+    def files(self, cell: CellKey, count: int) -> list[DataFile]:
+        self._files += count
+        return [DataFile(f"f{self._files - n}", 100_000, cell) for n in range(count)]
+
+    async def merges(self, count: int) -> None:
+        for _ in range(count):
+            self.now_ms += 10 * MINUTE
+            self.log.command("MERGE", self.now_ms, 5 * MINUTE, self.files(HOT, 1))
+            await self.follower.follow(TABLE)
+
+    async def append(self, cell: CellKey) -> None:
+        self.log.command("WRITE", self.now_ms, 1_000, self.files(cell, 9))
+        await self.follower.follow(TABLE)
+
+    async def jobs(self) -> dict[str, JobView]:
+        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        return {job.key.cell: job for page in pages for job in page.jobs}
+
+    async def counters(self) -> dict[str, int]:
+        return dict(await Counters(self.queue).read(TABLE.id))
+
+
+def in_world(
+    url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
+) -> None:
+    async def tell() -> None:
+        world = World(url, configuration or {})
+        try:
+            await world.follower.follow(TABLE)
+            await story(world)
+        finally:
+            await world.queue.redis.aclose()
+
+    asyncio.run(tell())
+
+
+def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.merges(6)
+        await world.append(HOT)
+        await world.append(COOL)
+        jobs = await world.jobs()
+        assert {cell: job.state for cell, job in jobs.items()} == {HOT: JobState.DELAYED, COOL: JobState.QUEUED}
+        assert JobFacts.decode(jobs[HOT].facts).is_hot
+        assert not JobFacts.decode(jobs[COOL].facts).is_hot
+        newest = {record.cell: record for record in await Ledgers(world.queue).newest(TABLE.id, limit=2)}
+        assert newest[HOT].verdict is Verdict.DEFER
+        assert "of the last hour" in newest[HOT].sentence
+        assert newest[COOL].verdict is Verdict.ENQUEUE
+        for record in await Ledgers(world.queue).newest(TABLE.id, limit=100):
+            assert ledger.recompute(record) is record.verdict
+        assert (await world.counters())["deferred"] >= 1
+
+    in_world(redis_url, story)
+
+
+@pytest.mark.parametrize(
+    ("policy", "state"), [("always", JobState.QUEUED), ("quiet", JobState.DELAYED), ("never", None)]
+)
+def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
+    redis_url: str, policy: str, state: JobState | None
+) -> None:
+    async def story(world: World) -> None:
+        await world.merges(6)
+        await world.append(HOT)
+        job = (await world.jobs()).get(HOT)
+        assert (job.state if job else None) == state
+        if state is None:
+            (record,) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
+            assert (record.verdict, record.reason) == (Verdict.SKIP, Reason.WRITERS_FIRST)
+            assert ledger.recompute(record) is Verdict.SKIP
+            assert (await world.counters())["left_to_writers"] >= 1
+
+    in_world(redis_url, story, {"lakewright.dml-policy": policy})
+
+
+def test_a_cell_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recount(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.merges(6)
+        changed = TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), {"lakewright.max-heat": "0.2"})
+        world.log.add(metadata=changed, data_change=False)
+        await world.follower.follow(TABLE)
+        cursor = await TableStates(world.queue).cursor(TABLE.id)
+        assert cursor is not None
+        assert cursor.heat.share(HOT, world.now_ms) > 0
+        await world.append(HOT)
+        assert (await world.jobs())[HOT].state is JobState.DELAYED
+        world.now_ms += 180 * MINUTE
+        await world.append(HOT)
+        assert (await world.jobs())[HOT].state is JobState.QUEUED
+
+    in_world(redis_url, story)
+
+
+def test_aborts_that_a_commit_of_ours_may_have_caused_are_counted(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.merges(2)
+        rewritten = (await world.log.snapshot()).files[:2]
+        merged = DataFile("ours", sum(file.size_bytes for file in rewritten), HOT)
+        world.log.command("OPTIMIZE", world.now_ms + 6 * MINUTE, 0, [merged], by_us=True)
+        gone = [RemovedFile(file.path, None, file.size_bytes, HOT) for file in rewritten]
+        world.log.commits[-1] = replace(world.log.commits[-1], removed=tuple(gone))
+        world.log.command("MERGE", world.now_ms + 13 * MINUTE, 5 * MINUTE, world.files(HOT, 1))
+        await world.follower.follow(TABLE)
+        assert (await world.counters())["aborts_maybe_caused"] == 1
+
+    in_world(redis_url, story)

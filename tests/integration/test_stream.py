@@ -1,0 +1,217 @@
+"""The event stream tells what happens, resumes where it broke, and neither readers nor Redis can break it."""
+
+import json
+import queue
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from decider.http.services import Seats
+from decider.store.tail import COUNT, LEDGER, NOTES, RUNS, Tails, resumed
+from services.cli.__main__ import app
+from services.cli.client import Api, Told
+from shared.errors import InvalidInput
+from shared.queue import keys
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.redis_server import RedisServer
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start(seats=Seats(limit=2, poll_s=0.1))
+    yield live
+    live.close()
+
+
+class Reader:
+    """A client of the stream in a thread of its own; it ends when it is told to, or after the events it wants."""
+
+    def __init__(self, decider: LiveDecider, last_id: str | None = None, **params: Any) -> None:
+        self.heard: queue.Queue[Told] = queue.Queue()
+        self._url, self._last_id, self._params = decider.url, last_id, params
+        self._leaving = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def next(self, event: str) -> Told:
+        """Return the next event of this kind; others are passed over."""
+        while True:
+            told = self.heard.get(timeout=20)
+            if told.event == event:
+                return told
+
+    def leave(self) -> None:
+        self._leaving.set()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+    def _read(self) -> None:
+        with Api(self._url) as api:
+            for told in api.events("/v1/stream", self._params, self._last_id):
+                self.heard.put(told)
+                if self._leaving.is_set():
+                    return
+
+
+def leave_all(decider: LiveDecider, *readers: Reader) -> None:
+    """Let readers go: each ends at the next event it hears, so one is made."""
+    for reader in readers:
+        reader._leaving.set()
+    with decider_redis(decider) as client:
+        client.xadd(keys.events("default"), {"event": "bye", "job": "t.0.compact", "detail": ""})
+    for reader in readers:
+        reader.leave()
+
+
+def decider_redis(decider: LiveDecider) -> Any:
+    import redis
+
+    return redis.Redis.from_url(decider.settings.redis_url)
+
+
+def test_decisions_jobs_and_depth_are_told_as_they_happen_and_a_reader_resumes(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    name = decider.register(table.path, "orders")
+    reader = Reader(decider)
+    assert reader.next("hello").data == {"tables": 1, "all_tables": True}
+    table.append(4)
+    decider.post("/v1/events", {"table": name})
+    first = reader.next("decision")
+    assert (first.data["table"], first.data["version"], first.data["verdict"]) == ("orders", 1, "skip")
+    assert first.data["sentence"].startswith("Version 1, dt=2026-01-01: skip.")
+    while (told := reader.next("decision")).data["verdict"] == "skip":
+        pass
+    assert told.data["outcome"] == "queued"
+    assert reader.next("queue").data["depth"]["queued"] == 1
+    (job,) = decider.get("/v1/jobs")["jobs"]
+    decider.client.delete(f"/v1/jobs/{job['id']}")
+    cancelled = reader.next("job").data
+    assert (cancelled["job"], cancelled["event"]) == (job["id"], "cancel")
+
+    again = Reader(decider, last_id=first.id)
+    versions = [again.next("decision").data["version"] for _ in range(3)]
+    assert versions == [2, 3, 4]
+    assert again.next("job").data["job"] == job["id"]
+    leave_all(decider, reader, again)
+
+
+def test_a_reader_may_name_tables_and_kinds(decider: LiveDecider, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        decider.register(WrittenTable(tmp_path / name).path, name)
+    named = Reader(decider, table=["two"], about=["decisions", "jobs"])
+    assert named.next("hello").data == {"tables": 1, "all_tables": True}
+    for name in ("one", "two"):
+        WrittenTable(tmp_path / name)
+        decider.post("/v1/events", {"table": name})
+    assert named.next("decision").data["table"] == "two"
+    leave_all(decider, named)
+    heard = [named.heard.get() for _ in range(named.heard.qsize())]
+    assert {told.event for told in heard} <= {"decision", "job"}
+    assert decider.client.get("/v1/stream", params={"table": "three"}).status_code == 404
+    assert decider.client.get("/v1/stream", params={"about": "weather"}).status_code == 422
+
+
+def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: LiveDecider) -> None:
+    readers = [Reader(decider), Reader(decider)]
+    for reader in readers:
+        reader.next("hello")
+    refused = decider.client.get("/v1/stream")
+    assert refused.status_code == 503
+    assert "2 readers watch already" in refused.json()["detail"]
+    leave_all(decider, *readers)
+    until("their places are free", lambda: decider.services.seats.taken == 0)
+    next_one = Reader(decider)
+    next_one.next("hello")
+    leave_all(decider, next_one)
+
+
+@pytest.mark.parametrize("last_id", ["x", "1-1", "1-/runs", "1-1/ru ns", "-1-1/runs", "1" * 20 + "-1/runs"])
+def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) -> None:
+    answer = decider.client.get("/v1/stream", headers={"last-event-id": last_id})
+    assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
+    with pytest.raises(InvalidInput):
+        resumed(last_id)
+
+
+def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
+    live = LiveDecider(decider_settings(own_redis_server.url)).start(seats=Seats(poll_s=0.1))
+    try:
+        reader = Reader(live)
+        reader.next("hello")
+        own_redis_server.kill()
+        assert "answer" in reader.next("trouble").data["detail"]
+        own_redis_server.start()
+        with own_redis_server.client() as client:
+            client.xadd(keys.events("default"), {"event": "expired", "job": "t.0.compact", "detail": "a-1 7"})
+        told = reader.next("job").data
+        assert (told["event"], told["table_id"], told["detail"]) == ("expired", "t", "a-1 7")
+        leave_all(live, reader)
+    finally:
+        live.close()
+
+
+def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(decider: LiveDecider) -> None:
+    """More than one read takes of one stream: what others have beyond its end waits for it."""
+    streams = [RUNS, NOTES, LEDGER + "t"]
+    with decider_redis(decider) as client:
+        for number in range(3 * COUNT):
+            key = (keys.history("default"), keys.events("default"), keys.ledger("default", "t"))[min(number % 5, 2)]
+            client.xadd(key, {"n": number}, id=f"{1_000 + number // 2}-{number}")
+    tails: Tails = decider.services.tails
+
+    def read_on(tail: Any) -> list[tuple[str, str]]:
+        found = []
+        while some := decider.run(tails.read(tail, streams)):
+            found += [(entry.id, entry.fields["n"]) for entry in some]
+        return found
+
+    start = decider.run(tails.now())
+    whole = read_on(replace(start, start="0-0"))
+    assert [int(number) for _, number in whole] == list(range(3 * COUNT))
+    for place in (0, 57, 199):
+        later = read_on(resumed(whole[place][0]))
+        assert later[-1] == whole[-1]
+        rest = whole[place + 1 :]
+        again = [one for one in later if one not in rest]
+        assert [one for one in later if one in rest] == rest, "nothing is missing"
+        assert all(one[0].partition("-")[0] == whole[place][0].partition("-")[0] for one in again)
+
+
+def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    name = decider.register(table.path, "orders")
+    start = decider.run(decider.services.tails.now()).start
+    table.append(1)
+    decider.post("/v1/events", {"table": name})
+    decider.drain()
+
+    def watch(*arguments: str) -> str:
+        wanted = ["watch", "--count", "2", "--about", "decisions", "--since", f"{start}/runs"]
+        result = CliRunner().invoke(app, ["--url", decider.url, *arguments, *wanted], env={"COLUMNS": "200"})
+        assert result.exit_code == 0, (result.output, result.exception)
+        return result.stdout
+
+    hello, decision = watch().splitlines()[:2]
+    assert hello == "Watching 1 tables."
+    assert "orders  Version 1, dt=2026-01-01: skip." in decision
+    events = [json.loads(line) for line in watch("--json").splitlines()]
+    assert [event["event"] for event in events] == ["hello", "decision"]
+    assert events[1]["id"].endswith(LEDGER + events[1]["data"]["table_id"])
+
+
+def test_a_stream_is_no_cached_page(decider: LiveDecider) -> None:
+    with httpx.stream("GET", f"{decider.url}/v1/stream", trust_env=False) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        assert answer.headers["cache-control"] == "no-cache"
+    until("its place is free", lambda: decider.services.seats.taken == 0)

@@ -1,0 +1,99 @@
+"""Tables on the local disk whose logs really advance: commits as an appending writer makes them, without data files.
+
+The decider never reads data, so a log is all it needs; and a machine that also wrote Parquet would be measured itself.
+"""
+
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.support.live_decider import s3_event
+
+DAYS = tuple(f"2026-01-{day:02d}" for day in range(1, 9))
+
+_FIRST = (
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    {
+        "metaData": {
+            "id": "6f7e0d3a-0000-4000-8000-000000000000",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(
+                {"type": "struct", "fields": [{"name": "dt", "type": "string", "nullable": True, "metadata": {}}]}
+            ),
+            "partitionColumns": ["dt"],
+            "configuration": {},
+            "createdTime": 1_767_225_600_000,
+        }
+    },
+)
+
+
+@dataclass(slots=True)
+class LoadTable:
+    """One table: `version` is the newest of its log, `live` the size of each file by cell."""
+
+    path: Path
+    rng: random.Random
+    version: int = -1
+    live: dict[str, list[int]] = field(default_factory=dict)
+
+    def advance(self) -> str:
+        """Commit one or two small files to one partition; return the key of the commit below the lake."""
+        self.version += 1
+        log = self.path / "_delta_log"
+        day = self.rng.choice(DAYS)
+        actions = [] if self.version else list(_FIRST)
+        for number in range(self.rng.randint(1, 2)):
+            size = self.rng.randint(50_000, 2_000_000)
+            self.live.setdefault('{"dt":"' + day + '"}', []).append(size)
+            actions.append(
+                {
+                    "add": {
+                        "path": f"dt={day}/part-{self.version:05d}-{number}.parquet",
+                        "partitionValues": {"dt": day},
+                        "size": size,
+                        "modificationTime": 1_767_225_600_000,
+                        "dataChange": True,
+                        "stats": '{"numRecords":1000}',
+                    }
+                }
+            )
+        actions.append({"commitInfo": {"timestamp": 1_767_225_600_000, "operation": "WRITE"}})
+        name = f"{self.version:020d}.json"
+        # A reader never sees half a commit.
+        (log / f".{name}.tmp").write_text("".join(json.dumps(action) + "\n" for action in actions))
+        (log / f".{name}.tmp").replace(log / name)
+        return f"{self.path.name}/_delta_log/{name}"
+
+
+class Lake:
+    """All tables, and the notifications that their bucket would send."""
+
+    def __init__(self, folder: Path, tables: int, seed: int) -> None:
+        self._rng = random.Random(seed)
+        self.tables = []
+        for number in range(tables):
+            path = folder / f"t{number:04d}"
+            (path / "_delta_log").mkdir(parents=True)
+            self.tables.append(LoadTable(path, random.Random(seed * 1_000 + number)))
+        self.commits = 0
+
+    def batch(self, events: int, commits: int) -> dict[str, object]:
+        """Make some commits, and return as many events: those of the commits, of their data files, and old ones again.
+
+        Shuffled, as buckets deliver them.
+        """
+        keys = []
+        for _ in range(commits):
+            table = self.tables[self.commits % len(self.tables)]
+            keys.append(table.advance())
+            self.commits += 1
+        while len(keys) < events:
+            table = self._rng.choice(self.tables)
+            if self._rng.random() < 0.5:
+                keys.append(f"{table.path.name}/dt=2026-01-01/part-{self._rng.randrange(10**6):05d}.parquet")
+            else:
+                keys.append(f"{table.path.name}/_delta_log/{self._rng.randint(0, max(0, table.version)):020d}.json")
+        self._rng.shuffle(keys)
+        return {"Records": [record for key in keys for record in s3_event(key)["Records"]]}

@@ -1,0 +1,120 @@
+"""Whatever the API offers can be done from the command line, which shows each answer as the API describes it."""
+
+import json
+import re
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+from decider.http.app import create_app
+from services.cli.__main__ import app
+from services.cli.context import Setting
+from services.decider.build import build_services
+from services.settings import DeciderSettings
+
+DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
+OPERATIONS = {
+    f"{method.upper()} {path}": operation
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+
+COMMANDS: list[tuple[str, int, str]] = [
+    ("POST /v1/events", 202, "events post --table sales.orders"),
+    ("POST /v1/tables", 201, "tables add s3://lake/sales/orders --name sales.orders"),
+    ("GET /v1/tables", 200, "tables list --prefix sales."),
+    ("GET /v1/tables/{name}", 200, "tables show sales.orders"),
+    ("PATCH /v1/tables/{name}", 200, "tables change sales.orders --tenant sales"),
+    ("GET /v1/discovery", 200, "tables discover"),
+    ("POST /v1/discovery", 202, "tables discover --start"),
+    ("DELETE /v1/tables/{name}", 204, "tables remove sales.orders"),
+    ("GET /v1/tables/{name}/cells", 200, "tables cells sales.orders"),
+    ("GET /v1/tables/{name}/decisions", 200, "tables decisions sales.orders"),
+    ("GET /v1/tables/{name}/decisions", 200, "tables why sales.orders --at 2026-01-01T14:03:00Z"),
+    ("GET /v1/tables/{name}/optimizations", 200, "tables optimizations sales.orders"),
+    ("GET /v1/tables/{name}/optimizations", 200, "optimizations sales.orders --before 40"),
+    ("POST /v1/tables/{name}/pause", 200, "tables pause sales.orders"),
+    ("POST /v1/tables/{name}/resume", 200, "tables resume sales.orders"),
+    ("POST /v1/tables/{name}/optimize", 200, "optimize sales.orders --dry-run"),
+    ("POST /v1/tables/{name}/optimize", 202, "optimize sales.orders --priority high"),
+    ("POST /v1/tables/{name}/what-if", 200, "what-if sales.orders"),
+    ("GET /v1/scheduled", 200, "scheduled"),
+    ("GET /v1/scheduled", 200, "tables scheduled --prefix sales."),
+    ("GET /v1/jobs", 200, "jobs list --state queued"),
+    ("GET /v1/jobs/{job}", 200, "jobs show t.1.compact"),
+    ("DELETE /v1/jobs/{job}", 200, "jobs cancel t.1.compact"),
+    ("POST /v1/jobs/{job}/promote", 200, "jobs promote t.1.compact"),
+    ("POST /v1/jobs/{job}/requeue", 200, "jobs requeue t.1.compact"),
+    ("GET /v1/queue", 200, "queue show"),
+    ("PUT /v1/queue/weights", 200, "queue weight tenant sales --weight 2"),
+    ("POST /v1/queue/pause", 200, "queue pause tenant sales"),
+    ("POST /v1/queue/resume", 200, "queue resume tenant sales"),
+    ("POST /v1/queue/audit", 200, "queue audit"),
+    ("GET /v1/actors", 200, "actors list"),
+    ("POST /v1/actors/{actor}/drain", 200, "actors drain worker-7-4711"),
+    ("GET /v1/status", 200, "status"),
+    ("GET /v1/stream", 200, "watch --count 1"),
+]
+
+WITHOUT_A_COMMAND = {
+    "POST /v1/events/{source}": "what a source sends in its own shape; `events post FILE` takes every shape",
+    "OPTIONS /v1/events": "the handshake of CloudEvents, which a sender makes",
+    "OPTIONS /v1/events/{source}": "the handshake of CloudEvents, which a sender makes",
+    "GET /livez": "for supervisors; `doctor` and `status` are for people",
+    "GET /readyz": "for load balancers; `doctor` and `status` are for people",
+    "GET /metrics": "for Prometheus; `status` shows the same to people",
+}
+"""Calls that no person makes, and why."""
+
+
+def documented(operation: str, status: int) -> httpx.Response:
+    """Return the answer that the description gives as an example."""
+    content = OPERATIONS[operation]["responses"][str(status)].get("content", {})
+    for kind, media in content.items():
+        name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+        example = media.get("example") or DOCUMENT["components"]["schemas"][name]["examples"][0]
+        body = example if isinstance(example, str) else json.dumps(example)
+        return httpx.Response(status, content=body, headers={"content-type": kind})
+    return httpx.Response(status)
+
+
+def fits(request: httpx.Request, operation: str) -> bool:
+    method, _, template = operation.partition(" ")
+    pattern = re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(template))
+    return request.method == method and re.fullmatch(pattern, request.url.path) is not None
+
+
+def test_every_call_has_a_command_or_a_reason_for_having_none() -> None:
+    assert {operation for operation, _, _ in COMMANDS}.isdisjoint(WITHOUT_A_COMMAND)
+    assert {operation for operation, _, _ in COMMANDS} | set(WITHOUT_A_COMMAND) == set(OPERATIONS)
+
+
+@pytest.mark.parametrize(("operation", "status", "command"), COMMANDS, ids=[command for _, _, command in COMMANDS])
+def test_a_command_makes_its_call_and_shows_the_documented_answer(operation: str, status: int, command: str) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return documented(operation, status)
+
+    for as_json in (False, True):
+        setting = Setting("http://decider", as_json, httpx.MockTransport(answer))
+        result = CliRunner().invoke(app, command.split(), obj=setting, env={"COLUMNS": "200"})
+        assert result.exit_code == 0, (result.output, result.exception)
+        assert result.stdout.strip()
+        if as_json:
+            printed = json.loads(result.stdout)
+            example = documented(operation, status)
+            if "json" in example.headers.get("content-type", ""):
+                assert printed == example.json()
+    assert len(asked) == 2
+    assert all(fits(request, operation) for request in asked), asked
+
+
+@pytest.mark.parametrize("command", sorted({command.split(" ")[0] for _, _, command in COMMANDS}))
+def test_every_command_explains_itself(command: str) -> None:
+    result = CliRunner().invoke(app, [command, "--help"], env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    assert "Usage: " in result.stdout

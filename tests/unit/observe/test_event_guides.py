@@ -1,0 +1,54 @@
+"""The guides say what is so: every source has one, every reason is explained, and what is pasted is understood."""
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from decider.http.confirm import Confirmed
+from decider.observe.shapes.hint import Ignored
+from decider.observe.shapes.recognise import SHAPES, recognise_value
+
+FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
+PLACES = ("outside_allowed_roots", "no_table_there", "place_unreadable", "too_many_new_places")
+GUIDES = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
+
+
+@pytest.mark.parametrize("source", [shape.source for shape in SHAPES if shape.source != "lakewright"])
+def test_every_source_has_a_guide_that_names_its_address(source: str) -> None:
+    assert any(f"/v1/events/{source}" in text for text in GUIDES.values())
+
+
+def test_the_index_leads_to_every_guide_and_explains_every_reason() -> None:
+    index = GUIDES["README.md"]
+    assert all(f"]({name})" in index for name in GUIDES if name != "README.md")
+    assert all(f"`{reason}`" in index for reason in (*Ignored, *Confirmed, "unknown_table", *PLACES))
+
+
+def test_links_lead_to_files() -> None:
+    for name, text in GUIDES.items():
+        for target in re.findall(r"\]\(([^)#]+)\)", text):
+            assert (FOLDER / target).exists(), (name, target)
+
+
+def test_events_in_the_guides_are_understood() -> None:
+    bodies = [
+        *re.findall(r"-d '(\{.*?\})'", GUIDES["lakewright.md"] + GUIDES["cloudevents.md"]),
+        *re.findall(r"```json\n(.*?)```", GUIDES["lakewright.md"], re.DOTALL),
+    ]
+    assert len(bodies) == 3
+    assert all(recognise_value(json.loads(body)).hints for body in bodies)
+
+
+def test_the_callback_of_airflow_is_python() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", GUIDES["airflow.md"], re.DOTALL)
+    assert any(isinstance(node, ast.FunctionDef) for node in ast.parse(code).body)
+
+
+def test_json_in_commands_is_json() -> None:
+    found = [text for guide in GUIDES.values() for text in re.findall(r"'(\{\s*\".*?\})'", guide, re.DOTALL)]
+    assert len(found) > 6
+    for text in found:
+        json.loads(text)

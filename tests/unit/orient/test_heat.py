@@ -1,0 +1,93 @@
+"""Heat is the share of the last hour in which commands that our rewrites could abort were running in a cell."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.orient.heat import CELLS_KEPT, COLD, WINDOW_MS, Heat
+from shared.table import CellKey, Commit, Origin
+
+A, B = CellKey("a"), CellKey("b")
+NOON = 1000 * WINDOW_MS
+MINUTE = 60_000
+
+
+def dml(at_ms: int, ran_ms: int, operation: str = "MERGE") -> Commit:
+    return Commit(1, at_ms, operation, execution_ms=ran_ms)
+
+
+def ours(at_ms: int) -> Commit:
+    return Commit(1, at_ms, "OPTIMIZE", data_change=False, origin=Origin("j", 1))
+
+
+def after(*commits: tuple[Commit, tuple[CellKey, ...]]) -> tuple[Heat, int]:
+    heat, hints = COLD, 0
+    for commit, cells in commits:
+        heat, more = heat.after(commit, cells)
+        hints += more
+    return heat, hints
+
+
+def test_a_cell_is_as_hot_as_the_share_of_the_hour_that_commands_ran() -> None:
+    heat, _ = after(*((dml(NOON + n * 10 * MINUTE, 3 * MINUTE), (A,)) for n in range(6)))
+    assert heat.share(A, NOON + 50 * MINUTE) == Fraction(18, 60)
+    assert heat.share(B, NOON + 50 * MINUTE) == 0
+    # Half of the hour before has faded by half past.
+    assert heat.share(A, NOON + 90 * MINUTE) == Fraction(9, 60)
+    assert heat.share(A, NOON + 3 * WINDOW_MS) == 0
+
+
+def test_only_commands_that_read_what_they_change_count() -> None:
+    for operation in ("WRITE", "STREAMING UPDATE", "OPTIMIZE", ""):
+        assert after((dml(NOON, MINUTE, operation), (A,)))[0] is COLD
+    for operation in ("MERGE", "UPDATE", "DELETE"):
+        assert after((dml(NOON, MINUTE, operation), (A,)))[0].share(A, NOON) > 0
+
+
+def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
+    many = tuple(CellKey(str(number)) for number in range(CELLS_KEPT + 1))
+    heat, _ = after((dml(NOON, 30 * MINUTE), many))
+    assert len(heat.spells) == 1
+    assert heat.share(CellKey("any"), NOON) == Fraction(1, 2)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(NOON, NOON + 10 * WINDOW_MS),
+            st.integers(0, 10**9),
+            st.lists(st.integers(0, 200), max_size=80, unique=True),
+            st.booleans(),
+        ),
+        max_size=20,
+    )
+)
+def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int, list[int], bool]]) -> None:
+    heat = COLD
+    for at_ms, ran_ms, cells, is_ours in steps:
+        commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
+        heat, hints = heat.after(commit, [CellKey(str(cell)) for cell in cells])
+        assert hints in (0, 1)
+        assert len(heat.spells) <= CELLS_KEPT
+        assert Heat.decode(heat.encode()) == heat
+        assert all(0 <= heat.share(cell, at_ms) <= 1 for cell in heat.spells)
+
+
+def test_a_late_command_after_a_commit_of_ours_hints_at_an_abort() -> None:
+    """It ran for five minutes and began three after our commit: an attempt right before it would have met that."""
+    first = (dml(NOON, 5 * MINUTE), (A,))
+    late = (dml(NOON + 28 * MINUTE, 5 * MINUTE), (A,))
+    assert after(first, (ours(NOON + 20 * MINUTE), (A,)), late)[1] == 1
+    assert after(first, (ours(NOON + 20 * MINUTE), (A,)), late, late)[1] == 1, "counted once"
+
+
+def test_what_cannot_have_been_our_doing_is_not_counted() -> None:
+    first = (dml(NOON, 5 * MINUTE), (A,))
+    late = dml(NOON + 28 * MINUTE, 5 * MINUTE)
+    assert after(first, (ours(NOON + 20 * MINUTE), (B,)), (late, (A,)))[1] == 0, "another cell"
+    assert after(first, (ours(NOON + 17 * MINUTE), (A,)), (late, (A,)))[1] == 0, "too long before it"
+    assert after(first, (ours(NOON + 25 * MINUTE), (A,)), (late, (A,)))[1] == 0, "it was running and got through"
+    between = (dml(NOON + 24 * MINUTE, MINUTE), (A,))
+    assert after(first, (ours(NOON + 20 * MINUTE), (A,)), between, (late, (A,)))[1] == 0, "another one got through"
+    assert after((ours(NOON + 20 * MINUTE), (A,)), (late, (A,)))[1] == 0, "no such command was ever met before"

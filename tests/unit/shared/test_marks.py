@@ -1,0 +1,76 @@
+"""A mark is read back as it was written, and what others write is never taken for one."""
+
+import json
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from shared import marks
+from shared.levels import ladder
+from shared.marks import FORM, Mark
+from shared.table import Origin
+
+counts = st.none() | st.integers(0, 2**53)
+rungs = st.builds(
+    ladder, st.integers(65_536, 2**34), st.integers(2, 64), st.fractions(Fraction(1, 4), 1, max_denominator=100)
+)
+
+
+@given(
+    st.builds(
+        Mark,
+        origin=st.builds(Origin, st.text(min_size=1), st.integers(0, 2**63)),
+        cell=st.none() | st.text(),
+        round=counts,
+        mode=st.none() | st.sampled_from(["minor", "full"]),
+        started_ms=counts,
+        rungs=st.none() | rungs,
+        cell_files=counts,
+        cell_small_files=counts,
+    )
+)
+def test_a_mark_is_read_back_as_it_was_written(mark: Mark) -> None:
+    assert marks.decode(mark.encode()) == mark
+
+
+def test_a_mark_is_small() -> None:
+    full = Mark(
+        Origin("sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact", 1_767_276_187_000_812),
+        cell='{"dt":"2026-01-01"}',
+        round=1,
+        mode="major",
+        started_ms=1_767_276_187_000,
+        rungs=ladder(128 << 20, 8, Fraction(3, 4)),
+        cell_files=1_000,
+        cell_small_files=900,
+    )
+    assert len(full.encode()) < 300
+
+
+@pytest.mark.parametrize(
+    "user_metadata",
+    [
+        None,
+        7,
+        "",
+        "lakewright",
+        "[]",
+        '{"lakewright": 1}',
+        '{"lakewright": {"job": "j"}}',
+        '{"lakewright": {"job": "", "token": 1}}',
+        '{"lakewright": {"job": "j", "token": true}}',
+        '{"lakewright": {"job": "j", "token": "1"}}',
+        '{"lakewright": ' * 20_000,
+    ],
+)
+def test_what_others_write_is_nobodys_mark(user_metadata: object) -> None:
+    assert marks.decode(user_metadata) is None
+
+
+def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin_stays() -> None:
+    damaged = {"job": "j", "token": 1, "round": "1", "ladder": [0, 8, 1], "started_ms": None, "cell": 3}
+    assert marks.decode(json.dumps({"lakewright": damaged})) == Mark(Origin("j", 1))
+    later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "cell": "{}"}
+    assert marks.decode(json.dumps({"lakewright": later})) == Mark(Origin("j", 1))

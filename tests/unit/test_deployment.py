@@ -1,0 +1,148 @@
+"""The deployment files say what the services read: variables, ports, users and files, checked without a cluster.
+
+What a real engine or cluster would say of them is in docs/deploy.md, with what was not tried.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from services.actor import settings as actor
+from services.actor.settings import actor_settings
+from services.decider.build import build_services
+from services.settings import Address, decider_settings
+
+ROOT = Path(__file__).resolve().parents[2]
+SWITCHES = (
+    "networkPolicy.enabled=true,actor.autoscaling.enabled=true,decider.autoscaling.enabled=true,actor.allowS3=true,"
+    "actor.volumeClaim=lake,roots={s3://lake,s3://more},buckets.b=s3://lake,policy.fan-in=4"
+)
+
+
+def known_variables() -> set[str]:
+    """Return every variable that the services read."""
+    sources = [*(ROOT / "services").rglob("*.py")]
+    return {name for file in sources for name in re.findall(r'"(LAKEWRIGHT_[A-Z0-9_]+)"', file.read_text("utf-8"))}
+
+
+def compose() -> dict[str, Any]:
+    """Return the file as compose reads it without any variable set, but for the token that it demands."""
+
+    def filled(value: Any) -> Any:
+        if isinstance(value, dict):
+            # A variable without a value is handed on from the shell, or left out.
+            return {key: filled(inner) for key, inner in value.items() if inner is not None}
+        if isinstance(value, list):
+            return [filled(inner) for inner in value]
+        text = re.sub(r"\$\{\w+:\?[^}]*\}", "a-token-of-thirty-two-characters", str(value))
+        return re.sub(r"\$\{\w+:-([^}]*)\}", r"\1", text)
+
+    found = yaml.safe_load((ROOT / "compose.yaml").read_text("utf-8"))
+    services = found["services"]
+    return {"services": {name: filled(service) for name, service in services.items()}}
+
+
+def rendered(*arguments: str) -> list[dict[str, Any]]:
+    """Render the chart, or skip: HELM names a binary, else it is looked for on the PATH."""
+    helm = os.environ.get("HELM") or shutil.which("helm")
+    if helm is None:
+        pytest.skip("no helm: go install helm.sh/helm/v3/cmd/helm@latest, or name a binary by HELM")
+    command = [helm, "template", "x", str(ROOT / "helm"), "--kube-version", "1.30.0", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return [one for one in yaml.safe_load_all(done.stdout) if one]
+
+
+def environment_of(container: dict[str, Any]) -> dict[str, str]:
+    """Return a container's environment, with a stand-in for what comes from a secret or a field."""
+    stand_in = "a-token-of-thirty-two-characters"
+    return {entry["name"]: entry.get("value", stand_in) for entry in container["env"]}
+
+
+def test_compose_gives_settings_that_the_services_accept() -> None:
+    services = compose()["services"]
+    decider = decider_settings(services["decider"]["environment"])
+    assert decider.address == Address("0.0.0.0", 7420)  # noqa: S104 - inside a container
+    assert decider.token
+    build_services(decider)
+    assert not actor_settings(services["actor"]["environment"]).allow_s3
+    for name in ("decider", "actor"):
+        ours = {key for key in services[name]["environment"] if key.startswith("LAKEWRIGHT_")}
+        assert ours <= known_variables()
+
+
+def test_compose_runs_nothing_as_root_and_keeps_what_redis_acknowledged() -> None:
+    for name, service in compose()["services"].items():
+        assert service["read_only"] == "True", name
+        assert service["cap_drop"] == ["ALL"], name
+        assert service["healthcheck"]["test"], name
+        assert "user" in service or "USER 10001" in (ROOT / "services" / name / "Dockerfile").read_text("utf-8"), name
+    command = " ".join(compose()["services"]["redis"]["command"])
+    assert "--appendonly yes" in command
+    assert "--maxmemory-policy noeviction" in command
+
+
+@pytest.mark.parametrize("name", ["decider", "actor"])
+def test_an_image_is_built_from_files_that_exist_and_sets_variables_that_are_read(name: str) -> None:
+    text = (ROOT / "services" / name / "Dockerfile").read_text("utf-8")
+    for line in re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE):
+        for source in line.split():
+            assert (ROOT / source).exists(), source
+            assert f"!{source}" in (ROOT / ".dockerignore").read_text("utf-8").splitlines(), source
+    assert set(re.findall(r"(LAKEWRIGHT_[A-Z0-9_]+)=", text)) <= known_variables()
+    assert f'ENTRYPOINT ["python", "-m", "services.{name}"]' in text
+
+
+def test_the_ready_file_is_where_the_probes_look() -> None:
+    assert str(actor_settings({"LAKEWRIGHT_DATA_DIR": "/data"}).ready_file) == "/data/actor.ready"
+    assert "/data/actor.ready" in (ROOT / "helm" / "templates" / "actor.yaml").read_text("utf-8")
+    assert "/data/actor.ready" in compose()["services"]["actor"]["healthcheck"]["test"]
+
+
+@pytest.mark.parametrize("switches", ["", SWITCHES])
+def test_the_chart_gives_settings_that_the_services_accept(switches: str) -> None:
+    found = rendered(*(["--set", switches] if switches else []))
+    containers = {
+        one["metadata"]["name"]: one["spec"]["template"]["spec"]["containers"][0]
+        for one in found
+        if one["kind"] == "Deployment"
+    }
+    decider = decider_settings(environment_of(containers["x-decider"]))
+    build_services(decider)
+    assert decider.roots == (("s3://lake", "s3://more") if switches else ())
+    said = environment_of(containers["x-actor"])
+    assert actor_settings(said).allow_s3 is bool(switches)
+    assert said.keys() <= known_variables()
+    assert actor.SLOTS in said
+    for container in containers.values():
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["readinessProbe"]
+
+
+def test_the_chart_names_secrets_and_holds_none() -> None:
+    found = rendered("--set", "storeOptionsSecret=o,credentialsSecret=c,redis.existingSecret=r")
+    assert not [one for one in found if one["kind"] in ("Secret", "StatefulSet")]
+    text = json.dumps(found)
+    assert '"secretKeyRef": {"name": "lakewright-token", "key": "token"}' in text
+    assert '"secretKeyRef": {"name": "r", "key": "url"}' in text
+
+
+def test_each_value_of_the_chart_is_used_and_each_used_one_is_there() -> None:
+    def paths(value: Any, path: str) -> set[str]:
+        if not isinstance(value, dict) or not value:
+            return {path}
+        return {leaf for key, inner in value.items() for leaf in paths(inner, f"{path}.{key}")}
+
+    values = yaml.safe_load((ROOT / "helm" / "values.yaml").read_text("utf-8"))
+    templates = "".join(file.read_text("utf-8") for file in (ROOT / "helm" / "templates").iterdir())
+    used = set(re.findall(r"\.Values((?:\.\w+)+)", templates))
+    there = paths(values, "")
+    assert not {one for one in used if not any(leaf == one or leaf.startswith(one + ".") for leaf in there)}
+    assert not {leaf for leaf in there if not any(leaf == one or leaf.startswith(one + ".") for one in used)}
