@@ -9,7 +9,7 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
-from services.decider.slow_heads import EndsSlowHeads
+from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
 from services.logs import configure_logs
 from services.settings import DeciderSettings, decider_settings
 from shared.errors import LakewrightError
@@ -31,6 +31,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             http=EndsSlowHeads,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_graceful_shutdown=STOP_S,
         )
     )
