@@ -30,10 +30,6 @@ standalone keeps its own."""
 QUEUE = "LAKEWRIGHT_QUEUE"
 """Name of the queue that deciders and actors share; another name is another world. Default: `default`."""
 
-QUEUE_SLOTS = "LAKEWRIGHT_QUEUE_SLOTS"
-"""All slots of all actors of the queue together, of which quotas are shares and occupancy is shown. Default: 0, not
-known: quotas do not limit. `lakewright standalone` fills in the slots of its actor."""
-
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
 
@@ -147,7 +143,6 @@ DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
 _LOG_FORMATS = ("auto", "json", "console")
-MAX_QUEUE_SLOTS = 100_000
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MONTH_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
@@ -175,7 +170,6 @@ class DeciderSettings:
 
     redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
-    queue_slots: int = 0
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
@@ -215,7 +209,6 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     return DeciderSettings(
         redis_url=read(REDIS_URL, str, defaults.redis_url),
         queue=read(QUEUE, str, defaults.queue),
-        queue_slots=read(QUEUE_SLOTS, number(int, 0, MAX_QUEUE_SLOTS), defaults.queue_slots),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
         known=Credentials(

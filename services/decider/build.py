@@ -75,7 +75,7 @@ def build_services(settings: DeciderSettings) -> Services:
     redis = connect(settings.redis_url)
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
-    levers = Steering(queue)
+    levers, actors = Steering(queue), Actors(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     stores = Stores(settings.store_options)
@@ -101,10 +101,10 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
-        actors=Actors(queue),
+        actors=actors,
         steering=levers,
         tails=Tails(queue),
-        queue_care=QueueCare(levers, slots=settings.queue_slots),
+        queue_care=QueueCare(levers, actors.slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
