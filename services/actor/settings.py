@@ -23,8 +23,6 @@ from shared.store_options import StoreOptions
 SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
 
-DEFAULT_SLOTS = 2
-
 LEASE_S = "LAKEWRIGHT_LEASE_S"
 """Seconds after which the job of a dead actor is given to another. Default 60: eleven missed heartbeats."""
 
@@ -74,7 +72,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         redis_url=read(REDIS_URL, str, DEFAULT_REDIS_URL),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
-        slots=read(SLOTS, number(int, 1, 64), DEFAULT_SLOTS),
+        slots=read(SLOTS, number(int, 1, 64), 2),
         lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),

@@ -1,9 +1,12 @@
 """The whole actor on real parts: a job from Redis, planned and rewritten on a real table, against a real DELETE."""
 
+import asyncio
 import json
 import random
+import secrets
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,6 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
+from decider.store.archive import Archive, ArchivePlace
+from decider.store.ledger_rows import LEDGER_SCHEMA
 from shared.facts import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
@@ -89,3 +94,31 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     assert len(first) == 6, "two of three groups of three files landed"
     assert later, "the third was planned again"
     assert queue.run(reads.job("default", spec.id)) is None
+
+
+def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
+    lab: DeltaLab, queue: SyncQueue, actor: Actor
+) -> None:
+    """Its batches carry `txn` actions; a rewrite by Spark must keep them known, and the appends must go on."""
+    location = lab.directory / "ledger"
+    archive = Archive(ArchivePlace(location.as_uri(), LEDGER_SCHEMA, ("day",)))
+    day = datetime(2026, 1, 1, 14, 3, tzinfo=UTC)
+    entries = [f"{number}-0" for number in range(1, 10)]
+    said = {"day": day.date(), "at": day, "record": secrets.token_hex(8_000)}
+
+    def append(number: int) -> bool:
+        return asyncio.run(archive.append([said | {"entry": f"{number}-0"}], app="ledger", number=number))
+
+    assert all(append(number) for number in range(1, 10))
+    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 8, 0), terms({}))
+    spec = JobSpec(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    queue.run(transitions.enqueue("default", spec))
+    assert Worker(lab.engine, queue, actor, WorkerSettings()).run_next()
+    table = DeltaTable(str(location))
+    assert len(table.files()) < 9
+    assert asyncio.run(archive.newest("ledger")) == 9
+    assert not append(9)
+    assert append(10)
+    kept = DeltaTable(str(location)).to_pyarrow_table()
+    assert sorted(kept.column("entry").to_pylist()) == sorted([*entries, "10-0"])
+    assert set(kept.column("record").to_pylist()) == {said["record"]}
