@@ -8,7 +8,7 @@ send events can neither fill the registry nor have us read without end.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import structlog
@@ -54,6 +54,16 @@ class Places:
     def root_of(self, location: str) -> str | None:
         """Return the allowed root that a location lies under."""
         return next((root for root in self.roots if is_under(location, [root])), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What whoever registers a table says about it; `is_found`: nobody did, discovery or an event came upon it."""
+
+    name: str | None = None
+    tenant: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    is_found: bool = False
 
 
 @dataclass(slots=True)
@@ -143,23 +153,17 @@ class Intake:
         """Register a table that was found at a place, named by the place; it is known to lie below a root."""
         name = name_at(location, self._places.roots)
         try:
-            return await self.register(location, name=name)
+            return await self._enter(location, Wanted(name, is_found=True))
         except InvalidInput:
             # Another table has that name already; the id belongs to nobody else.
-            return await self.register(location)
+            return await self._enter(location, Wanted(is_found=True))
 
-    async def register(
-        self,
-        location: str,
-        *,
-        name: str | None = None,
-        tenant: str | None = None,
-        properties: Mapping[str, str] | None = None,
-    ) -> TableRef:
+    async def register(self, location: str, wanted: Wanted | None = None) -> TableRef:
         """Register a table and look at it; returns what is known if it was registered before.
 
-        Raises InvalidInput for a location outside the allowed roots, where there are any: whoever may call us must not
-        make us read with our credentials where we were not told to.
+        A table that was only found so far gets the name, tenant and properties that are wanted. Raises InvalidInput for
+        a location outside the allowed roots, where there are any: whoever may call us must not make us read with our
+        credentials where we were not told to.
         """
         canonical = canonical_location(location)
         roots = self._places.roots
@@ -169,14 +173,23 @@ class Intake:
                 field="location",
                 allowed=", ".join(roots),
             )
+        return await self._enter(canonical, wanted or Wanted())
+
+    async def _enter(self, location: str, wanted: Wanted) -> TableRef:
+        canonical = canonical_location(location)
         identity = table_id(canonical)
+        tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)
+        said = dict(wanted.properties)
+        table = TableRef(identity, wanted.name or identity, canonical, tenant, said, is_found=wanted.is_found)
         known = await self._registry.get(identity)
-        if known is not None:
+        if known is None and not await self._registry.register(table):
+            known = await self._registry.get(identity)
+        if known is not None and (wanted.is_found or not known.is_found):
             return known
-        tenant = tenant or tenant_at(canonical, roots, self._places.tenant)
-        table = TableRef(identity, name or identity, canonical, tenant, dict(properties or {}))
-        if not await self._registry.register(table):
-            return await self._registry.get(identity) or table
+        if known is not None:
+            name, tenant = wanted.name or known.name, wanted.tenant or known.tenant
+            table = replace(known, name=name, tenant=tenant, properties=said, is_found=False)
+            await self._registry.change(known, table)
         await self._inbox.put(table, None)
         log.info("registered", table=table.name, location=canonical)
         return table

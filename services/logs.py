@@ -1,4 +1,7 @@
-"""Logs say one event with key-values: lines for people on a terminal, JSON for machines everywhere else."""
+"""Logs say one event with key-values: lines for people on a terminal, JSON for machines everywhere else.
+
+A setting overrides the guess: a terminal multiplexer may want JSON, and a file that people read may want lines.
+"""
 
 import logging
 import sys
@@ -9,16 +12,19 @@ from structlog.typing import Processor
 LEVELS = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
-def configure_logs(level: str) -> None:
-    """Send our own events and those of libraries to standard error, from this level on."""
-    is_terminal = sys.stderr.isatty()
+def configure_logs(level: str, form: str = "auto") -> None:
+    """Send our own events and those of libraries to standard error, from this level on.
+
+    form: `json`, one object a line; `console`, lines for people; `auto`, whichever suits standard error.
+    """
+    is_for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    ending: list[Processor] = [structlog.dev.ConsoleRenderer()]
-    if not is_terminal:
+    ending: list[Processor] = [structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty())]
+    if not is_for_people:
         ending = [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
     structlog.configure(
         processors=[*shared, *ending],

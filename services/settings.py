@@ -30,10 +30,6 @@ standalone keeps its own."""
 QUEUE = "LAKEWRIGHT_QUEUE"
 """Name of the queue that deciders and actors share; another name is another world. Default: `default`."""
 
-QUEUE_SLOTS = "LAKEWRIGHT_QUEUE_SLOTS"
-"""All slots of all actors of the queue together, of which quotas are shares and occupancy is shown. Default: 0, not
-known: quotas do not limit. `lakewright standalone` fills in the slots of its actor."""
-
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
 """`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
 
@@ -119,6 +115,10 @@ ARCHIVE = "LAKEWRIGHT_ARCHIVE"
 """Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
 Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
 
+OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
+"""Location of the Delta table that lists every rewrite of every table, for SQL; made, registered and compacted by
+Lakewright itself. Default: none, and each table's own log, REST and the command line tell its history."""
+
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
@@ -131,6 +131,9 @@ IVY_DIR = "LAKEWRIGHT_IVY_DIR"
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
 
+LOG_FORMAT = "LAKEWRIGHT_LOG_FORMAT"
+"""`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, JSON unless it is a terminal."""
+
 URL = "LAKEWRIGHT_URL"
 """Where the command line finds the decider. Default: http://127.0.0.1:7420, as the decider's own default."""
 
@@ -139,7 +142,7 @@ DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
 _MAX_PORT = 65_535
-MAX_QUEUE_SLOTS = 100_000
+_LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
 _MONTH_S = 30 * 86_400.0
 _DISCOVERY_RATE = (0.1, 10_000.0)
@@ -167,7 +170,6 @@ class DeciderSettings:
 
     redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
     queue: str = "default"
-    queue_slots: int = 0
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = field(default=None, repr=False)
     known: Credentials = field(default_factory=Credentials)
@@ -189,6 +191,7 @@ class DeciderSettings:
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
     archive: str | None = None
+    optimizations: str | None = None
     log_level: str = "info"
 
     @property
@@ -206,7 +209,6 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     return DeciderSettings(
         redis_url=read(REDIS_URL, str, defaults.redis_url),
         queue=read(QUEUE, str, defaults.queue),
-        queue_slots=read(QUEUE_SLOTS, number(int, 0, MAX_QUEUE_SLOTS), defaults.queue_slots),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),
         known=Credentials(
@@ -237,6 +239,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         sns_topics=read(SNS_TOPICS, _list, ()),
         webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
         archive=read(ARCHIVE, str.strip, None),
+        optimizations=read(OPTIMIZATIONS, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
     )
 
@@ -259,6 +262,11 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
     return Reader(environment)(LOG_LEVEL, log_level_name, "info")
+
+
+def log_format(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the form of the logs."""
+    return Reader(environment)(LOG_FORMAT, _log_format, "auto")
 
 
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
@@ -352,6 +360,13 @@ def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
     except OSError as problem:
         raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
     return parse_tokens(text)
+
+
+def _log_format(text: str) -> str:
+    form = text.strip().lower()
+    if form not in _LOG_FORMATS:
+        raise ValueError(f"expected one of {', '.join(_LOG_FORMATS)}")
+    return form
 
 
 def log_level_name(text: str) -> str:

@@ -19,7 +19,8 @@ CellKey = NewType("CellKey", str)
 class TableRef:
     """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
 
-    `properties` were said at its registration and win over the table's own.
+    `properties` were said at its registration and win over the table's own. `is_found`: nobody registered it by
+    hand, so name and tenant are those of its place.
     """
 
     id: TableId
@@ -27,6 +28,7 @@ class TableRef:
     location: str
     tenant: str = "default"
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    is_found: bool = False
 
 
 @dataclass(frozen=True, slots=True)

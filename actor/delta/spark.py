@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+import structlog
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
@@ -21,6 +22,8 @@ from actor.delta import logstore
 from actor.delta.class_archive import class_archive, options_now
 from actor.delta.jars import DELTA, S3, look_up
 from shared.errors import PermanentError
+
+_log = structlog.get_logger(__name__)
 
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
@@ -74,7 +77,10 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     if settings.archive_dir is not None:
         own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
         archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])
-        conf["spark.driver.extraJavaOptions"] = " ".join(options_now(archive))
+        try:
+            conf["spark.driver.extraJavaOptions"] = " ".join(options_now(archive))
+        except OSError as problem:
+            _log.warning("class_archive_unusable", directory=str(settings.archive_dir), error=str(problem))
     # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
     conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     if not settings.local:

@@ -7,21 +7,19 @@ Added = Mapping[str, Sequence[int]]
 """One commit: cell to the sizes in bytes of the files it adds."""
 
 
-def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int, full_bytes: int) -> int:
+def optimize_after_each_commit(commits: Iterable[Added], *, target_bytes: int) -> int:
     """Return the bytes that Delta's OPTIMIZE rewrites when it runs after every commit on the partitions it touched.
 
-    Delta's rule (OptimizeExecutor): files below `minFileSize` in ascending size, next-fit into bins of at most
-    `maxFileSize`, bins of one file are left alone. `full_bytes` is taken for the former and `target_bytes` for the
-    latter, which is kinder than Delta's defaults: files that are nearly full are left alone. Outputs are taken to be
-    as large as their inputs.
+    Delta's rule (OptimizeExecutor, DeltaSQLConf): files below the target in ascending size, next-fit into bins of at
+    most the target, bins of one file are left alone. Outputs are taken to be as large as their inputs.
     """
     live: dict[str, list[int]] = defaultdict(list)
     rewritten = 0
     for commit in commits:
         for cell, sizes in commit.items():
             live[cell].extend(sizes)
-            kept = [size for size in live[cell] if size >= full_bytes]
-            for packed in next_fit(sorted(size for size in live[cell] if size < full_bytes), target_bytes):
+            kept = [size for size in live[cell] if size >= target_bytes]
+            for packed in next_fit(sorted(size for size in live[cell] if size < target_bytes), target_bytes):
                 kept.append(sum(packed))
                 rewritten += sum(packed) if len(packed) > 1 else 0
             live[cell] = kept

@@ -19,6 +19,9 @@ PREEMPT_EVERY_S = 2.0
 AUDIT_EVERY_S = 600.0
 """An audit reads every job; ten minutes is far below what a lost job could cost."""
 
+SLOTS_EVERY_S = 10.0
+"""Actors come and go by minutes; a look costs one round trip."""
+
 log = structlog.get_logger()
 
 
@@ -41,22 +44,26 @@ class Cared(Protocol):
 class QueueCare:
     """Preempts and audits, each in its own rhythm."""
 
-    def __init__(self, levers: Cared, rules: Preemption | None = None, *, slots: int = 0) -> None:
-        """`slots`: all slots of the queue's actors, of which quotas are shares; 0 leaves the settings alone."""
+    def __init__(self, levers: Cared, slots: Callable[[], Awaitable[int]], rules: Preemption | None = None) -> None:
+        """`slots` tells how many slots the queue's actors have at the moment: quotas are shares of them."""
         self._levers = levers
-        self._rules = rules or Preemption()
         self._slots = slots
+        self._rules = rules or Preemption()
 
     async def run(self) -> None:
         """Look after the queue until cancelled; a Redis that is away is waited for."""
         async with asyncio.TaskGroup() as group:
             group.create_task(_regularly("audit", self.tidy, AUDIT_EVERY_S))
+            group.create_task(_regularly("slots", self.tell_slots, SLOTS_EVERY_S))
             group.create_task(_regularly("preempt", self.preempt, PREEMPT_EVERY_S))
 
+    async def tell_slots(self) -> None:
+        """Tell the queue how many slots there are; while no actor is there, the last number stands."""
+        if slots := await self._slots():
+            await self._levers.configure(QueueSettings(slots=slots))
+
     async def tidy(self) -> None:
-        """Write the settings that only this side knows, mend what differs, and forget what releases before left."""
-        if self._slots:
-            await self._levers.configure(QueueSettings(slots=self._slots))
+        """Mend what differs, and forget what other releases left."""
         await self._levers.audit()
         await self._levers.drop_old_scripts()
 

@@ -72,6 +72,8 @@ def create_app(services: Services) -> FastAPI:
     }
     if services.archive is not None:
         wanted["archive"] = services.archive.run
+    if services.optimizations is not None:
+        wanted["optimizations"] = services.optimizations.run
     duties = Duties(wanted)
 
     @asynccontextmanager

@@ -53,12 +53,15 @@ async def metrics(parts: Parts) -> Response:
     """Return every metric; they are answered while Redis is away, too, with `lakewright_redis_up` at 0."""
     pulse = await feel_pulse(parts)
     snapshot = Snapshot(
-        release=parts.settings.release,
+        # Whoever may not ask for the status learns no version here.
+        release="" if parts.settings.credentials.are_needed else parts.settings.release,
         redis_up=pulse.server is not None,
         redis_safe=pulse.server is not None and not pulse.server.issues,
         tables=pulse.tables,
         jobs={str(state): count for state, count in pulse.depth.depth.items()},
         oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+        actors=pulse.actors,
+        streams=parts.seats.taken,
         inbox_tables=parts.inbox.backlog,
         inbox_oldest_s=parts.inbox.oldest_wait_s,
         object_reads={str(kind): count for kind, count in parts.meter.counts.items()},

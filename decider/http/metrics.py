@@ -48,6 +48,9 @@ FUNNEL = (
 )
 """The counters of the funnel that are shown as series; others that Redis may hold are on the status page only."""
 
+ACTOR_STATES = ("working", "idle", "draining", "drained")
+"""What an actor may be doing."""
+
 LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Around the goal of 100 ms from event to decision."""
 
@@ -68,6 +71,8 @@ class Snapshot:
     tables: int | None
     jobs: Mapping[str, int]
     oldest_wait_s: float
+    actors: Mapping[str, int]
+    streams: int
     inbox_tables: int
     inbox_oldest_s: float
     object_reads: Mapping[str, int]
@@ -161,6 +166,11 @@ class _Shown(Collector):
         yield GaugeMetricFamily(
             "lakewright_queue_oldest_wait_seconds", "How long the oldest queued job waits.", now.oldest_wait_s
         )
+        actors = GaugeMetricFamily("lakewright_actors", "Actors by state.", labels=["state"])
+        for state in ACTOR_STATES:
+            actors.add_metric([state], now.actors.get(state, 0))
+        yield actors
+        yield GaugeMetricFamily("lakewright_streams", "Readers of this decider's event stream.", now.streams)
         yield GaugeMetricFamily(
             "lakewright_inbox_tables", "Tables waiting to be looked at or looked at.", now.inbox_tables
         )

@@ -12,11 +12,12 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
     {
         ("GET", "/livez"),
         ("GET", "/readyz"),
+        ("GET", "/metrics"),
         ("OPTIONS", "/v1/events"),
         ("OPTIONS", "/v1/events/{source}"),
     }
 )
-"""Calls that need nothing: probes, whose callers carry no tokens, and a handshake that only says who may send."""
+"""Calls that need nothing: probes and scrapers, which carry no tokens, and a handshake that only says who may send."""
 
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
@@ -52,7 +53,6 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/actors/{actor}/drain"): Role.OPERATOR,
     ("GET", "/v1/status"): Role.VIEWER,
     ("GET", "/v1/stream"): Role.VIEWER,
-    ("GET", "/metrics"): Role.VIEWER,
     ("GET", "/openapi.json"): Role.VIEWER,
     ("GET", "/docs"): Role.VIEWER,
     ("GET", "/docs/oauth2-redirect"): Role.VIEWER,

@@ -10,6 +10,7 @@ from redis.asyncio import Redis
 from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.discovery import Discovery
+from decider.duties.optimizations import OptimizationsTable
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
@@ -111,6 +112,7 @@ class Services:
     queue_care: QueueCare
     settle: Settle
     archive: LedgerArchive | None
+    optimizations: OptimizationsTable | None
     intake: Intake
     discovery: Discovery
     inbox: Inbox

@@ -1,6 +1,7 @@
 """Status: the whole service at a glance, told even while Redis is away, because that is when people look."""
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 from fastapi import APIRouter
@@ -27,6 +28,7 @@ class Pulse:
     tables: int | None
     depth: QueueDepth
     funnel: dict[str, int]
+    actors: dict[str, int]
     trouble: str
 
     @property
@@ -44,9 +46,10 @@ async def feel_pulse(parts: Services) -> Pulse:
         tables = await parts.registry.count()
         depth = await parts.queue.run(reads.depth(parts.queue.name))
         funnel = dict(await parts.counters.read())
+        actors = dict(Counter(one.state for one in await parts.actors.all()))
     except LakewrightError as problem:
-        return Pulse(None, None, NO_DEPTH, {}, str(problem))
-    return Pulse(server, tables, depth, funnel, "")
+        return Pulse(None, None, NO_DEPTH, {}, {}, str(problem))
+    return Pulse(server, tables, depth, funnel, actors, "")
 
 
 @router.get("", summary="Show the service at a glance", responses=failures())
@@ -81,6 +84,7 @@ async def show_status(parts: Parts) -> Status:
             depth={str(state): count for state, count in pulse.depth.depth.items()},
             oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
         ),
+        actors=pulse.actors,
         object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
         funnel=pulse.funnel,
         savings=savings(pulse.funnel),

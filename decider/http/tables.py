@@ -17,6 +17,7 @@ from decider.http.schemas.tables import Cells, Change, Decisions, Registration, 
 from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, table_view
+from decider.intake import Wanted
 from decider.observe.locations import canonical_location, table_id
 from decider.selectors import exact_cell
 from decider.store.removal import forget
@@ -39,14 +40,15 @@ Cursor = Annotated[str | None, Query(max_length=20_000, description="The `cursor
 async def register_table(asked: Registration, parts: Parts, response: Response) -> Table:
     """Register a table and look at it at once.
 
-    Its policy is read from its own properties. A table whose log cannot be read stays registered and shows why.
+    Its policy is read from its own properties. A table that was found already gets the name and tenant given here. A
+    table whose log cannot be read stays registered and shows why.
     """
+    _check_properties(asked.properties, parts)
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
-    if known is None:
-        _check_properties(asked.properties, parts)
-        table = await parts.intake.register(
-            asked.location, name=asked.name, tenant=asked.tenant, properties=asked.properties
-        )
+    if known is None or known.is_found:
+        asked_for = Wanted(asked.name, asked.tenant, asked.properties)
+        table = await parts.intake.register(asked.location, asked_for)
+        response.status_code = 200 if known else 201
         return table_view(table)
     for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
         if wanted is not None and wanted != found:
@@ -87,7 +89,7 @@ async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
     if asked.properties is not None:
         _check_properties(asked.properties, parts)
     said = {name: value for name, value in asked.model_dump().items() if value is not None}
-    changed = replace(table, **said)
+    changed = replace(table, **said, is_found=False)
     await parts.registry.change(table, changed)
     await parts.inbox.put(changed, None)
     return table_view(changed)

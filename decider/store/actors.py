@@ -70,6 +70,10 @@ class Actors:
             await self._redis.srem(keys.actors(self._queue), *gone)
         return tuple(one for one in seen if one is not None)
 
+    async def slots(self) -> int:
+        """Add up the slots of the actors that are there and take jobs."""
+        return sum(one.slots for one in await self.all() if one.takes_jobs)
+
     @answered
     async def drain(self, name: str) -> bool:
         """Tell an actor to take no more jobs; False if it is not there."""

@@ -51,14 +51,21 @@ class Archive:
         self.place = place
 
     async def append(
-        self, rows: Sequence[Mapping[str, Any]], *, app: str, number: int, note: Mapping[str, Any] | None = None
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        app: str,
+        number: int,
+        note: Mapping[str, Any] | None = None,
+        after: int | None = None,
     ) -> bool:
         """Append a batch unless it, or a later one of `app`, is there already; True if this call wrote it.
 
-        rows: one mapping per record, by column. note: JSON that is kept with the commit, see `notes`.
+        rows: one mapping per record, by column. note: JSON that is kept with the commit, see `notes`. after: the batch
+        that this one was made to follow; if another one is the newest by now, nothing is written.
         Raises RetryableError where the store does not take it; whether it was written is then seen by `newest`.
         """
-        return await asyncio.to_thread(self._append, rows, app, number, dict(note or {}))
+        return await asyncio.to_thread(self._append, rows, app, (number, after), dict(note or {}))
 
     async def newest(self, app: str) -> int:
         """Return the highest batch number of `app` that the table holds, -1 if it holds none or does not exist."""
@@ -68,11 +75,15 @@ class Archive:
         """Return the notes of the batches of `app` with a number above `above`, the newest first."""
         return await asyncio.to_thread(self._notes, app, above)
 
-    def _append(self, rows: Sequence[Mapping[str, Any]], app: str, number: int, note: dict[str, Any]) -> bool:
+    def _append(
+        self, rows: Sequence[Mapping[str, Any]], app: str, place: tuple[int, int | None], note: dict[str, Any]
+    ) -> bool:
+        number, after = place
         data = pa.Table.from_pylist([dict(row) for row in rows], schema=self.place.schema)
         try:
             table = self._opened() or self._created()
-            if _seen(table, app) >= number:
+            newest = _seen(table, app)
+            if newest >= number or after not in (None, newest):
                 return False
             write_deltalake(
                 table,

@@ -10,18 +10,18 @@ import structlog
 
 from actor.delta.engine import EngineSettings, start_engine
 from actor.delta.java import find_java
-from actor.delta.s3a import hadoop_settings
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.delta.spark import stop_session
 from actor.store.presence import About
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
+from services.actor.spark import start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
 from services.releases import installed
-from services.settings import host_name
+from services.settings import host_name, log_format
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()
@@ -31,7 +31,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
     """Run until asked to stop; `reached` hears of each labelled point of each run."""
     try:
         settings = actor_settings(environment)
-        configure_logs(settings.log_level)
+        configure_logs(settings.log_level, log_format(environment))
         settings.ready_file.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         with scratch_dir(settings.scratch_parent) as scratch:
             _run(settings, scratch, environment, reached)
@@ -46,16 +46,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     prepare(environment)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
-    spark = build_session(
-        SparkSettings(
-            work_dir=scratch,
-            ivy_dir=settings.ivy_dir,
-            master=settings.master,
-            driver_memory=settings.driver_memory,
-            s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
-        ),
-        java_home=java.path,
-    )
+    spark = start_spark(settings, scratch=scratch, java=java)
     engine, verdict = start_engine(
         spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
     )

@@ -23,8 +23,6 @@ from shared.store_options import StoreOptions
 SLOTS = "LAKEWRIGHT_SLOTS"
 """Jobs that one actor runs at once. Default 2: while one job waits for the store or the driver, another computes."""
 
-DEFAULT_SLOTS = 2
-
 LEASE_S = "LAKEWRIGHT_LEASE_S"
 """Seconds after which the job of a dead actor is given to another. Default 60: eleven missed heartbeats."""
 
@@ -40,6 +38,11 @@ NAME = "LAKEWRIGHT_ACTOR_NAME"
 ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 """`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
 that one overwrites the commits of others, and losing a commit is worse than not compacting. Needs 12 MB of jars."""
+
+CLASS_ARCHIVE = "LAKEWRIGHT_CLASS_ARCHIVE"
+"""Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because the first
+one that is told of it takes longer to write it at its end than it took to start; worth it where Spark starts often, as
+with `lakewright optimize`. A directory that cannot be written is no reason not to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class ActorSettings:
     ivy_dir: Path
     ready_file: Path
     log_level: str
+    archive_dir: Path | None = None
 
 
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
@@ -68,7 +72,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         redis_url=read(REDIS_URL, str, DEFAULT_REDIS_URL),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
-        slots=read(SLOTS, number(int, 1, 64), DEFAULT_SLOTS),
+        slots=read(SLOTS, number(int, 1, 64), 2),
         lease_s=read(LEASE_S, number(float, 2, 3600), 60.0),
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),
@@ -78,6 +82,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         ivy_dir=places.ivy_dir(environment),
         ready_file=places.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),
+        archive_dir=read(CLASS_ARCHIVE, Path, None),
     )
 
 

@@ -111,6 +111,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "tables": answer["tables"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
         "jobs": queue["depth"],
+        "actors": answer["actors"] or "none",
         "oldest wait": duration(queue["oldest_wait_s"]),
         "files removed": saved["files_removed"],
         "bytes rewritten": size(saved["bytes_rewritten"]),

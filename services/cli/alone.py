@@ -26,7 +26,7 @@ from services.cli.alone_run import Run, Runner, Steps
 from services.cli.client import CallFailed
 from services.cli.context import Setting
 from services.cli.output import Output, duration, size
-from services.settings import decider_settings
+from services.settings import decider_settings, store_options
 from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.planner import state_of
@@ -114,7 +114,7 @@ def _snapshot(location: str) -> Snapshot:
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[standalone]'"
         ) from missing
-    stores = Stores(decider_settings(os.environ).store_options)
+    stores = Stores(store_options())
     log = open_log(location, meter=ReadMeter(), stores=stores)
     return asyncio.run(log.snapshot())
 

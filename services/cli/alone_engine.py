@@ -12,9 +12,10 @@ from pathlib import Path
 
 from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.java import find_java
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.delta.spark import stop_session
 from services.actor.scratch import scratch_dir
 from services.actor.settings import actor_settings
+from services.actor.spark import start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
@@ -34,15 +35,7 @@ def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
     java = find_java(java_search(os.environ))
     with scratch_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}") as scratch:
         say("starting Spark")
-        spark = build_session(
-            SparkSettings(
-                work_dir=scratch,
-                ivy_dir=settings.ivy_dir,
-                master=settings.master,
-                driver_memory=settings.driver_memory,
-            ),
-            java_home=java.path,
-        )
+        spark = start_spark(settings, scratch=scratch, java=java)
         try:
             say("trying an exact rewrite on a scratch table")
             engine, verdict = start_engine(

@@ -4,7 +4,6 @@ A location is read directly, from the table's own log: its history needs no deci
 """
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +13,7 @@ from services.cli.client import CallFailed, segment
 from services.cli.context import setting_of
 from services.cli.optimize import is_location
 from services.cli.output import Output, at, duration, size
-from services.settings import decider_settings
+from services.settings import store_options
 
 
 def optimizations(
@@ -80,7 +79,7 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
             "pip install 'lakewright[decider]'"
         ) from missing
     location = canonical_location(table if "://" in table else str(Path(table).resolve()))
-    stores = Stores(decider_settings(os.environ).store_options)
+    stores = Stores(store_options())
     history = open_own_commits(location, meter=ReadMeter(), stores=stores)
     page = asyncio.run(history.page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)

@@ -9,13 +9,17 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
-from services.decider.slow_heads import EndsSlowHeads
+from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
 from services.logs import configure_logs
-from services.settings import DeciderSettings, decider_settings
+from services.settings import DeciderSettings, decider_settings, log_format
 from shared.errors import LakewrightError
 
 STOP_S = 5
 """Seconds that requests in flight may take after a signal; they are short, and supervisors wait about ten."""
+
+IDLE_S = 75
+"""Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
+senders let go, or a call is lost that was sent while we were closing."""
 
 log = structlog.get_logger()
 
@@ -31,6 +35,8 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             access_log=False,
             server_header=False,
             http=EndsSlowHeads,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+            timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
         )
     )
@@ -40,7 +46,7 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     """Serve; 0 after a requested end, 1 and a sentence on standard error if it cannot start."""
     try:
         settings = decider_settings(environment)
-        configure_logs(settings.log_level)
+        configure_logs(settings.log_level, log_format(environment))
         serving = server(settings)
     except LakewrightError as problem:
         print(f"lakewright decider: {problem}", file=sys.stderr)

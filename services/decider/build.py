@@ -14,6 +14,8 @@ from decider.adhoc import Adhoc
 from decider.drift import DriftCheck
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
+from decider.duties.optimizations import APP as OPTIMIZATIONS_APP
+from decider.duties.optimizations import OptimizationsTable, Sources
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
@@ -42,6 +44,7 @@ from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
 from decider.store.manual import Wishes
+from decider.store.optimization_rows import OPTIMIZATIONS_SCHEMA
 from decider.store.queue import AsyncQueue, connect
 from decider.store.rounds import Rounds
 from decider.store.runs import Runs
@@ -72,7 +75,7 @@ def build_services(settings: DeciderSettings) -> Services:
     redis = connect(settings.redis_url)
     queue = AsyncQueue(redis, settings.queue)
     registry = TableRegistry(redis)
-    levers = Steering(queue)
+    levers, actors = Steering(queue), Actors(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     stores = Stores(settings.store_options)
@@ -89,6 +92,7 @@ def build_services(settings: DeciderSettings) -> Services:
     intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
+    open_history = partial(open_own_commits, meter=meter, stores=stores)
     return Services(
         redis=redis,
         queue=queue,
@@ -97,14 +101,17 @@ def build_services(settings: DeciderSettings) -> Services:
         ledgers=Ledgers(queue),
         counters=Counters(queue),
         runs=Runs(queue),
-        actors=Actors(queue),
+        actors=actors,
         steering=levers,
         tails=Tails(queue),
-        queue_care=QueueCare(levers, slots=settings.queue_slots),
+        queue_care=QueueCare(levers, actors.slots),
         settle=Settle(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
         archive=ledger_archive(settings, queue, registry, inbox),
+        optimizations=optimizations_table(
+            settings, Sources(registry, TableStates(queue), Counters(queue), open_history), inbox
+        ),
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
@@ -112,7 +119,7 @@ def build_services(settings: DeciderSettings) -> Services:
         wishes=wishes,
         confirmer=Confirmer(settings.sns_topics),
         open_log=opened,
-        open_history=partial(open_own_commits, meter=meter, stores=stores),
+        open_history=open_history,
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,
@@ -146,6 +153,16 @@ def ledger_archive(
     place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
+
+
+def optimizations_table(settings: DeciderSettings, sources: Sources, inbox: Inbox) -> OptimizationsTable | None:
+    """Build what lists every rewrite in a table, None where no such table is wanted."""
+    if settings.optimizations is None:
+        return None
+    location = canonical_location(settings.optimizations)
+    place = ArchivePlace(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location))
+    own = TableRef(table_id(location), OPTIMIZATIONS_APP, location, TENANT)
+    return OptimizationsTable(Archive(place), sources, inbox, own=own)
 
 
 def build_app(settings: DeciderSettings) -> FastAPI:

@@ -1,6 +1,6 @@
 """A call's head must arrive in a few seconds, or its connection ends: thousands that trickle would use up all sockets.
 
-The server bounds how long a connection idles between calls and how large a head may be, but not how long one takes.
+The server bounds how long a connection idles between calls, and how large a head may be, but not how long one takes.
 """
 
 import asyncio
@@ -10,6 +10,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_S = 10.0
 """Seconds from a connection's start, or from a head's first byte, to its last; over any line it takes less than one."""
+
+MAX_HEAD_BYTES = 262_144
+"""Bytes of a call's head: a cell's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
 
 
 class EndsSlowHeads(H11Protocol):

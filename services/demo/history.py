@@ -33,9 +33,7 @@ class TableHistory:
 
     def optimize_each_commit(self, policy: Policy) -> float:
         """The write amplification of Delta's OPTIMIZE after every commit, computed by its own rule."""
-        rewritten = optimize_after_each_commit(
-            self.added_by_commit, target_bytes=policy.target_bytes, full_bytes=policy.ladder.full_bytes
-        )
+        rewritten = optimize_after_each_commit(self.added_by_commit, target_bytes=policy.target_bytes)
         return rewritten / self.bytes_added if self.bytes_added else 0.0
 
 

@@ -10,7 +10,7 @@ import structlog
 
 from services.logs import configure_logs
 from services.places import data_dir
-from services.settings import http_address, log_level
+from services.settings import http_address, log_format, log_level
 from services.standalone.household import StandaloneOptions, children, data_dir_lock
 from services.standalone.redis_server import AppendFsync
 from services.standalone.supervisor import Supervisor
@@ -45,7 +45,7 @@ def main() -> int:
     parser.add_argument("--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC)
     parser.add_argument("--no-actor", dest="with_actor", action="store_false", help="Redis and decider only")
     try:
-        configure_logs(log_level())
+        configure_logs(log_level(), log_format())
         run(StandaloneOptions(environment=os.environ, **vars(parser.parse_args())))
     except LakewrightError as problem:
         print(f"lakewright standalone: {problem}", file=sys.stderr)

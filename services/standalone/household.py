@@ -15,8 +15,7 @@ from pathlib import Path
 import httpx
 import structlog
 
-from services.actor.settings import DEFAULT_SLOTS, SLOTS
-from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, DEFAULT_REDIS_PORT, HTTP_ADDRESS, QUEUE_SLOTS, REDIS_URL
+from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, DEFAULT_REDIS_PORT, HTTP_ADDRESS, REDIS_URL
 from services.standalone import redis_server
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
@@ -94,7 +93,6 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         REDIS_URL: redis.url,
         HTTP_ADDRESS: options.http_address,
         DATA_DIR: str(home),
-        QUEUE_SLOTS: options.environment.get(QUEUE_SLOTS) or _slots(options),
         "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
     }
     log.info("redis_chosen", version=binary.version, url=redis.url, data=str(redis.data_dir))
@@ -130,11 +128,6 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             )
         )
     return tuple(specs)
-
-
-def _slots(options: StandaloneOptions) -> str:
-    """Return the slots of the one actor; without it, how many there are elsewhere is not known here."""
-    return (options.environment.get(SLOTS) or str(DEFAULT_SLOTS)) if options.with_actor else ""
 
 
 def decider_is_ready(http_address: str) -> bool:

@@ -95,6 +95,8 @@ def test_an_actor_is_listed_with_what_it_says_and_forgotten_when_it_falls_silent
     assert one["started_at"] == "2026-01-01T14:03:07Z"
     assert 0 <= one["heartbeat_age_s"] <= one["forgotten_after_s"] == KEPT_MS / 1000
     assert decider.get("/v1/actors")["slots"] == 4
+    assert decider.get("/v1/status")["actors"] == {"idle": 2}
+    assert 'lakewright_actors{state="idle"} 2.0' in decider.client.get("/metrics").text
     live.fall_silent()
     until("it is forgotten", lambda: set(listed(decider)) == {"a-2"})
     live.presence.leave()

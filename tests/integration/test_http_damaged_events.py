@@ -1,8 +1,11 @@
 """Hundreds of damaged events over real HTTP: each is a problem that names a field, and the store is as before."""
 
+import http.client
+import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import pytest
 import redis as redis_library
 
@@ -67,3 +70,18 @@ def test_what_is_too_large_or_too_deep_is_refused_wherever_it_is_sent(
             assert answer.status_code in (400, 422), (path, answer.text[:200])
             assert len(answer.content) < 4_096
     assert dump(redis_server.url) == before
+
+
+def test_a_cells_name_as_long_as_the_description_allows_can_be_asked_for(decider: LiveDecider) -> None:
+    """Each of its 20,000 characters takes twelve bytes in the head of the call."""
+    url = httpx.URL(decider.url)
+    # Not by httpx, which makes no call that long.
+    connection = http.client.HTTPConnection(url.host, url.port, timeout=30)
+    try:
+        connection.request("GET", "/v1/tables/sales.orders/decisions?cell=" + "%F0%9F%A7%8A" * 20_000)
+        answer = connection.getresponse()
+        text = answer.read()
+    finally:
+        connection.close()
+    assert (answer.status, json.loads(text)["field"]) == (422, "cell")
+    assert len(text) < 4_096

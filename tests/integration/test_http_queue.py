@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from actor.store.presence import About, Presence
 from actor.store.queue import SyncQueue, connect
 from services.cli.__main__ import app
 from shared.queue import keys, transitions
@@ -67,7 +67,9 @@ def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, 
 
 def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueue) -> None:
     """A run of half an hour on one of four slots is an eighth of the last hour; a quota is a share of the same."""
-    live = LiveDecider(replace(decider_settings(redis_url), queue_slots=4)).start()
+    about = About(slots=4, started_ms=1, host="h", versions={})
+    Presence(queue, "a-1", about, kept_ms=60_000).announce([])
+    live = LiveDecider(decider_settings(redis_url)).start()
     try:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
         queue.run(transitions.enqueue(QUEUE, spec("a")))

@@ -43,7 +43,6 @@ CALLS = [
     ("POST", "/v1/events", EVENT, {"hook", "operator", "admin"}),
     ("GET", "/v1/tables", b"", {"viewer", "operator", "admin"}),
     ("GET", "/v1/status", b"", {"viewer", "operator", "admin"}),
-    ("GET", "/metrics", b"", {"viewer", "operator", "admin"}),
     ("GET", "/openapi.json", b"", {"viewer", "operator", "admin"}),
     ("POST", "/v1/queue/pause", b'{"level": "queue"}', {"operator", "admin"}),
     ("PUT", "/v1/queue/weights", b'{"level": "tenant", "name": "a", "weight": 2}', {"admin"}),
@@ -106,15 +105,6 @@ def test_a_signed_webhook_is_taken_once_and_signs_nothing_else(
     assert live.client.get("/v1/tables", headers=signed(b"")).status_code == 401
     large = live.client.post("/v1/events", content=iter([b" " * 600_000] * 2), headers=signed(b""))
     assert (large.status_code, large.json()["field"]) == (413, "body")
-
-
-def test_whoever_guesses_is_slowed_down(start: Callable[..., LiveDecider]) -> None:
-    live = start()
-    found = [live.client.get("/v1/tables", headers={"authorization": f"Bearer {n}"}) for n in range(30)]
-    assert {answer.status_code for answer in found} == {401, 429}
-    assert int(found[-1].headers["retry-after"]) >= 1
-    right = {"authorization": f"Bearer {TOKENS['viewer']}"}
-    assert live.client.get("/v1/tables", headers=right).status_code == 200
 
 
 def test_a_client_that_is_too_fast_waits_and_another_does_not(start: Callable[..., LiveDecider]) -> None:

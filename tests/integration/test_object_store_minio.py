@@ -40,7 +40,7 @@ def minio(tmp_path: Path) -> Iterator[Minio]:
 
 @pytest.fixture
 def stack(tmp_path: Path, minio: Minio, own_redis_server: RedisServer) -> Iterator[Stack]:
-    """Decider and actor for tables in the bucket `lake` alone, with no sweep that could find what no event told."""
+    """Decider and actor for tables in the bucket `lake` alone; neither sweep nor discovery finds what no event told."""
     port = free_port()
     minio.webhook = f"http://127.0.0.1:{port}/v1/events"
     environment = {
@@ -48,6 +48,7 @@ def stack(tmp_path: Path, minio: Minio, own_redis_server: RedisServer) -> Iterat
         "LAKEWRIGHT_BUCKETS": "",
         "LAKEWRIGHT_TOKEN": TOKEN,
         "LAKEWRIGHT_SWEEP_S": "86400",
+        "LAKEWRIGHT_DISCOVERY_S": "0",
         "LAKEWRIGHT_ALLOW_S3": "true",
         "LAKEWRIGHT_STORE_OPTIONS": json.dumps({"s3://": minio.options()}),
     }

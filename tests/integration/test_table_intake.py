@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import redis as redis_library
+from deltalake import write_deltalake
 
 from decider.duties import discovery as discovery_module
 from decider.duties.discovery import Pace
@@ -16,6 +18,7 @@ from decider.store.rounds import RoundState
 from decider.watch import DAY_MS, VANISHED_DAYS
 from services.decider import build
 from shared.errors import RetryableError
+from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
 from tests.support.waiting import until
@@ -82,6 +85,18 @@ def test_a_table_is_named_and_given_to_a_tenant_by_its_place(decider: LiveDecide
     decider.drain()
     tenants = {table["name"]: table["tenant"] for table in decider.get("/v1/tables")["tables"]}
     assert tenants == {"sales.orders": "sales", "flat": "default", "b.c.d.e": "a", "s-ales.or-ders": "s-ales"}
+
+
+def test_a_table_that_was_found_first_takes_the_name_that_a_call_gives_it(decider: LiveDecider, lake: Path) -> None:
+    WrittenTable(lake / "sales" / "orders")
+    assert decider.post("/v1/events", event("sales/orders")).json()["accepted"] == 1
+    body = {"location": str(lake / "sales" / "orders"), "name": "shop.orders", "tenant": "shop"}
+    first, again = (decider.post("/v1/tables", body) for _ in range(2))
+    assert [first.status_code, again.status_code] == [200, 200]
+    assert (first.json()["name"], first.json()["tenant"]) == ("shop.orders", "shop")
+    decider.run(decider.services.discovery.run_once())
+    assert names(decider) == ["shop.orders"]
+    assert decider.post("/v1/tables", body | {"name": "other"}).status_code == 409
 
 
 def test_two_places_of_one_name_are_two_tables(decider: LiveDecider, lake: Path) -> None:
@@ -380,3 +395,28 @@ def _table() -> Any:
     from shared.table import TableId, TableRef
 
     return TableRef(TableId("t"), "t", "file:///t")
+
+
+def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_url: str) -> None:
+    from tests.support.s3_server import S3Server
+
+    s3 = S3Server()
+    live = None
+    try:
+        data = pa.table({"dt": ["2026-01-01"], "value": [1.0]})
+        for place in ("sales/orders", "ops/logs"):
+            write_deltalake(f"s3://lake/base/{place}", data, storage_options=s3.options() | {"conditional_put": "etag"})
+        options = StoreOptions({"s3://lake": s3.options()})
+        live = LiveDecider(
+            decider_settings(redis_url, roots=("s3://lake/base",), store_options=options, **FAST)
+        ).start()
+        answer = live.post("/v1/events", [{"table": "s3://lake/base/sales/none"}, {"table": "s3://lake/base/ops/logs"}])
+        assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "no_table_there")
+        assert names(live) == ["ops.logs"]
+        (found,) = live.run(live.services.discovery.run_once())
+        assert (found.state, found.tables, found.new_tables) == (RoundState.DONE, 2, 1)
+        assert names(live) == ["ops.logs", "sales.orders"]
+    finally:
+        if live is not None:
+            live.close()
+        s3.close()

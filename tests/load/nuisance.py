@@ -22,7 +22,7 @@ class Nuisance:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection(self.host, self.port)
                 try:
-                    start = b"POST /v1/events HTTP/1.1\r\nhost: load\r\ncontent-length: 100000\r\n"
+                    start = f"POST /v1/events HTTP/1.1\r\nhost: {self.host}\r\ncontent-length: 100000\r\n".encode()
                     writer.write(start + (b"\r\n" if with_body else b""))
                     await self._drip(reader, writer, stop)
                 finally:
@@ -58,7 +58,7 @@ class Nuisance:
             answer = asyncio.create_task(reader.readline())
             try:
                 length = f"content-length: {BIG_BODY_BYTES}" if announced else "transfer-encoding: chunked"
-                writer.write(f"POST /v1/events HTTP/1.1\r\nhost: load\r\n{length}\r\n\r\n".encode())
+                writer.write(f"POST /v1/events HTTP/1.1\r\nhost: {self.host}\r\n{length}\r\n\r\n".encode())
                 # Read beside writing: what the decider said before it closed is lost to whoever looks only afterwards.
                 for _ in range(BIG_BODY_BYTES // len(piece)):
                     if answer.done():

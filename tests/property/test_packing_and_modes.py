@@ -209,19 +209,28 @@ def test_a_full_rewrite_leaves_only_full_files_and_at_most_one_small_one(policy:
     assert all(file.size_bytes < policy.ladder.full_bytes for group in made.groups for file in group.files)
 
 
-@given(POLICIES, st.lists(SIZES, max_size=9))
-def test_no_promotion_means_that_no_group_at_all_is_permitted(policy: Policy, sizes: list[int]) -> None:
+def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
     """Not only no prefix: of all the ways to pick small files, none obeys the promotion rule and is worth a job."""
-    rungs = policy.ladder
-    state = state_of(files_of(sizes), rungs)
-    if policy.max_mode is MaxMode.MINOR or judge(state, policy).reason is not Reason.NO_PROMOTION:
-        return
-    small = [size for size in sizes if rungs.level(size) < FULL]
-    for mask in range(1, 1 << len(small)):
-        group = [size for index, size in enumerate(small) if mask >> index & 1]
-        assert len(group) < 2 or not rungs.may_rewrite(
-            largest_bytes=max(group), total_bytes=sum(group), inputs=len(group), min_inputs=policy.min_input_files
-        )
+    seen: Counter[str] = Counter()
+
+    @given(POLICIES, st.integers(0, 2**32))
+    def law(drawn: Policy, seed: int) -> None:
+        policy, dice = replace(drawn, max_mode=MaxMode.MAJOR), random.Random(seed)
+        rungs = policy.ladder
+        sizes = [nasty_size(rungs, dice) for _ in range(dice.randint(3, 9))]
+        if judge(state_of(files_of(sizes), rungs), policy).reason is not Reason.NO_PROMOTION:
+            return
+        small = [size for size in sizes if rungs.level(size) < FULL]
+        for mask in range(1, 1 << len(small)):
+            group = [size for index, size in enumerate(small) if mask >> index & 1]
+            seen["groups"] += len(group) > 1
+            assert len(group) < 2 or not rungs.may_rewrite(
+                largest_bytes=max(group), total_bytes=sum(group), inputs=len(group), min_inputs=policy.min_input_files
+            )
+
+    law()
+    print(f"groups that were tried: {seen}")
+    assert seen["groups"] >= 100
 
 
 def _best_break(sizes: list[int], target: int, limit: int) -> Badness:

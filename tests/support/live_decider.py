@@ -21,6 +21,7 @@ from deltalake import DeltaTable, write_deltalake
 from decider.http.app import create_app
 from decider.http.services import Services
 from services.decider.build import build_services
+from services.decider.slow_heads import MAX_HEAD_BYTES
 from services.settings import Address, DeciderSettings, parse_policy
 from shared.cells import CellState, recount
 from shared.policy import Policy
@@ -50,7 +51,14 @@ class LiveDecider:
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
         self.services = replace(build_services(self.settings), **parts)
-        config = uvicorn.Config(create_app(self.services), host="127.0.0.1", port=0, log_config=None, access_log=False)
+        config = uvicorn.Config(
+            create_app(self.services),
+            host="127.0.0.1",
+            port=0,
+            log_config=None,
+            access_log=False,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        )
         server = self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")
         self._thread.start()

@@ -26,7 +26,7 @@ BUILD_S = 1_500
 
 KEYS = {"access_key_id": "lakewright", "secret_access_key": "lakewright-secret"}
 REGION = "us-east-1"
-TARGET = "arn:minio:sqs::lakewright:webhook"
+TARGET = "arn:minio:sqs::LAKEWRIGHT:webhook"
 
 
 def minio_binary() -> Path:

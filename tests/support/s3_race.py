@@ -23,7 +23,9 @@ from actor.delta.logstore import CONDITIONAL_PUT
 from actor.delta.s3a import hadoop_settings
 from actor.delta.scala import Scala
 from actor.delta.spark import SparkSettings, build_session, stop_session
+from services.actor.settings import ALLOW_S3
 from services.places import ivy_dir, java_search
+from services.prepare import prepare
 from shared.store_options import StoreOptions
 
 
@@ -94,6 +96,7 @@ def main() -> None:
     config: Any = {name: value for name, value in options.items() if name != "allow_http"}
     rival = S3Store("lake", config=config, client_options=http)
     with tempfile.TemporaryDirectory() as folder:
+        prepare({**os.environ, ALLOW_S3: "true"})  # Fetches the jars where no actor has done so before.
         jvm = Jvm(options, Path(folder))
         ours, theirs = race(jvm, rival, versions, seed)
         again = jvm.write(f"s3a://lake/race/_delta_log/{0:020d}.json", ["late"])

@@ -82,6 +82,7 @@ class Status(Wire):
                         "depth": {"queued": 1, "delayed": 0, "leased": 1, "quarantined": 0},
                         "oldest_wait_s": 1.4,
                     },
+                    "actors": {"working": 1},
                     "object_reads": {"get": 1288, "list": 12, "head": 0},
                     "funnel": {"commits": 640, "cells_touched": 655, "pruned_by_levels": 570, "asked": 85},
                     "savings": {
@@ -103,6 +104,7 @@ class Status(Wire):
     defaults: DefaultsInForce = Field(description="The defaults for tables that say nothing.")
     backlog: Backlog = Field(description="Tables that wait for this decider.")
     queue: QueueStatus = Field(description="Jobs that wait for actors or run.")
+    actors: dict[str, int] = Field(description="Actors by state: `working`, `idle`, `draining`, `drained`.")
     object_reads: dict[str, int] = Field(description="Requests to object stores by this process, by kind.")
     funnel: dict[str, int] = Field(description="From commits to rewrites, over all tables and deciders.")
     savings: Savings = Field(description="What it was good for.")

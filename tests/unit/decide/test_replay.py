@@ -36,7 +36,6 @@ def test_optimize_after_each_commit_is_the_rule_that_the_demonstration_uses() ->
     rewritten = optimize_after_each_commit(
         [{"": [file.size_bytes for file in commit.added]} for commit in history.commits],
         target_bytes=POLICY.target_bytes,
-        full_bytes=POLICY.target_bytes,
     )
     assert replay_peer(history, POLICY, RULES["delta_optimize_each"]).bytes_rewritten == rewritten
 

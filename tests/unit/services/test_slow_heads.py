@@ -19,14 +19,14 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 class Impatient(EndsSlowHeads):
     """The same with less patience."""
 
-    head_s = 0.3
+    head_s = 0.5
 
 
 async def answers(_: Scope, receive: Receive, send: Send) -> None:
     """Read the body, wait longer than a head may take, and answer."""
     while (await receive()).get("more_body"):
         pass
-    await asyncio.sleep(2 * Impatient.head_s)
+    await asyncio.sleep(1.25 * Impatient.head_s)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
 

@@ -25,23 +25,13 @@ def test_children_start_with_what_the_others_need_and_share_their_addresses(tmp_
         assert spec.environment["LAKEWRIGHT_HTTP_ADDRESS"] == "127.0.0.1:9"
         assert spec.environment["LAKEWRIGHT_DATA_DIR"] == str(tmp_path / "data")
         assert spec.environment["A"] == "b"
-        assert spec.environment["LAKEWRIGHT_QUEUE_SLOTS"] == "2", "quotas are shares of the actor's slots"
         assert spec.log_file.is_relative_to(tmp_path / "data")
 
 
 def test_the_actor_may_be_left_out(tmp_path: Path) -> None:
     server = fake_redis(tmp_path / "bin", "Valkey server v=9.1.2 sha=0")
     options = StandaloneOptions(tmp_path, {}, redis_port=0, redis_server=str(server), with_actor=False)
-    specs = children(options)
-    assert [spec.name for spec in specs] == ["redis", "decider"]
-    assert not specs[1].environment["LAKEWRIGHT_QUEUE_SLOTS"], "how many slots there are elsewhere is not known here"
-
-
-def test_what_the_environment_says_of_slots_counts(tmp_path: Path) -> None:
-    server = fake_redis(tmp_path / "bin", "Valkey server v=9.1.2 sha=0")
-    for said, slots in (({"LAKEWRIGHT_SLOTS": "5"}, "5"), ({"LAKEWRIGHT_QUEUE_SLOTS": "9"}, "9")):
-        options = StandaloneOptions(tmp_path, said, redis_port=0, redis_server=str(server))
-        assert children(options)[1].environment["LAKEWRIGHT_QUEUE_SLOTS"] == slots
+    assert [spec.name for spec in children(options)] == ["redis", "decider"]
 
 
 def test_a_data_directory_has_one_owner_at_a_time(tmp_path: Path) -> None:

@@ -1,0 +1,25 @@
+"""Spark as an actor's settings ask for it, for the service and for the command that works alone alike."""
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from actor.delta.java import JavaHome
+from actor.delta.s3a import hadoop_settings
+from actor.delta.spark import SparkSettings, build_session
+from services.actor.settings import ActorSettings
+
+
+def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> SparkSession:
+    """Start the application with its working files in `scratch`; raises PermanentError if the JVM does not start."""
+    return build_session(
+        SparkSettings(
+            work_dir=scratch,
+            ivy_dir=settings.ivy_dir,
+            master=settings.master,
+            driver_memory=settings.driver_memory,
+            archive_dir=settings.archive_dir,
+            s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
+        ),
+        java_home=java.path,
+    )

@@ -1,0 +1,155 @@
+"""The table of optimizations holds every rewrite once, whoever runs, races or loses Redis, and answers SQL."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from decider.duties.optimizations import OptimizationsTable
+from services.decider.build import build_services
+from shared.levels import ladder
+from shared.marks import Mark
+from shared.policy import Policy
+from shared.table import Origin
+from tests.support import delta_tables as tables
+from tests.support.live_decider import LiveDecider, decider_settings
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.redis
+
+POLICY = Policy()
+RUNGS = ladder(POLICY.target_bytes, POLICY.fan_in, POLICY.full_ratio)
+
+
+@pytest.fixture
+def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url, optimizations=str(tmp_path / "optimizations"))).start()
+    yield live
+    live.close()
+
+
+def rewrite(table: tables.HandTable, job: str, token: int) -> None:
+    """Commit as an actor does: two live files become one."""
+    first, second = list(tables.live(table.path).values())[:2]
+    out = table.new_file(40, {})
+    mark = Mark(Origin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, rungs=RUNGS)
+    gone = [{"remove": {"path": add["path"], "size": add["size"], "dataChange": False}} for add in (first, second)]
+    info = {"timestamp": 1_767_276_188_000, "operation": "OPTIMIZE", "userMetadata": mark.encode()}
+    lines = [{"commitInfo": info}, {"add": out | {"dataChange": False}}, *gone]
+    version = tables.newest(table.path) + 1
+    (table.path / "_delta_log" / f"{version:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+
+
+def orders(path: Path, rewrites: int) -> tables.HandTable:
+    made = tables.HandTable(path)
+    made.append(2 * rewrites + 2)
+    for token in range(rewrites):
+        rewrite(made, "job", token + 1)
+    return made
+
+
+def taken(decider: LiveDecider) -> int:
+    duty = decider.services.optimizations
+    assert duty is not None
+    return decider.run(duty.run_once())
+
+
+def ask(folder: Path, statement: str) -> list[dict[str, Any]]:
+    builder = QueryBuilder().register("optimizations", DeltaTable(str(folder)))
+    return list(pa.table(builder.execute(statement).read_all()).to_pylist())
+
+
+def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be_lost(
+    decider: LiveDecider, redis_server: RedisServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "optimizations"
+    made = orders(tmp_path / "orders", 3)
+    name = decider.register(made.path, "orders")
+    decider.register(tables.HandTable(tmp_path / "quiet").path, "quiet")
+    assert taken(decider) == 3
+    rows = ask(folder, "SELECT * FROM optimizations ORDER BY version DESC")
+    told = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
+    assert [row["write_id"] for row in rows] == [event["write_id"] for event in told]
+    for row, event in zip(rows, told, strict=True):
+        for field in ("table_id", "version", "optimization_name", "process_time_ms", "target_bytes", "deleted_rows"):
+            assert row[field] == event[field]
+        for side in ("input", "output"):
+            assert row[side] == {name: event[side][name] for name in row[side]}
+        assert row["entropy_removed_bytes2"] == event["entropy_removed_bytes2"]
+    (total,) = ask(folder, "SELECT count(*) n, sum(input.num_files - output.num_files) gone FROM optimizations")
+    assert total == {"n": 3, "gone": 3}
+
+    assert taken(decider) == 0
+    rewrite(made, "job", 9)
+    decider.post("/v1/events", {"table": name})
+    decider.drain()
+    assert taken(decider) == 1
+    with redis_server.client() as client:
+        client.flushall()
+    decider.register(made.path, "orders")
+    assert taken(decider) == 0, "how far it has come stands in its own log"
+    assert ask(folder, "SELECT count(*) n FROM optimizations") == [{"n": 4}]
+
+
+def test_two_deciders_at_once_take_each_rewrite_once(decider: LiveDecider, tmp_path: Path) -> None:
+    for number in range(3):
+        decider.register(orders(tmp_path / f"t{number}", 2).path, f"t{number}")
+
+    async def race() -> list[int]:
+        # A second decider shares nothing with the first one but Redis and the tables.
+        other = build_services(decider.settings)
+        duties = (decider.services.optimizations, other.optimizations)
+        assert all(isinstance(duty, OptimizationsTable) for duty in duties)
+        try:
+            return list(await asyncio.gather(*(duty.run_once() for duty in duties if duty is not None)))
+        finally:
+            await other.redis.aclose()
+
+    assert sum(decider.run(race())) == 6
+    rows = ask(tmp_path / "optimizations", "SELECT table_id, write_id FROM optimizations")
+    assert len(rows) == len({(row["table_id"], row["write_id"]) for row in rows}) == 6
+
+
+def test_a_decider_that_did_not_see_the_newest_batch_writes_nothing_beside_it(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    made = orders(tmp_path / "orders", 2)
+    name = decider.register(made.path, "orders")
+    assert taken(decider) == 2
+    rewrite(made, "job", 9)
+    decider.post("/v1/events", {"table": name})
+    decider.drain()
+    other = build_services(decider.settings)
+    late = other.optimizations
+    assert late is not None
+
+    async def nothing_yet(_app: str) -> int:
+        return -1
+
+    late._archive.newest = nothing_yet  # type: ignore[method-assign]
+
+    async def run_late() -> int:
+        try:
+            return await late.run_once()
+        finally:
+            await other.redis.aclose()
+
+    assert decider.run(run_late()) == 0
+    assert taken(decider) == 1
+    assert ask(tmp_path / "optimizations", "SELECT count(*) n FROM optimizations") == [{"n": 3}]
+
+
+def test_the_table_is_looked_after_like_others_and_lists_no_rewrites_of_itself(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    decider.register(orders(tmp_path / "orders", 1).path, "orders")
+    assert taken(decider) == 1
+    decider.drain()
+    own = decider.get("/v1/tables/lakewright.optimizations")
+    assert own["cursor"]["version"] == DeltaTable(str(tmp_path / "optimizations")).version()
+    assert taken(decider) == 0

@@ -1,0 +1,92 @@
+"""Scheduled tables are those that are optimized without being asked, each with what it waits for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actor.store.queue import SyncQueue, connect
+from shared.queue import transitions
+from shared.queue.model import JobId, Token, Verdict
+from tests.support.delta_tables import HandTable
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+@pytest.fixture
+def queue(redis_url: str) -> SyncQueue:
+    return SyncQueue(connect(redis_url), "default")
+
+
+def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
+    return {one["name"]: one for one in decider.get("/v1/scheduled", **asked)["tables"]}
+
+
+def claim(queue: SyncQueue) -> tuple[Any, ...]:
+    return tuple(queue.run(transitions.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
+
+
+def finish(queue: SyncQueue, job: JobId, token: Token, verdict: Verdict) -> None:
+    made = transitions.finish(
+        "default", worker="w", nonce="f", id=job, token=token, verdict=verdict, cost_bytes=0, seen_version=99
+    )
+    queue.run(made)
+
+
+def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
+    decider: LiveDecider, queue: SyncQueue, tmp_path: Path
+) -> None:
+    busy = WrittenTable(tmp_path / "busy", days=("2026-01-01",))
+    busy.append(11)
+    off = HandTable(tmp_path / "off", configuration={"lakewright.enabled": "false"})
+    for path, name in ((busy.path, "busy"), (WrittenTable(tmp_path / "quiet").path, "quiet"), (off.path, "off")):
+        decider.register(path, name)
+    decider.post("/v1/tables", {"location": str(tmp_path), "name": "refused"})
+    decider.drain()
+
+    found = scheduled(decider)
+    assert set(found) == {"busy", "quiet"}, "not what is switched off, nor what cannot be read"
+    assert (found["quiet"]["state"], found["quiet"]["jobs"], found["quiet"]["next_due_at"]) == ("idle", 0, None)
+    assert (found["busy"]["state"], found["busy"]["jobs"], found["busy"]["last_run_at"]) == ("waiting", 1, None)
+    assert found["busy"]["next_due_at"] is not None
+
+    (job,) = claim(queue)
+    assert scheduled(decider)["busy"]["state"] == "running"
+    finish(queue, job.id, job.token, Verdict.FAIL)
+    failed = scheduled(decider)["busy"]
+    assert (failed["state"], failed["last_verdict"]) == ("backing_off", "fail")
+    assert failed["next_due_at"] > failed["last_run_at"]
+
+
+def test_the_list_is_paged_in_the_order_of_names(decider: LiveDecider, tmp_path: Path) -> None:
+    for name in ("a.1", "a.2", "b.1"):
+        decider.register(WrittenTable(tmp_path / name).path, name)
+    first = decider.get("/v1/scheduled", limit=2)
+    assert [one["name"] for one in first["tables"]] == ["a.1", "a.2"]
+    rest = decider.get("/v1/scheduled", limit=2, cursor=first["cursor"])
+    assert ([one["name"] for one in rest["tables"]], rest["cursor"]) == (["b.1"], None)
+    assert set(scheduled(decider, prefix="b.")) == {"b.1"}
+
+
+def test_a_paused_table_keeps_its_job_until_it_is_resumed(
+    decider: LiveDecider, queue: SyncQueue, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    name = decider.register(table.path, "orders")
+    paused = decider.post(f"/v1/tables/{name}/pause", {})
+    assert paused.json() == {"sentence": "Table orders is paused; what runs goes on."}
+    assert claim(queue) == ()
+    decider.post(f"/v1/tables/{name}/resume", {})
+    (job,) = queue.run(transitions.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))
+    assert job.key.table == decider.get(f"/v1/tables/{name}")["id"]
+    assert decider.post("/v1/tables/nobody/pause", {}).status_code == 404
