@@ -23,6 +23,10 @@ NOTE = "lakewright.archive"
 RETRIES = 20
 """Commits by others (appends, our own compaction) that one append gives way to before it is left to the next tick."""
 
+PATIENCE = {"connect_timeout": "2s", "timeout": "5s", "max_retries": "2", "retry_timeout": "10s"}
+"""How long an object store is waited for, unless its options say otherwise. Short, because `deltalake` holds the
+interpreter's lock in some of its calls: while it waits there, so does the whole decider."""
+
 NOTES_READ = 200
 """Commits looked back at for notes; more than that is written only by an archive whose notes were long in order."""
 
@@ -124,18 +128,20 @@ class Archive:
 
     def _created(self) -> DeltaTable:
         """Create the table; of two that do it at once the second finds the first one's."""
-        made = DeltaTable.create(
+        DeltaTable.create(
             self.place.location,
             self.place.schema,
             mode="ignore",
             partition_by=list(self.place.partition_by),
             storage_options=self._options(),
         )
-        made.update_incremental()
-        return made
+        # Opened anew, not brought up to date: that would hold the interpreter's lock while it waits for the store.
+        return DeltaTable(self.place.location, storage_options=self._options())
 
     def _options(self) -> dict[str, str] | None:
-        return dict(self.place.options) or None
+        if self.place.location.startswith("file:"):
+            return None
+        return PATIENCE | dict(self.place.options)
 
     def _failed(self, doing: str, problem: Exception) -> RetryableError:
         first_line = str(problem).split("\n", 1)[0]
