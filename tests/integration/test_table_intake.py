@@ -400,17 +400,21 @@ def _table() -> Any:
 def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_url: str) -> None:
     from tests.support.s3_server import S3Server
 
-    s3 = S3Server()
+    s3 = S3Server("found")  # moto keeps buckets per process: a name of our own holds nothing of other tests
     live = None
     try:
         data = pa.table({"dt": ["2026-01-01"], "value": [1.0]})
         for place in ("sales/orders", "ops/logs"):
-            write_deltalake(f"s3://lake/base/{place}", data, storage_options=s3.options() | {"conditional_put": "etag"})
-        options = StoreOptions({"s3://lake": s3.options()})
+            write_deltalake(
+                f"s3://found/base/{place}", data, storage_options=s3.options() | {"conditional_put": "etag"}
+            )
+        options = StoreOptions({"s3://found": s3.options()})
         live = LiveDecider(
-            decider_settings(redis_url, roots=("s3://lake/base",), store_options=options, **FAST)
+            decider_settings(redis_url, roots=("s3://found/base",), store_options=options, **FAST)
         ).start()
-        answer = live.post("/v1/events", [{"table": "s3://lake/base/sales/none"}, {"table": "s3://lake/base/ops/logs"}])
+        answer = live.post(
+            "/v1/events", [{"table": "s3://found/base/sales/none"}, {"table": "s3://found/base/ops/logs"}]
+        )
         assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "no_table_there")
         assert names(live) == ["ops.logs"]
         (found,) = live.run(live.services.discovery.run_once())
