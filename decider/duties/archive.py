@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.inbox import Inbox
+from decider.intake.inbox import Inbox
 from decider.store.archive import Archive
 from decider.store.ledger_batches import LedgerBatch, LedgerBatches
 from decider.store.ledger_rows import ledger_row

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.inbox import Inbox
+from decider.intake.inbox import Inbox
 from decider.observe.own_commits import MAX_SCANNED, OptimizationEvent, OwnCommits
 from decider.store.archive import Archive
 from decider.store.counters import Counters

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.batch import counted, job_spec
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import corrected, decide_rung, heed
-from decider.follow import Follower
+from decider.following.batch import counted, job_spec
+from decider.following.follower import Follower
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue
 from decider.store.tables import TableRegistry

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.inbox import Inbox
+from decider.intake.inbox import Inbox
 from decider.store.tables import TableRegistry
 from shared.errors import RetryableError
 

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from decider.decide.calibration import Calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.calibration import JobCalibration, TableCalibration
-from shared.queue.model import RunRecord, Verdict
+from shared.queue.model import Verdict
+from shared.queue.views import RunRecord
 
 
 def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> TableCalibration:

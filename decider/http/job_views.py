@@ -11,7 +11,8 @@ from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Cancelled, Job, JobEvent
 from decider.http.schemas.queue import Moved
 from shared.partitions import cell_label
-from shared.queue.model import CancelOutcome, JobView, MoveOutcome, RunRecord
+from shared.queue.model import CancelOutcome, MoveOutcome
+from shared.queue.views import JobView, RunRecord
 from shared.table import CellKey
 
 FINISHED = "finished"

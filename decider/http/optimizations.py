@@ -12,7 +12,7 @@ from decider.http.schemas.base import MAX_PAGE, moment
 from decider.http.schemas.optimizations import FileStats, OptimizationEvent, Optimizations
 from decider.http.services import KnownTable, Parts
 from decider.observe import own_commits
-from decider.selectors import label
+from decider.requests.selectors import label
 from shared.errors import LakewrightError
 from shared.partitions import cell_values
 from shared.table import CellKey, PartitionColumn, TableId

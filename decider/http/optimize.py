@@ -5,11 +5,11 @@
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from decider.adhoc import Request
 from decider.http.openapi import failures
 from decider.http.schemas.optimize import Optimized, OptimizePlan, OptimizeRequest
 from decider.http.services import KnownTable, Parts
 from decider.http.table_views import dry_run_view, optimized_view
+from decider.requests.adhoc import Request
 from shared.queue.model import Band
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])

@@ -13,7 +13,8 @@ from decider.http.schemas.optimizations import Scheduled, ScheduledTable
 from decider.http.services import Parts, Services
 from decider.store.runs import Stage
 from shared.queue.limits import MAX_PAGE as QUEUE_PAGE
-from shared.queue.model import JobState, JobView, RunRecord
+from shared.queue.model import JobState
+from shared.queue.views import JobView, RunRecord
 from shared.table import TableRef
 
 router = APIRouter(prefix="/v1/scheduled", tags=["tables"])

@@ -7,24 +7,24 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
-from decider.adhoc import Adhoc
 from decider.duties.archive import LedgerArchive
 from decider.duties.discovery import Discovery
 from decider.duties.optimizations import OptimizationsTable
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
+from decider.following.standing import Shared
 from decider.http.confirm import Confirmer
 from decider.http.credentials import Credentials
 from decider.http.metrics import Metrics
 from decider.http.problems import not_found
 from decider.http.schemas.base import TABLE_NAME
-from decider.inbox import Inbox
-from decider.intake import Intake
+from decider.intake.hints import Intake
+from decider.intake.inbox import Inbox
 from decider.observe.delta_log import DeltaLog
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import OwnCommits
-from decider.standing import Shared
+from decider.requests.adhoc import Adhoc
 from decider.store.actors import Actors
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates

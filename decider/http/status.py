@@ -13,7 +13,8 @@ from decider.http.services import Parts, Services
 from decider.store.server import ServerFacts, inspect
 from shared.errors import LakewrightError
 from shared.queue import reads
-from shared.queue.model import JobState, QueueDepth
+from shared.queue.model import JobState
+from shared.queue.views import QueueDepth
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from decider.batch import COMPACT
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
+from decider.following.batch import COMPACT
 from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
@@ -14,9 +14,9 @@ from decider.http.schemas.jobs import Job
 from decider.http.schemas.tables import CellHeat, CursorView, ManualRun, TableRefusal, TableStatus
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, table_view
-from decider.manual import Outcome
 from decider.orient.heat import EVERYWHERE, Heat
-from decider.selectors import WHOLE_TABLE_LABEL, label
+from decider.requests.manual import Outcome
+from decider.requests.selectors import WHOLE_TABLE_LABEL, label
 from decider.store.cursors import Cursor
 from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState

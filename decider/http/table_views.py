@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from decider import adhoc
 from decider.decide.ledger import Record
 from decider.decide.verdict import decide_state
 from decider.http.schemas.base import moment
@@ -20,7 +19,8 @@ from decider.http.schemas.tables import (
     Table,
 )
 from decider.orient.policies import Effective, Source
-from decider.selectors import label, named_values
+from decider.requests import adhoc
+from decider.requests.selectors import label, named_values
 from shared.cells import CellState
 from shared.levels import FULL, Ladder
 from shared.planner import Plan

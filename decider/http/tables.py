@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
-from decider.batch import COMPACT
+from decider.following.batch import COMPACT
 from decider.http.openapi import failures
 from decider.http.problems import Refused
 from decider.http.schemas.base import MAX_PAGE
@@ -17,9 +17,9 @@ from decider.http.schemas.tables import Cells, Change, Decisions, Registration, 
 from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, table_view
-from decider.intake import Wanted
+from decider.intake.hints import Wanted
 from decider.observe.locations import canonical_location, table_id
-from decider.selectors import exact_cell
+from decider.requests.selectors import exact_cell
 from decider.store.removal import forget
 from shared.policy import Policy
 from shared.properties import NAMES

@@ -10,7 +10,7 @@ from decider.decide.whatif import Prices
 from decider.http.openapi import failures
 from decider.http.schemas.what_if import WhatIf, WhatIfRequest
 from decider.http.services import KnownTable, Parts
-from decider.what_if import describe, examine, read_history
+from decider.requests.what_if import describe, examine, read_history
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 

@@ -13,7 +13,8 @@ from decider.store.queue import AsyncQueue
 from shared.queue import keys, reads
 from shared.queue.decode import text
 from shared.queue.limits import MAX_JOBS_READ
-from shared.queue.model import Band, JobState, JobView, RunRecord
+from shared.queue.model import Band, JobState
+from shared.queue.views import JobView, RunRecord
 
 HOUR_MS = 3_600_000
 

@@ -12,7 +12,8 @@ from decider.store.queue import AsyncQueue
 from shared.errors import InvalidInput
 from shared.queue import reads, transitions
 from shared.queue.limits import MAX_JOBS_READ
-from shared.queue.model import CancelOutcome, JobId, JobState, JobView, RunRecord
+from shared.queue.model import CancelOutcome, JobId, JobState
+from shared.queue.views import JobView, RunRecord
 from shared.table import TableId
 
 MAX_PAGES = 40

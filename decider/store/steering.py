@@ -14,10 +14,11 @@ from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.audit import Found
 from shared.queue.decode import text
 from shared.queue.library import LIBRARY
-from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueDepth, QueueSettings
+from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueSettings
 from shared.queue.reads import Next
 from shared.queue.steering import Preemption, Quota, Revoked, Slots
 from shared.queue.transition import Transition
+from shared.queue.views import QueueDepth
 
 SCAN_COUNT = 500
 """Keys that one SCAN looks at: some 100 microseconds of the server."""

@@ -13,7 +13,7 @@ from math import sqrt
 from typing import Any
 
 from decider.orient.policies import Defaults
-from decider.selectors import label, select
+from decider.requests.selectors import label, select
 from shared.cells import EMPTY_CELL, CellState
 from shared.errors import InvalidInput
 from shared.facts import Ask

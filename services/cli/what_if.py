@@ -82,11 +82,11 @@ def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
 
 def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str, Any]:
     try:
-        from decider import what_if as parts  # noqa: PLC0415 - the parts of the decider are optional
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
         from decider.observe.delta_log import open_log  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
         from decider.observe.stores import Stores  # noqa: PLC0415
+        from decider.requests import what_if as parts  # noqa: PLC0415 - the parts of the decider are optional
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "

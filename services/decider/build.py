@@ -10,8 +10,6 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from decider.adhoc import Adhoc
-from decider.drift import DriftCheck
 from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
 from decider.duties.discovery import LEASE_MS, Discovery, Pace
 from decider.duties.optimizations import APP as OPTIMIZATIONS_APP
@@ -19,15 +17,17 @@ from decider.duties.optimizations import OptimizationsTable, Sources
 from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
-from decider.follow import Follower
+from decider.following.drift import DriftCheck
+from decider.following.follower import Follower
+from decider.following.standing import Shared
+from decider.following.watch import Watch
 from decider.http.app import create_app
 from decider.http.auth import require_credentials_beyond_loopback
 from decider.http.confirm import Confirmer
 from decider.http.metrics import Metrics
 from decider.http.services import CallLimits, HttpSettings, Services, Started
-from decider.inbox import Inbox
-from decider.intake import Intake, Places
-from decider.manual import ManualRuns
+from decider.intake.hints import Intake, Places
+from decider.intake.inbox import Inbox
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
 from decider.observe.locations import canonical_location, table_id
@@ -35,7 +35,8 @@ from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
 from decider.observe.stores import Stores
 from decider.orient.policies import Defaults
-from decider.standing import Shared
+from decider.requests.adhoc import Adhoc
+from decider.requests.manual import ManualRuns
 from decider.store.actors import Actors
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.counters import Counters
@@ -51,7 +52,6 @@ from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.store.tail import Tails
-from decider.watch import Watch
 from services.releases import installed
 from services.settings import DeciderSettings, host_name
 from shared.table import TableRef

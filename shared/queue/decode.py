@@ -20,13 +20,11 @@ from shared.queue.model import (
     JobId,
     JobKey,
     JobState,
-    JobView,
     MoveOutcome,
-    QueueDepth,
-    RunRecord,
     StopReason,
     Token,
 )
+from shared.queue.views import JobView, QueueDepth, RunRecord
 
 
 def text(raw: bytes | str) -> str:

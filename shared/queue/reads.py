@@ -8,8 +8,9 @@ from typing import Any
 from shared.queue import decode, keys, limits
 from shared.queue.library import ScriptName
 from shared.queue.limits import require_range
-from shared.queue.model import Band, HistoryPage, JobId, JobPage, JobState, JobView, QueueDepth
+from shared.queue.model import Band, JobId, JobState
 from shared.queue.transition import Transition
+from shared.queue.views import HistoryPage, JobPage, JobView, QueueDepth
 
 
 def job(queue: str, job_id: JobId) -> Transition[JobView | None]:

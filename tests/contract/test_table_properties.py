@@ -107,8 +107,8 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that checks for drift at every look, and trusts no table to be the one it was."""
-    monkeypatch.setattr("decider.follow.TRUSTED_MS", -1)
-    monkeypatch.setattr("decider.drift.DriftCheck._is_due", lambda *_: True)
+    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.following.drift.DriftCheck._is_due", lambda *_: True)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()

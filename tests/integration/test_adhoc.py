@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from decider.adhoc import Adhoc, Request
 from decider.decide import ledger
-from decider.follow import Follower
+from decider.following.follower import Follower
+from decider.following.standing import Alone
 from decider.orient.policies import Defaults
-from decider.standing import Alone
+from decider.requests.adhoc import Adhoc, Request
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from shared.policy import MIB, Policy

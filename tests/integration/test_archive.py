@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder
 from decider.decide import ledger
 from decider.decide.verdict import decide_state
 from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS, LedgerArchive
-from decider.inbox import Inbox
+from decider.intake.inbox import Inbox
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
-from decider.follow import TRUSTED_MS, Follower
+from decider.following.follower import TRUSTED_MS, Follower
+from decider.following.standing import Alone
 from decider.orient.cells import recount
 from decider.orient.policies import Defaults
-from decider.standing import Alone
 from decider.store.cursors import TableStates
 from decider.store.queue import AsyncQueue, connect
 from shared.cells import CellState
 from shared.policy import MIB, Policy
 from shared.queue import reads
-from shared.queue.model import JobState, JobView
+from shared.queue.model import JobState
+from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 

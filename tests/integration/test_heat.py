@@ -9,9 +9,9 @@ import pytest
 
 from decider.decide import ledger
 from decider.decide.verdict import Verdict
-from decider.follow import Follower
+from decider.following.follower import Follower
+from decider.following.standing import Alone
 from decider.orient.policies import Defaults
-from decider.standing import Alone
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
 from decider.store.ledgers import Ledgers
@@ -19,7 +19,8 @@ from decider.store.queue import AsyncQueue, connect
 from shared.facts import JobFacts
 from shared.policy import MIB, Policy
 from shared.queue import reads
-from shared.queue.model import JobState, JobView
+from shared.queue.model import JobState
+from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog

@@ -13,9 +13,9 @@ from deltalake import write_deltalake
 
 from decider.duties import discovery as discovery_module
 from decider.duties.discovery import Pace
-from decider.inbox import Inbox, Patience
+from decider.following.watch import DAY_MS, VANISHED_DAYS
+from decider.intake.inbox import Inbox, Patience
 from decider.store.rounds import RoundState
-from decider.watch import DAY_MS, VANISHED_DAYS
 from services.decider import build
 from shared.errors import RetryableError
 from shared.store_options import StoreOptions
@@ -264,7 +264,7 @@ def test_properties_that_cannot_be_used_are_refused_at_registration(
 def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider: LiveDecider, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.follow.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", 0)
     table = WrittenTable(lake / "orders", days=("2026-01-01",))
     table.append(11)
     name = decider.register(table.path)
@@ -289,7 +289,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
 def test_a_table_that_has_been_gone_for_long_is_forgotten(
     redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.follow.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", 0)
     late_ms = [0]
     clock = build.now_ms
     monkeypatch.setattr(build, "now_ms", lambda: clock() + late_ms[0])

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.redis
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that trusts no table to be the one it was, and checks every table for drift at every look."""
-    monkeypatch.setattr("decider.follow.TRUSTED_MS", -1)
-    monkeypatch.setattr("decider.drift.DriftCheck._is_due", lambda *_: True)
+    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.following.drift.DriftCheck._is_due", lambda *_: True)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()

@@ -10,10 +10,10 @@ from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
 from decider.duties.settle import AGAIN_MS, Settle, Ticked
-from decider.follow import Follower
+from decider.following.follower import Follower
+from decider.following.recount import RECORDS
+from decider.following.standing import Alone
 from decider.orient.policies import Defaults
-from decider.recount import RECORDS
-from decider.standing import Alone
 from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
@@ -24,8 +24,9 @@ from shared.facts import Ask, JobFacts
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy
 from shared.queue import keys, reads, transitions
-from shared.queue.model import DecideOutcome, JobState, JobView, Timer
+from shared.queue.model import DecideOutcome, JobState, Timer
 from shared.queue.model import Verdict as RunVerdict
+from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog

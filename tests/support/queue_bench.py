@@ -16,10 +16,10 @@ from shared.queue.model import (
     Ingested,
     JobKey,
     JobSpec,
-    JobView,
     QueueSettings,
     Verdict,
 )
+from shared.queue.views import JobView
 from tests.support.queue_executors import Executor
 from tests.support.queue_state import State, TestClock, read_state
 

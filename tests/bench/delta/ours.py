@@ -16,11 +16,11 @@ from actor.ports import TableEngine
 from actor.store.queue import SyncQueue
 from actor.store.queue import connect as connect_actor
 from actor.worker import Actor, Worker, WorkerSettings
-from decider.follow import Follower
+from decider.following.follower import Follower
+from decider.following.standing import Alone
 from decider.observe.delta_log import open_log
 from decider.observe.object_reads import ReadMeter
 from decider.orient.policies import Defaults
-from decider.standing import Alone
 from decider.store.queue import AsyncQueue
 from decider.store.queue import connect as connect_decider
 from shared.policy import Policy

@@ -8,7 +8,7 @@ import pytest
 from decider.decide.history import History
 from decider.decide.replay import replay_untouched
 from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices, compare, recommend
-from decider.what_if import describe, examine, read_history
+from decider.requests.what_if import describe, examine, read_history
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy

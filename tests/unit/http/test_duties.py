@@ -8,7 +8,7 @@ import pytest
 
 from decider.duties import sweep as sweep_module
 from decider.duties.sweep import Sweep
-from decider.inbox import Inbox
+from decider.intake.inbox import Inbox
 from decider.store.tables import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.selectors import Selector, exact_cell, label, select
+from decider.requests.selectors import Selector, exact_cell, label, select
 from shared.errors import InvalidInput
 from shared.partitions import cell_key
 from shared.table import CellKey, PartitionColumn

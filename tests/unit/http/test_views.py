@@ -13,7 +13,8 @@ from decider.orient.policies import effective
 from shared.cells import recount
 from shared.policy import MIB, Policy
 from shared.properties import PROPERTIES
-from shared.queue.model import Band, JobId, JobKey, JobState, JobView, RunRecord, StopReason, Token
+from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
+from shared.queue.views import JobView, RunRecord
 from shared.table import CellKey, PartitionColumn
 
 SMALL = Policy(target_bytes=MIB)

@@ -13,8 +13,8 @@ from typing import Protocol
 
 import structlog
 
-from decider.inbox import Inbox
-from decider.naming import FROM_PATH, name_at, tenant_at
+from decider.intake.inbox import Inbox
+from decider.intake.naming import FROM_PATH, name_at, tenant_at
 from decider.observe.locations import canonical_location, is_under, table_id
 from decider.observe.shapes.hint import Hint
 from decider.store.tables import TableRegistry

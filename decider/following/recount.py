@@ -11,14 +11,14 @@ from uuid import uuid4
 
 import structlog
 
-from decider.batch import COMPACT, job_spec
 from decider.decide import ledger
 from decider.decide.timers import timers_after_recount
 from decider.decide.verdict import Decision, corrected, decide_state, heed
-from decider.logs import LogReader
+from decider.following.batch import COMPACT, job_spec
+from decider.following.logs import LogReader
+from decider.following.standing import Standing
 from decider.orient.cells import recount
 from decider.orient.heat import COLD
-from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue

@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from decider.batch import Batch
-from decider.drift import DRIFT, DriftCheck
-from decider.logs import LogReader, Logs
+from decider.following.batch import Batch
+from decider.following.drift import DRIFT, DriftCheck
+from decider.following.logs import LogReader, Logs
+from decider.following.recount import Recounter
+from decider.following.standing import Standing
 from decider.orient.cells import fold
 from decider.orient.policies import Effective
-from decider.recount import Recounter
-from decider.standing import Standing
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.logs import LogReader
+from decider.following.logs import LogReader
 from decider.store.cursors import Cursor, TableStates
 from shared.cells import EMPTY_CELL
 from shared.table import TableId, TableRef

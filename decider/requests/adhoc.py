@@ -14,13 +14,13 @@ from itertools import groupby
 
 import structlog
 
-from decider.batch import job_spec
 from decider.decide import ledger
 from decider.decide.verdict import Decision, corrected, decide_state
-from decider.follow import Follower
-from decider.logs import LogReader
-from decider.selectors import Selector, select
-from decider.standing import Standing
+from decider.following.batch import job_spec
+from decider.following.follower import Follower
+from decider.following.logs import LogReader
+from decider.following.standing import Standing
+from decider.requests.selectors import Selector, select
 from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError

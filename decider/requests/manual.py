@@ -10,9 +10,9 @@ from enum import StrEnum
 
 import structlog
 
-from decider.adhoc import Adhoc, Ignored, Request
-from decider.follow import FIRST_SIGHT, Followed
-from decider.standing import Standing
+from decider.following.follower import FIRST_SIGHT, Followed
+from decider.following.standing import Standing
+from decider.requests.adhoc import Adhoc, Ignored, Request
 from decider.store.cursors import TableStates
 from decider.store.manual import Wish, Wishes
 from shared.errors import LakewrightError

@@ -9,8 +9,8 @@ from dataclasses import replace
 
 import structlog
 
-from decider.batch import COMPACT
-from decider.follow import Followed, Follower
+from decider.following.batch import COMPACT
+from decider.following.follower import Followed, Follower
 from decider.store.queue import AsyncQueue
 from decider.store.removal import forget, leave
 from decider.store.tables import Refusal, TableRegistry

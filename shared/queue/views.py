@@ -1,0 +1,89 @@
+"""What the queue shows of itself: values for reading only, apart from those that transitions take and give."""
+
+from dataclasses import dataclass
+
+from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """Everything there is to know of one job, for reading only.
+
+    `ready_at_ms` is set while delayed or quarantined; worker, lease, start, progress and stop while leased.
+    `pending_version` is the newest version that asked for the cell while the job ran.
+    """
+
+    id: JobId
+    key: JobKey
+    tenant: str
+    state: JobState
+    band: Band
+    priority: int
+    cost_bytes: int
+    version: int
+    facts: str
+    t0_ms: int
+    attempts: int
+    generation: int
+    token: Token | None = None
+    ready_at_ms: int | None = None
+    lease_until_ms: int | None = None
+    worker: str | None = None
+    started_ms: int | None = None
+    progress: str | None = None
+    stop: StopReason | None = None
+    error: str | None = None
+    pending_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """A page of jobs; `next_offset` is None on the last one. Jobs that move between two calls may be missed."""
+
+    jobs: tuple[JobView, ...]
+    next_offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Jobs per state at `now_ms` of the server; `oldest_t0_ms` is the oldest arrival still queued."""
+
+    now_ms: int
+    depth: dict[JobState, int]
+    oldest_t0_ms: int | None
+
+    @property
+    def oldest_wait_ms(self) -> int:
+        """How long the oldest queued job has been waiting."""
+        return 0 if self.oldest_t0_ms is None else max(0, self.now_ms - self.oldest_t0_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """One finished run as the history keeps it; `entry` is its place in the stream and the cursor for paging."""
+
+    entry: str
+    id: JobId
+    key: JobKey
+    tenant: str
+    band: Band
+    token: Token
+    verdict: str
+    outcome: str
+    worker: str
+    attempts: int
+    version: int
+    cost_bytes: int
+    t0_ms: int
+    started_ms: int
+    finished_ms: int
+    result: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """A page of finished runs, newest first; `next_before` is None on the last one."""
+
+    runs: tuple[RunRecord, ...]
+    next_before: str | None
