@@ -1,6 +1,5 @@
 """How tables come and go: by event, by discovery and by call; renamed, retried, vanished, and back after a loss."""
 
-import asyncio
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,13 +13,10 @@ from deltalake import write_deltalake
 from decider.duties import discovery as discovery_module
 from decider.duties.discovery import Pace
 from decider.following.watch import DAY_MS, VANISHED_DAYS
-from decider.intake.inbox import Inbox, Patience
 from decider.store.rounds import RoundState
 from services.decider import build
-from shared.errors import RetryableError
 from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
-from tests.support.redis_server import RedisServer
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -305,96 +301,6 @@ def test_a_table_that_has_been_gone_for_long_is_forgotten(
         assert names(live) == []
     finally:
         live.close()
-
-
-def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
-    """The store is away while an event is looked at, and no other event and no sweep comes."""
-    live = LiveDecider(settings(own_redis_server.url, lake)).start()
-    try:
-        table = WrittenTable(lake / "orders")
-        name = live.register(table.path)
-        away, real = [True], live.services.inbox._handle
-
-        async def hiccup(found: Any, version: int | None) -> None:
-            if away[0]:
-                raise RetryableError("the store is away")
-            await real(found, version)
-
-        live.services.inbox._handle = hiccup
-        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
-        table.append(3)
-        live.post("/v1/events", table.event(table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
-        away[0] = False
-        until("it was followed", lambda: live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version)
-        assert live.cells(name) == table.recount()
-    finally:
-        live.close()
-
-
-def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
-    live = LiveDecider(settings(own_redis_server.url, lake)).start()
-    try:
-        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
-        table = WrittenTable(lake / "orders")
-        name = live.register(table.path)
-        known = live.run(live.services.registry.find(name))
-        assert known is not None
-        own_redis_server.kill()
-        table.append(3)
-        live.run(live.services.inbox.put(known, table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
-        own_redis_server.start()
-        until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
-        assert live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version
-    finally:
-        live.close()
-
-
-def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
-    looks: list[str] = []
-
-    async def story() -> None:
-        fourth = asyncio.Event()
-
-        async def fails(found: Any, _version: int | None) -> None:
-            looks.append(found.name)
-            if len(looks) == 4:
-                fourth.set()
-            raise RetryableError("away")
-
-        inbox = Inbox(fails, workers=2, patience=Patience(first_s=0.001, longest_s=0.002, tries=4))
-        work = asyncio.create_task(inbox.run())
-        await inbox.put(_table(), None)
-        await fourth.wait()
-        await inbox.drained()
-        assert inbox.retrying == 0
-        inbox._patience = Patience(first_s=60)
-        await inbox.put(_table(), 5)
-        await inbox.drained()
-        for version in range(6, 10):
-            await inbox.put(_table(), version)
-        assert (len(looks), inbox.retrying, inbox.backlog) == (5, 1, 0)
-        await inbox.put(_table(), None)
-        await inbox.drained()
-        assert len(looks) == 6
-        work.cancel()
-
-    asyncio.run(asyncio.wait_for(story(), 20))
-
-
-def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:
-    patience = Patience(first_s=1, longest_s=60)
-    for failures in range(1, 30):
-        drawn = [patience.pause_s(failures) for _ in range(50)]
-        longest = min(60, 2 ** (failures - 1))
-        assert longest / 2 <= min(drawn) < max(drawn) <= longest
-
-
-def _table() -> Any:
-    from shared.table import TableId, TableRef
-
-    return TableRef(TableId("t"), "t", "file:///t")
 
 
 def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_url: str) -> None:

@@ -10,64 +10,16 @@ from fractions import Fraction
 import pytest
 import redis
 
-from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.ports import Control, EngineDied, RewriteOutcome, RewriteRequest
-from actor.store.queue import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
-from decider.decide.calibration import Calibration
+from actor.ports import EngineDied
 from shared.errors import RetryableError
-from shared.facts import Ask, JobFacts, Predicted
-from shared.planner import SETTLED_TAG
-from shared.policy import MIB, Policy
-from shared.properties import terms
+from shared.facts import JobFacts, Predicted
+from shared.policy import MIB
 from shared.queue import reads, steering, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
+from tests.support.worker_bench import EIGHT, KEY, POLICY, Bench, spec
 
 pytestmark = pytest.mark.redis
-
-POLICY = Policy(target_bytes=8 * MIB)
-KEY = JobKey("t-1", "{}", "compact")
-TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5, grace_s=0.3)
-EIGHT = [100_000] * 8
-
-
-def spec(version: int) -> JobSpec:
-    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
-    return JobSpec(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
-
-
-class Bench:
-    """A queue, and workers on it."""
-
-    def __init__(self, url: str, engine: MemoryEngine) -> None:
-        self.url = url
-        self.engine = engine
-        self.queue = SyncQueue(connect(url), "default")
-        self.stopping = threading.Event()
-        self._hearts: list[Heartbeat] = []
-
-    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
-        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
-        heart.start()
-        self._hearts.append(heart)
-        settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
-        queue = SyncQueue(connect(self.url), "default")
-        return Worker(self.engine, queue, Actor(name, heart, self.stopping), settings)
-
-    def enqueue(self, version: int) -> None:
-        self.queue.run(transitions.enqueue("default", spec(version)))
-
-    def state(self) -> JobState | None:
-        view = self.queue.run(reads.job("default", spec(0).id))
-        return None if view is None else view.state
-
-    def runs(self) -> list:
-        return list(self.queue.run(reads.history("default")).runs)
-
-    def close(self) -> None:
-        for heart in self._hearts:
-            heart.close()
 
 
 @pytest.fixture
@@ -334,98 +286,3 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
     assert bench.runs()[0].verdict == Verdict.YIELD
     assert [one.band for one in bench.queue.run(reads.order("default"))] == [Band.URGENT, Band.NORMAL]
-
-
-def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:
-    made = Bench(redis_url, MemoryEngine([MIB, MIB, 100]))
-    facts = JobFacts.decode(spec(1).facts)
-    try:
-        worker = made.worker()
-        for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
-            settle = replace(spec(version), facts=replace(facts, ask=Ask.SETTLE).encode())
-            made.queue.run(transitions.enqueue("default", settle))
-            assert worker.run_next()
-            assert [file.size_bytes for file in made.engine.files.values()] == expected
-            assert all(SETTLED_TAG in file.tags for file in made.engine.files.values())
-        assert [run.verdict for run in made.runs()] == ["done", "done"]
-        assert counters(made)["plans_empty"] == 1
-    finally:
-        made.close()
-
-
-def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
-    made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    facts = JobFacts.decode(spec(1).facts)
-    try:
-        full = replace(spec(1), facts=replace(facts, ask=Ask.FULL).encode())
-        made.queue.run(transitions.enqueue("default", full))
-        assert made.worker().run_next()
-        sizes = sorted(file.size_bytes for file in made.engine.files.values())
-        assert sum(size < 6 * MIB for size in sizes) <= 1
-        assert sum(sizes) == 20 * MIB + 100
-        assert made.state() is None
-    finally:
-        made.close()
-
-
-class Shrinking(MemoryEngine):
-    """Outputs are half as large as their inputs."""
-
-    share = Fraction(1, 2)
-
-    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
-        outcome = super().rewrite(request, control)
-        groups = []
-        for group in outcome.groups:
-            small = tuple(replace(file, size_bytes=int(file.size_bytes * self.share)) for file in group.outputs)
-            self.files |= {file.path: file for file in small}
-            groups.append(replace(group, outputs=small))
-        return replace(outcome, groups=tuple(groups))
-
-
-def test_a_run_reports_how_much_outputs_shrank_and_which_missed_their_level(redis_url: str) -> None:
-    engine = Shrinking([200_000] * 8)
-    made = Bench(redis_url, engine)
-    try:
-        made.enqueue(1)
-        assert made.worker().run_next()
-        # Eight files of 200 kB are of level 4, and half of their sum lies below the 1 MiB of level 5.
-        assert counters(made) | {"groups_missed": 1, "levels_missed": 1} == counters(made)
-        raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
-        sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
-        assert sums == Calibration(1, 0, 1_600_000, 0, 7, 1_600_000, 800_000)
-    finally:
-        made.close()
-
-
-def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothing(redis_url: str) -> None:
-    engine = MemoryEngine()
-    made = Bench(redis_url, engine)
-    worker = made.worker()
-    try:
-        for run in range(80):
-            made.enqueue(engine.append([100_000 if run < 64 else 50_000] * 8))
-            assert worker.run_next()
-            for path in list(engine.files):
-                engine.remove(path)
-            made.enqueue(engine.version)
-            assert worker.run_next()
-        raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
-        sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
-        assert sums.runs == 32 + 16
-        assert sums.measured_bytes == 32 * 800_000 + 16 * 400_000
-    finally:
-        made.close()
-
-
-def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
-    made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
-    policy = replace(POLICY, tolerance=Fraction(0))
-    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB), is_hot=True).encode()
-    try:
-        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
-        assert made.worker().run_next()
-        (run,) = made.runs()
-        assert len(json.loads(run.result)["versions"]) == 4
-    finally:
-        made.close()

@@ -1,0 +1,56 @@
+"""A worker on a queue of its own with an engine in memory, which does what a table would and fails when told to."""
+
+import threading
+
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Actor, Worker, WorkerSettings
+from shared.facts import JobFacts, Predicted
+from shared.policy import MIB, Policy
+from shared.properties import terms
+from shared.queue import reads, transitions
+from shared.queue.model import Band, JobKey, JobSpec, JobState
+from tests.support.memory_engine import MemoryEngine
+
+POLICY = Policy(target_bytes=8 * MIB)
+KEY = JobKey("t-1", "{}", "compact")
+TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5, grace_s=0.3)
+EIGHT = [100_000] * 8
+
+
+def spec(version: int) -> JobSpec:
+    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
+    return JobSpec(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
+
+
+class Bench:
+    """A queue, and workers on it."""
+
+    def __init__(self, url: str, engine: MemoryEngine) -> None:
+        self.url = url
+        self.engine = engine
+        self.queue = SyncQueue(connect(url), "default")
+        self.stopping = threading.Event()
+        self._hearts: list[Heartbeat] = []
+
+    def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
+        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
+        heart.start()
+        self._hearts.append(heart)
+        settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
+        queue = SyncQueue(connect(self.url), "default")
+        return Worker(self.engine, queue, Actor(name, heart, self.stopping), settings)
+
+    def enqueue(self, version: int) -> None:
+        self.queue.run(transitions.enqueue("default", spec(version)))
+
+    def state(self) -> JobState | None:
+        view = self.queue.run(reads.job("default", spec(0).id))
+        return None if view is None else view.state
+
+    def runs(self) -> list:
+        return list(self.queue.run(reads.history("default")).runs)
+
+    def close(self) -> None:
+        for heart in self._hearts:
+            heart.close()
