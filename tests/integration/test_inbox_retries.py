@@ -23,7 +23,8 @@ def lake(tmp_path: Path) -> Path:
 
 
 def settings(redis_url: str, lake: Path) -> Any:
-    return decider_settings(redis_url, roots=(lake.as_uri(),), discovery_requests_per_s=10_000.0)
+    roots, buckets = (lake.as_uri(),), {"lake": lake.as_uri()}
+    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery_requests_per_s=10_000.0)
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
