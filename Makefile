@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load test-s3 fmt lock clean distclean
+.PHONY: help setup demo test check integration stress chaos load minio test-s3 fmt lock clean distclean
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -35,7 +35,10 @@ integration: setup ## only the tests that need real Redis or real Spark
 stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for another number)
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
 
-test-s3: setup ## only the tests with MinIO (built once by Go) and with S3's jars in the actor
+minio: setup ## build MinIO once, where there is Go; without it the tests that need it are skipped
+	@$(BIN)/python -m tests.support.minio
+
+test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 	@$(BIN)/pytest --durations=5 --durations-min=1 -m s3 $(ARGS)
 
 load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
