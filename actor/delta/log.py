@@ -35,7 +35,7 @@ _NOT_FULL = False
 _NOT_RECURSIVE = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TableShape:
     """What files are written by: two equal shapes mean that a file written under one is valid under the other."""
 

@@ -9,7 +9,8 @@ since), the snapshot is listed again.
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
 
 from actor.delta.actions import LoggedFile, decode_add, encode, vector_id
 from actor.delta.live import MAX_COMMITS_REPLAYED, LiveGroup, is_plain
@@ -18,7 +19,10 @@ from shared.planner import FileGroup
 from shared.table import CellKey, FileKey
 
 MAX_REMEMBERED_FILES = 100_000
-"""Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago."""
+"""Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
+
+A cell or table counts as one file more: one without files has to be forgotten, too.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,11 @@ class Remembered:
         """Return the files of a cell that is covered."""
         return tuple(logged for logged in self.files.values() if self.cell is not None or logged.file.cell == cell)
 
+    @property
+    def weight(self) -> int:
+        """What it counts for, in files."""
+        return 1 + len(self.files)
+
 
 class TableMemory:
     """What the latest reads saw; bounded, and safe to use from several threads."""
@@ -46,14 +55,26 @@ class TableMemory:
         self._max_files = max_files
         self._lock = threading.Lock()
         self._seen: OrderedDict[tuple[str, CellKey | None], Remembered] = OrderedDict()
+        self._weight = 0
+        # Of each table the newest, as long as anything is known under it: a wide schema outweighs many cells.
+        self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
 
     def remember(self, location: str, seen: Remembered) -> None:
         """Keep what was read, replacing what was known of that cell or table."""
         with self._lock:
-            self._seen.pop((location, seen.cell), None)
-            self._seen[location, seen.cell] = seen
-            while len(self._seen) > 1 and sum(len(known.files) for known in self._seen.values()) > self._max_files:
-                self._seen.popitem(last=False)
+            before = self._seen.pop((location, seen.cell), None)
+            self._weight += seen.weight - (before.weight if before else 0)
+            self._seen[location, seen.cell] = replace(seen, shape=self._shared(location, seen.shape))
+            while len(self._seen) > 1 and self._weight > self._max_files:
+                _, oldest = self._seen.popitem(last=False)
+                self._weight -= oldest.weight
+
+    def _shared(self, location: str, shape: TableShape) -> TableShape:
+        newest = self._shapes.get(location)
+        if newest == shape:
+            return newest
+        self._shapes[location] = shape
+        return shape
 
     def recall(self, location: str, cell: CellKey) -> Remembered | None:
         """Return what was seen last of a cell, None if nothing is known."""

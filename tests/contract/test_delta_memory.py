@@ -10,12 +10,13 @@ import pytest
 
 from actor.delta.actions import LoggedFile
 from actor.delta.engine import DeltaEngine
-from actor.delta.log import TableLog
+from actor.delta.log import TableLog, TableShape
 from actor.delta.memory import Remembered, TableMemory
 from actor.delta.reading import read_cell
 from actor.ports import GroupStatus
 from shared.partitions import WHOLE_TABLE
-from shared.table import CellKey, FileKey
+from shared.planner import FileGroup, Mode
+from shared.table import CellKey, DataFile, FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
 from tests.support.steering import Steering
@@ -212,8 +213,49 @@ def _has_checksum(table: Path, version: int | None) -> bool:
 
 
 def test_what_was_read_longest_ago_is_forgotten_first() -> None:
-    memory = TableMemory(max_files=3)
-    cells = [CellKey(f'{{"n":"{number}"}}') for number in range(3)]
+    memory, cells = TableMemory(max_files=9), some_cells(4)
+    for cell in (*cells[:3], cells[0], cells[3]):
+        memory.remember("t", remembered(cell, files=2))
+    assert [memory.recall("t", cell) is not None for cell in cells] == [True, False, True, True]
+
+
+def test_cells_without_files_are_forgotten_too() -> None:
+    """A table may have as many partitions as it likes, each looked at when its last file has gone."""
+    memory, cells = TableMemory(max_files=3), some_cells(5)
     for cell in cells:
-        memory.remember("t", Remembered(cell, 1, None, None, {FileKey(f"{cell}{n}"): None for n in range(2)}))  # type: ignore[arg-type,misc]
-    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True]
+        memory.remember("t", remembered(cell, files=0))
+    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True, True, True]
+
+
+def test_cells_of_one_table_share_its_shape() -> None:
+    """The schema of a wide table is larger than what is known of a cell."""
+    memory, cells = TableMemory(), some_cells(2)
+    for cell in cells:
+        memory.remember("t", remembered(cell, files=1))
+    one, other = (memory.recall("t", cell) for cell in cells)
+    assert one is not None
+    assert other is not None
+    assert one.shape is other.shape
+    memory.remember("t", remembered(cells[1], files=1, metadata="other"))
+    changed = memory.recall("t", cells[1])
+    assert changed is not None
+    assert changed.shape == TableShape("other", "protocol")
+    assert one.shape == TableShape("metadata", "protocol")
+
+
+def test_a_group_is_known_under_its_own_shape_only() -> None:
+    memory, (cell,) = TableMemory(), some_cells(1)
+    memory.remember("t", remembered(cell, files=1))
+    group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), Mode.MINOR)
+    assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
+    assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None
+
+
+def some_cells(count: int) -> list[CellKey]:
+    return [CellKey(f'{{"n":"{number}"}}') for number in range(count)]
+
+
+def remembered(cell: CellKey, *, files: int, metadata: str = "metadata") -> Remembered:
+    keys = [FileKey(f"{cell}{number}") for number in range(files)]
+    logged = {key: LoggedFile(DataFile(path=key.path, size_bytes=1, cell=cell), "{}") for key in keys}
+    return Remembered(cell, 1, None, TableShape(metadata, "protocol"), logged)
