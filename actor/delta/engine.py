@@ -8,6 +8,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.delta.conditional_put import ConditionalPuts
 from actor.delta.conflicts import translate
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
@@ -54,6 +55,7 @@ class DeltaEngine:
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
         self._memory = TableMemory()
+        self._puts = ConditionalPuts(self._scala, spark)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._memory, self._settings.transaction
         )
@@ -79,6 +81,7 @@ class DeltaEngine:
         """Replace the groups' files without changing data; see the executor for what it raises."""
         check_location(request.location, allow_s3=self._settings.allow_s3)
         with _translated(f"rewriting {request.location}"):
+            self._puts.check(request.location)
             return self.executor.rewrite(request, control)
 
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:

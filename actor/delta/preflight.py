@@ -46,13 +46,13 @@ _FEATURES_READER = 3
 _FEATURES_WRITER = 7
 _QBEAST = "qbeast.lastRevisionID"
 _ZCUBE = "ZCUBE_ID"
-_S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
 
 def check_location(location: str, *, allow_s3: bool) -> None:
     """Raise Unsupported for a location whose log store cannot keep two writers apart."""
     scheme = urlsplit(location).scheme
-    if scheme in _S3_SCHEMES and not allow_s3:
+    if scheme in S3_SCHEMES and not allow_s3:
         raise Unsupported(
             f"{location} is on S3, where Delta's default log store is safe for a single driver only: it could replace "
             "a commit of ours, and data would be lost; give every writer a log store that puts conditionally (delta-rs "

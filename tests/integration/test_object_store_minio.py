@@ -20,6 +20,7 @@ from shared.store_options import StoreOptions
 from tests.support.live_decider import s3_event
 from tests.support.minio import Minio, minio_binary
 from tests.support.redis_server import RedisServer
+from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows
 from tests.support.stack import ROOT, Stack, free_port, until
 
@@ -160,6 +161,35 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     assert (told["again"], told["overwritten"]) == ("FileAlreadyExistsException", "")
     assert told["cut"], "half a commit was taken for a whole one"
     assert "Contents" not in minio.client.list_objects_v2(Bucket="lake", Prefix="cut/"), "half a commit is there"
+
+
+def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_asked_once(minio: Minio) -> None:
+    """MinIO keeps the condition and so does moto; before one of moto's buckets the gate hides it."""
+    minio.webhook = ""
+    minio.start().make_bucket("lake")
+    moto = S3Server("kept")
+    try:
+        moto.make_bucket("deaf")
+        moto.gate.seen.clear()
+        moto.gate.deaf = "/deaf/"
+        kept, deaf, lake = "s3://kept/orders", "s3a://deaf/orders", "s3://lake/orders"
+        options = {"": moto.options(), "s3://lake": minio.options()}
+        asked = json.dumps([options, kept, deaf, deaf, kept, lake])
+        command = [sys.executable, "-m", "tests.support.s3_conditions", asked]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, done.stderr[-3000:]
+        said = json.loads(done.stdout.splitlines()[-1])
+        assert len(said[deaf]) == 2
+        assert all("replaces an object although it is told not to" in text for text in said[deaf]), said
+        # There is no table: that was found out after the question.
+        assert not any("replaces an object" in text for place in (kept, lake) for text in said.get(place, [])), said
+        puts = [one.path for one in moto.gate.seen if one.method == "PUT" and "/.lakewright-probe-" in one.path]
+        assert [sum(path.startswith(start) for path in puts) for start in ("/kept/", "/deaf/")] == [2, 4]
+        assert not [key for bucket in ("kept", "deaf") for key in moto.keys(bucket) if "probe" in key]
+        left = minio.client.list_objects_v2(Bucket="lake", Prefix="orders/").get("Contents", [])
+        assert not [entry["Key"] for entry in left if "probe" in entry["Key"]]
+    finally:
+        moto.close()
 
 
 def test_keys_that_the_server_does_not_accept_are_refused_with_what_to_set(minio: Minio) -> None:

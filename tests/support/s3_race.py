@@ -30,13 +30,14 @@ from shared.store_options import StoreOptions
 
 
 class Jvm:
-    """The log store inside a Spark of its own."""
+    """The log store inside a Spark of its own; the options of stores are given by place."""
 
-    def __init__(self, options: dict[str, str], work_dir: Path) -> None:
+    def __init__(self, options: dict[str, dict[str, str]], work_dir: Path) -> None:
+        prepare({**os.environ, ALLOW_S3: "true"})  # Fetches the jars where no actor has done so before.
         settings = SparkSettings(
             work_dir=work_dir,
             ivy_dir=ivy_dir(os.environ),
-            s3=hadoop_settings(StoreOptions({"": options})),
+            s3=hadoop_settings(StoreOptions(options)),
             extra={"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"},
         )
         self.spark = build_session(settings, java_home=find_java(java_search(os.environ)).path)
@@ -96,8 +97,7 @@ def main() -> None:
     config: Any = {name: value for name, value in options.items() if name != "allow_http"}
     rival = S3Store("lake", config=config, client_options=http)
     with tempfile.TemporaryDirectory() as folder:
-        prepare({**os.environ, ALLOW_S3: "true"})  # Fetches the jars where no actor has done so before.
-        jvm = Jvm(options, Path(folder))
+        jvm = Jvm({"": options}, Path(folder))
         ours, theirs = race(jvm, rival, versions, seed)
         again = jvm.write(f"s3a://lake/race/_delta_log/{0:020d}.json", ["late"])
         overwritten = jvm.write("s3a://lake/race/_delta_log/_last_checkpoint", ["1"], overwrite=True)

@@ -1,7 +1,8 @@
 """A server that speaks S3's API on a free port of the loopback address: moto, behind a gate that can be told to fail.
 
 The gate notes every request, refuses access keys that it does not know as S3 does, and answers some requests itself,
-like a store under pressure. Signatures are not checked here; the tests with MinIO do that.
+like a store under pressure. It can hide conditions from moto, as if the store ignored them. Signatures are not checked
+here; the tests with MinIO do that.
 """
 
 import re
@@ -39,12 +40,16 @@ class Seen:
 
 @dataclass(slots=True)
 class Gate:
-    """Stands before moto. `faults` are statuses for the next requests whose path or query contains `at`."""
+    """Stands before moto. `faults` are statuses for the next requests whose path or query contains `at`.
+
+    Below the path `deaf` puts are made whatever exists.
+    """
 
     inner: Callable[[Mapping[str, Any], Start], Iterable[bytes]]
     seen: list[Seen] = field(default_factory=list)
     faults: list[int] = field(default_factory=list)
     at: str = ""
+    deaf: str | None = None
     is_open: bool = False
 
     def __call__(self, environ: Mapping[str, Any], start: Start) -> Iterable[bytes]:
@@ -62,6 +67,8 @@ class Gate:
         if self.faults and self.at in one.path + "?" + one.query:
             status = self.faults.pop(0)
             return _refuse(start, status, "SlowDown" if status in (429, 503) else "InternalError")
+        if self.deaf is not None and one.path.startswith(self.deaf):
+            environ = {name: value for name, value in environ.items() if name != "HTTP_IF_NONE_MATCH"}
         return self.inner(environ, start)
 
 
@@ -110,6 +117,10 @@ class S3Server:
         """Let everybody read the objects below a prefix."""
         for entry in self._client.list_objects_v2(Bucket=bucket, Prefix=prefix)["Contents"]:
             self._client.put_object_acl(Bucket=bucket, Key=entry["Key"], ACL="public-read")
+
+    def keys(self, bucket: str) -> list[str]:
+        """List the objects of a bucket."""
+        return [entry["Key"] for entry in self._client.list_objects_v2(Bucket=bucket).get("Contents", [])]
 
     def close(self) -> None:
         """End the server."""
