@@ -18,7 +18,7 @@ from decider.http.credentials import (
 )
 from decider.http.roles import OPEN, ROLES, needed
 from services.decider.build import build_services
-from services.settings import DeciderSettings, decider_settings
+from services.decider.settings import DeciderSettings, decider_settings
 from shared.errors import InvalidInput
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
