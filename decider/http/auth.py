@@ -29,6 +29,9 @@ FAILURES_PER_S = 5.0
 QUERY_KEY = "key"
 """The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""
 
+MAX_QUERY_FIELDS = 20
+"""Parameters of a webhook's query among which the key is looked for; senders add one or two, many take long to read."""
+
 _BEARER, _BASIC = "bearer", "basic"
 
 
@@ -152,7 +155,11 @@ def _shown(scope: Scope, headers: Headers) -> _Shown | None:
         return None
     if scheme.lower() == _BASIC:
         return _password(given.strip())
-    keys = parse_qs(scope.get("query_string", b"").decode("latin-1")).get(QUERY_KEY)
+    try:
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
+    except ValueError:
+        return None
+    keys = query.get(QUERY_KEY)
     return _Shown(keys[0], "query") if keys else None
 
 
