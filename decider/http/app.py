@@ -96,6 +96,7 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
+    app.state.pulse = status.RecentPulse(services, time.monotonic)
     for router in (
         events.router,
         tables.router,

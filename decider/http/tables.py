@@ -59,6 +59,12 @@ async def register_table(asked: Registration, parts: Parts, response: Response) 
                 value=wanted,
                 allowed=found,
             )
+    if asked.properties and dict(asked.properties) != dict(known.properties):
+        raise Refused(
+            409,
+            f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
+            field="properties",
+        )
     response.status_code = 200
     return table_view(known)
 
