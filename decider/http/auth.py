@@ -25,8 +25,8 @@ from decider.http.signatures import Crowded, Replayed, Signatures, Unsigned, is_
 from shared.errors import InvalidInput
 
 FAILURES_PER_S = 5.0
-"""Wrong secrets per second and address that are answered with 401; beyond them the answer is 429, whatever was shown
-wrongly. A person or a rotation needs fewer, and tokens of 16 characters are beyond guessing at any rate."""
+"""Wrong secrets per second and address that are answered with 401; beyond them the answer is 429, to a right one never.
+A person or a rotation needs fewer; what keeps guessers out is that a token has 16 characters or more."""
 
 QUERY_KEY = "key"
 """The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""

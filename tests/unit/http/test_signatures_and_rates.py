@@ -163,6 +163,12 @@ def test_only_the_topics_own_page_is_visited(url: str) -> None:
     assert asyncio.run(Confirmer((ARN,), refusing()).confirm(Confirm(ARN, url))) is Confirmed.BAD_URL
 
 
+@pytest.mark.parametrize("behind", ["\n", "&a=\tb", "&a=" + "b" * 70_000])
+def test_a_page_that_is_no_address_is_not_visited(behind: str) -> None:
+    asked = Confirm(ARN, CONFIRM_URL + behind)
+    assert asyncio.run(Confirmer((ARN,), refusing()).confirm(asked)) is Confirmed.BAD_URL
+
+
 @pytest.mark.parametrize("topic", ["", "lake", "arn:aws:sqs:eu-west-1:1:q", "arn:evil:sns:eu-west-1:1:t"])
 def test_what_is_no_topic_has_no_page(topic: str) -> None:
     assert not is_page_of(topic, CONFIRM_URL)
