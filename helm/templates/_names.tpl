@@ -43,6 +43,15 @@ envFrom:
 {{- end }}
 {{- end -}}
 
+{{- define "lakewright.deciderEnvironmentFrom" -}}
+{{- if or .Values.credentialsSecret .Values.decider.environmentSecret }}
+envFrom:
+  {{- range compact (list .Values.credentialsSecret .Values.decider.environmentSecret) }}
+  - secretRef: {name: {{ . | quote }}}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{- define "lakewright.pod" -}}
 automountServiceAccountToken: false
 serviceAccountName: {{ include "lakewright.name" . }}
