@@ -107,16 +107,10 @@ class LedgerArchive:
         """Archive these tables' records, as many batches as it takes."""
         while True:
             ahead = await self._batches.ahead(tables, until_ms=until_ms, limit=batch_records)
-            ends: dict[TableId, str] = {}
-            room = batch_records
-            for table, entries in ahead.items():
-                if room > 0:
-                    ends[table] = entries[:room][-1]
-                    room -= len(entries[:room])
-            if not ends:
+            if not ahead:
                 return done
             number = (await self._batches.progress()).number + 1
-            batch = await self._batches.plan(number, ends)
+            batch = await self._batches.plan(number, {table: entries[-1] for table, entries in ahead.items()})
             if batch is None:
                 # Another decider is at it; what it leaves is there at the next tick.
                 return done

@@ -140,6 +140,37 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
     in_world(redis_url, tmp_path, story)
 
 
+@pytest.mark.parametrize("tables", [1, 7, 200])
+def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(redis_url: str, tmp_path: Path, tables: int) -> None:
+    """The records of all tables are asked for together: what is read beyond a batch is read again for the next one."""
+
+    async def story(world: World) -> None:
+        held = [700 + 700 // tables] + [700 // tables] * (tables - 1)
+        names = [TableRef(TableId(f"b-{n}"), f"lake.b{n}", f"file:///lake/b{n}") for n in range(tables)]
+        async with world.queue.redis.pipeline(transaction=False) as pipe:
+            for table, records in zip(names, held, strict=True):
+                for _ in range(records):
+                    pipe.xadd(keys.ledger("default", table.id), {"record": "{}", "out": ""})
+            await pipe.execute()
+        for table in names:
+            await world.registry.register(table)
+        decider = world.decider()
+        ahead, sizes = decider.batches.ahead, []
+
+        async def measured(*args: Any, **named: Any) -> dict[TableId, list[str]]:
+            found = await ahead(*args, **named)
+            sizes.append(sum(map(len, found.values())))
+            return found
+
+        decider.batches.ahead = measured  # type: ignore[method-assign]
+        done = await decider.run_once(batch_records=400)
+        assert done.records == len(world.column("entry")) == sum(held) == sum(sizes)
+        assert max(sizes) <= 400
+        assert done.batches == -(-done.records // 400), "each is as large as it may be"
+
+    in_world(redis_url, tmp_path, story)
+
+
 @pytest.mark.parametrize("call", ["append", "note", "read", "trim", "plan"])
 def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(redis_url: str, tmp_path: Path, call: str) -> None:
     async def story(world: World) -> None:
