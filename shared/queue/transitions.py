@@ -210,7 +210,7 @@ def _wish(spec: JobSpec) -> tuple[str | int, ...]:
     return (
         *(spec.id, key.table, key.cell, key.kind),
         *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes),
-        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence),
+        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence, spec.reach),
     )
 
 

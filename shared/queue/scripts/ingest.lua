@@ -17,7 +17,7 @@
   ARGV[10] number of ledger records
   ARGV[11] number of counters
   ARGV[12] number of timers
-  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
+  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (14 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
