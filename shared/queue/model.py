@@ -281,6 +281,31 @@ class DecideOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Stood:
+    """Fields of a table's cursor as they were read, which must still be so when it is moved; empty: not there.
+
+    A recount may leave the version as it is, and only its count, the policy or the commit's digest tells of it.
+    """
+
+    policy: str = ""
+    rescans: str = ""
+    digest: str = ""
+
+
+NEVER = Stood()
+"""Of a cursor that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The name under which cells and timers wait to take the place of a table's own, and how many of each."""
+
+    name: str
+    cells: int
+    timers: int
+
+
+@dataclass(frozen=True, slots=True)
 class Ingested:
     """`version` is the cursor now in the store; if not applied, somebody else moved it and nothing was written."""
 

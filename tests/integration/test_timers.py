@@ -14,6 +14,7 @@ from decider.following.follower import Follower
 from decider.following.recount import RECORDS
 from decider.following.standing import Alone
 from decider.orient.policies import Defaults
+from decider.store import ingest as storing
 from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
@@ -24,7 +25,7 @@ from shared.facts import Ask, JobFacts
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy
 from shared.queue import keys, reads, transitions
-from shared.queue.model import DecideOutcome, JobState, Timer
+from shared.queue.model import DecideOutcome, JobState, Staged, Timer
 from shared.queue.model import Verdict as RunVerdict
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
@@ -319,6 +320,29 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
         assert await world.timers.take(TABLE.id, again, again_ms=0, job=None, decision=("", {})) is DecideOutcome.NONE
         assert await world.timers.all(TABLE.id) == {}
 
+    in_world(redis_url, story)
+
+
+def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover between two pages leaves the new cells incomplete; in place, nobody would look for the others."""
+    stage, lost = storing._stage, []
+
+    async def cut(queue: AsyncQueue, step: storing.Step) -> Staged:
+        made = await stage(queue, step)
+        if not lost:
+            lost.append(await queue.redis.hdel(keys.staged_cells("default", made.name), cell(7)))
+        return made
+
+    async def story(world: World) -> None:
+        many = CELLS_INLINE + 1
+        world.log.add([world.file(cell(number), MIB) for number in range(many)])
+        await world.decider.follow()
+        assert lost == [1]
+        assert await world.queue.redis.hlen(keys.cells("default", TABLE.id)) == many
+
+    monkeypatch.setattr(storing, "_stage", cut)
     in_world(redis_url, story)
 
 
