@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from shared.queue import reads, transitions
-from shared.queue.model import Band, DecideOutcome, EnqueueOutcome, JobState, Staged, Timer, TimerChange
+from shared.queue.model import Band, DecideOutcome, EnqueueOutcome, FinishOutcome, JobState, Staged, Timer, TimerChange
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -196,6 +196,18 @@ def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> Non
     assert {"cells:t-1", "due:t-1"} <= state.without_ttl
 
 
+def test_the_end_of_a_run_brings_nothing_back_of_a_table_that_was_forgotten_meanwhile(bench: Bench) -> None:
+    """What a run counted is the queue's, too; there it stays."""
+    bench.ingest(-1, 0, counters={"commits": 1})
+    bench.enqueue(spec())
+    (claim,) = bench.claim()
+    for kept in ("cur", "cells", "count", "meas"):
+        bench.client.delete(f"{{lw:default}}:{kept}:t-1")
+    assert bench.finish(claim, counters={"runs": 1}, measures={"runs": 1}) is FinishOutcome.GONE
+    assert not bench.client.keys("*:t-1")
+    assert bench.state().hash("count") == {"commits": "1", "runs": "1"}
+
+
 # Reading
 
 
@@ -222,6 +234,7 @@ def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
 
 
 def test_the_history_keeps_every_run_with_its_result_newest_first(bench: Bench) -> None:
+    bench.ingest(-1, 0)
     for number in range(3):
         bench.enqueue(spec(number))
         bench.clock.advance(10)
