@@ -258,6 +258,22 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
     in_world(redis_url, story)
 
 
+def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
+    """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
+
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        world.now_ms += 24 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.write(cell(1), [100_000] * 9)
+        (claim,) = await world.queue.run(transitions.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
+        facts = JobFacts.decode(claim.facts)
+        assert facts.ask is Ask.LEVELS
+        assert facts.reaching(claim.reach).ask is Ask.FULL
+
+    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+
+
 def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
