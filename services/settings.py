@@ -64,7 +64,8 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that may send CloudEvents by their handshake. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
-"""Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
+"""Locations, comma-separated, below which tables are looked for and taken from events; where there are any, a
+call may register tables below them only. Default: none, so by call only, and anywhere."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
@@ -88,8 +89,8 @@ BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
-"""Seconds between two looks at a table nobody spoke of. Default 300: how late a lost event is noticed, at one request
-per table and interval."""
+"""Seconds between two looks at a table nobody spoke of. Default 300: how late a lost event is noticed, at two small
+requests per table and interval."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 """JSON object with options of the object stores, such as {"region": "eu-west-1"}; a place (`s3://`, `gs://bucket`) has
