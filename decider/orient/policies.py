@@ -91,8 +91,7 @@ class Defaults:
 
     def encode(self) -> str:
         """Write the defaults, but for the group, as JSON text."""
-        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
-        return json.dumps({"policy": self.service.encode(), "tenants": tenants}, sort_keys=True)
+        return self._written(self.service.encode())
 
     def decode(self, text: str) -> "Defaults":
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
@@ -105,7 +104,11 @@ class Defaults:
     @property
     def version(self) -> str:
         """Short digest of the defaults."""
-        return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
+        return hashlib.blake2b(self._written(self.service.version).encode(), digest_size=4).hexdigest()
+
+    def _written(self, policy: str) -> str:
+        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
+        return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
 
     def serves(self, policy: Policy) -> bool:
         """Whether a table under this policy is one for deciders of this group."""
