@@ -7,7 +7,7 @@ table properties are read into layers is told in `properties`.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -202,7 +202,7 @@ def apply(base: Policy, *layers: Layer) -> Policy:
 
     Raises InvalidInput when values that are fine alone contradict each other.
     """
-    merged = {f.name: getattr(base, f.name) for f in fields(base)}
+    said: dict[str, Any] = {}
     for layer in layers:
-        merged.update(layer.values)
-    return Policy(**merged)
+        said.update(layer.values)
+    return replace(base, **said) if said else base
