@@ -59,40 +59,45 @@ class Defaults:
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     group: str = "default"
+    # Both follow from the above and are needed at every look at a table.
+    _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
+    _unsaid: Mapping[str, Origin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for tenant, said in self.tenants.items():
-            policy, issues = _laid(self.service, _read(Source.TENANT, said))
+        layers = {tenant: _read(Source.TENANT, said) for tenant, said in self.tenants.items()}
+        object.__setattr__(self, "_layers", layers)
+        object.__setattr__(self, "_unsaid", _unsaid(self.service))
+        for tenant, layer in layers.items():
+            policy, issues = _laid(self.service, layer)
             if policy is None or issues:
                 why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
     def effective(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
         """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told."""
-        tenant = _read(Source.TENANT, self.tenants.get(table.tenant, {}))
+        tenant = self._layers.get(table.tenant, (Source.TENANT, Layer()))
         asked = _read(Source.TABLE, configuration)
         request = _read(Source.REQUEST, table.properties)
         said = (tenant, asked, request)
         policy, issues = _laid(self.service, *said)
         if policy is not None:
-            return self._served(Effective(policy, _origins(self.service, said), issues, dict(configuration)))
+            return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(configuration)))
         if last_good:
             said = (tenant, _read(Source.TABLE, last_good), request)
             policy, _ = _laid(self.service, *said)
             if policy is not None:
-                return self._served(Effective(policy, _origins(self.service, said), issues, dict(last_good)))
+                return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(last_good)))
         # Only what was said at registration can contradict the defaults by itself, once these have changed.
         for usable in ((tenant, request), (tenant,), ()):
             policy, _ = _laid(self.service, *usable)
             if policy is not None:
                 break
-        found = Effective(policy or self.service, _origins(self.service, usable), issues, {})
+        found = Effective(policy or self.service, _origins(self._unsaid, usable), issues, {})
         return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:
         """Write the defaults, but for the group, as JSON text."""
-        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
-        return json.dumps({"policy": self.service.encode(), "tenants": tenants}, sort_keys=True)
+        return self._written(self.service.encode())
 
     def decode(self, text: str) -> "Defaults":
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
@@ -105,7 +110,11 @@ class Defaults:
     @property
     def version(self) -> str:
         """Short digest of the defaults."""
-        return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
+        return hashlib.blake2b(self._written(self.service.version).encode(), digest_size=4).hexdigest()
+
+    def _written(self, policy: str) -> str:
+        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
+        return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
 
     def serves(self, policy: Policy) -> bool:
         """Whether a table under this policy is one for deciders of this group."""
@@ -167,12 +176,16 @@ def _kept_off(found: Effective, said: Sequence[_Read]) -> Effective:
     )
 
 
-def _origins(service: Policy, layers: Sequence[_Read]) -> dict[str, Origin]:
+def _unsaid(service: Policy) -> dict[str, Origin]:
+    """Where the values come from that nobody says of a table."""
+    default, told = Origin(Source.DEFAULT), Origin(Source.SERVICE)
     builtin = Policy()
-    origins: dict[str, Origin] = {}
-    for one in fields(Policy):
-        is_set = getattr(service, one.name) != getattr(builtin, one.name)
-        origins[one.name] = Origin(Source.SERVICE if is_set else Source.DEFAULT)
+    names = (one.name for one in fields(Policy))
+    return {name: default if getattr(service, name) == getattr(builtin, name) else told for name in names}
+
+
+def _origins(unsaid: Mapping[str, Origin], layers: Sequence[_Read]) -> dict[str, Origin]:
+    origins = dict(unsaid)
     for source, layer in layers:
-        origins |= {field_: Origin(source, name) for field_, name in layer.named.items()}
+        origins |= {sets: Origin(source, name) for sets, name in layer.named.items()}
     return origins

@@ -220,9 +220,22 @@ def test_a_switched_off_table_is_rewritten_only_by_force(decider: LiveDecider, t
     assert len(decider.post(path, {"force": True}).json()["jobs"]) == 1
 
 
-def test_a_removal_that_races_with_a_look_leaves_no_state(decider: LiveDecider, tmp_path: Path) -> None:
+def test_a_removal_that_races_with_a_look_leaves_no_state(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = WrittenTable(tmp_path / "orders")
     stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
+    registry = decider.services.registry
+    assert decider.run(registry.register(stranger))
+    real = registry.get
+
+    async def removed_when_read(table_id: TableId) -> TableRef | None:
+        known = await real(table_id)
+        if known is not None:
+            await registry.remove(known)
+        return known
+
+    monkeypatch.setattr(registry, "get", removed_when_read)
     decider.run(decider.services.inbox.put(stranger, None))
     decider.drain()
     assert decider.run(decider.services.states.cursor(stranger.id)) is None
