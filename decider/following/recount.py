@@ -85,7 +85,7 @@ class Recounter:
             steered=wanted(in_force.policy),
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
-        await steer(self._queue, table.id, before=old.steered if old else "", now=cursor.steered)
+        await steer(self._queue, table.id, cursor.steered)
         cells = recount(snapshot.files, in_force.policy.ladder)
         calibration = await TableStates(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)
@@ -109,6 +109,8 @@ class Recounter:
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
             await self._withdraw(table, cells, cursor.version)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
+            winner = await TableStates(self._queue).cursor(table.id)
+            await steer(self._queue, table.id, winner.steered if winner else "")
             return None
         if not in_force.policy.enabled:
             await self._withdraw(table, cells, cursor.version)

@@ -14,6 +14,7 @@ from decider.following.follower import Follower
 from decider.following.recount import RECORDS
 from decider.following.standing import Alone
 from decider.orient.policies import Defaults
+from decider.store import ingest as storing
 from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
@@ -25,7 +26,7 @@ from shared.facts import Ask, JobFacts
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy
 from shared.queue import keys, reads, transitions
-from shared.queue.model import DecideOutcome, JobState, Timer
+from shared.queue.model import DecideOutcome, JobState, Staged, Timer
 from shared.queue.model import Verdict as RunVerdict
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
@@ -274,6 +275,22 @@ def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_
     in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.settle-after": "1h"})
 
 
+def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
+    """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
+
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        world.now_ms += 24 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.write(cell(1), [100_000] * 9)
+        (claim,) = await world.queue.run(transitions.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
+        facts = JobFacts.decode(claim.facts)
+        assert facts.ask is Ask.LEVELS
+        assert facts.reaching(claim.reach).ask is Ask.FULL
+
+    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+
+
 def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
@@ -364,6 +381,29 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         world.now_ms += AGAIN_MS
         assert len(await world.timers.ringing_tables(world.now_ms, limit=999)) == len(broken)
 
+    in_world(redis_url, story)
+
+
+def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover between two pages leaves the new cells incomplete; in place, nobody would look for the others."""
+    stage, lost = storing._stage, []
+
+    async def cut(queue: AsyncQueue, step: storing.Step) -> Staged:
+        made = await stage(queue, step)
+        if not lost:
+            lost.append(await queue.redis.hdel(keys.staged_cells("default", made.name), cell(7)))
+        return made
+
+    async def story(world: World) -> None:
+        many = CELLS_INLINE + 1
+        world.log.add([world.file(cell(number), MIB) for number in range(many)])
+        await world.decider.follow()
+        assert lost == [1]
+        assert await world.queue.redis.hlen(keys.cells("default", TABLE.id)) == many
+
+    monkeypatch.setattr(storing, "_stage", cut)
     in_world(redis_url, story)
 
 

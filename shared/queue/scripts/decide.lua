@@ -13,7 +13,7 @@
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
-  ARGV[10..]  wish (13 values, as in enqueue) · counter, increment
+  ARGV[10..]  wish (14 values, as in enqueue) · counter, increment
 
   Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
 ]]
