@@ -23,13 +23,14 @@ from shared.errors import LakewrightError
 from shared.properties import terms
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
+from shared.worth import Reason
 
 EVERY_S = 5.0
 """Seconds between two ticks; one that finds nothing costs one read."""
 
 AGAIN_MS = 600_000
-"""How long a timer is put off by a job for its cell, and a table by a look that failed: ten minutes, after which most
-jobs are over."""
+"""How long a timer is put off by a job for its cell or by the table's own commands, and a table by a look that failed:
+ten minutes, after which most jobs are over."""
 
 TABLES_PER_TICK = 200
 """Tables with due timers that one tick looks at."""
@@ -116,8 +117,10 @@ class Settle:
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
             spec = job_spec(table, made, policy, terms(cursor.metadata.configuration)) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
+            is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
+            again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0
             outcome = await self._timers.take(
-                table.id, timer, again_ms=self._now_ms() + AGAIN_MS, job=spec, decision=(record, counted([made]))
+                table.id, timer, again_ms=again_ms, job=spec, decision=(record, counted([made]))
             )
             log.info("timer_rang", table=table.name, cell=cell, ask=ask, outcome=outcome)
             outcomes.append(outcome)

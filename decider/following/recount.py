@@ -105,15 +105,17 @@ class Recounter:
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),
         )
+        # A table that was made anew starts over below the version that the jobs of the one before were made at.
+        newest = max(cursor.version, old.version if old else 0)
         if not in_force.policy.enabled:
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
-            await self._withdraw(table, cells, cursor.version)
+            await self._withdraw(table, cells, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
             winner = await TableStates(self._queue).cursor(table.id)
             await steer(self._queue, table.id, winner.steered if winner else "")
             return None
         if not in_force.policy.enabled:
-            await self._withdraw(table, cells, cursor.version)
+            await self._withdraw(table, cells, newest)
         log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
         return cursor
 
@@ -142,7 +144,7 @@ class Recounter:
         )
 
     async def _withdraw(self, table: TableRef, cells: Iterable[CellKey], version: int) -> None:
-        """Take back the jobs of a table that is switched off at a version; one that runs is told to stop.
+        """Take back the jobs of a table that is switched off by this version; one that runs is told to stop.
 
         Jobs of a later version stay: somebody else has seen that the table was switched on again.
         """

@@ -68,7 +68,8 @@ class Timers:
     ) -> DecideOutcome:
         """Take a timer that rang, with its job and the decision's record and counters, in one step.
 
-        It rings again at `again_ms` if the cell has a job already; nothing is written if it changed since it was read.
+        It rings again at `again_ms` if the cell has a job already, or if it comes without one (0: then it does not);
+        nothing is written if it changed since it was read.
         """
         record, counters = decision
         return await self._queue.run(

@@ -194,7 +194,8 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     """Carry out a decision that no commit led to.
 
     timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
-    set to `again_ms` where its job's key has a job already; then nothing else is written.
+    set to `again_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
+    `again_ms`, too, if that is not 0: it was too early for one.
     record: kept in the ledger with what became of the job.
     """
     _require_caller(_DECIDER, nonce)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
@@ -99,6 +100,19 @@ def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
         setattr(world.first, moment, (script, on_again))
         await world.follow(world.first)
         assert await world.waiting() == CELLS
+
+    in_world(redis_url, story)
+
+
+def test_a_table_made_anew_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
+    """Its versions start over, below those that the jobs were wished for at."""
+
+    async def story(world: World) -> None:
+        files = (await world.log.snapshot()).files
+        world.log = MemoryLog(world.metadata(enabled=False))
+        world.log.commits[0] = replace(world.log.commits[0], added=files)
+        await world.follow(world.first)
+        assert await world.waiting() == []
 
     in_world(redis_url, story)
 

@@ -259,6 +259,22 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
     in_world(redis_url, story)
 
 
+def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        world.log.command("MERGE", world.now_ms, 300_000, [world.file(cell(1), size) for size in TWO_SMALL])
+        await world.decider.follow()
+        world.now_ms += HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 0)
+        (record, *_) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
+        assert record.reason is Reason.WRITERS_FIRST
+        assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
+        world.now_ms += 2 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.timers.all(TABLE.id) == {}
+
+    in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.settle-after": "1h"})
+
+
 def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
     """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
 
