@@ -30,15 +30,24 @@ public final class ExclusiveLogStore extends HadoopFileSystemLogStore {
     java.nio.file.Path temporary = target.resolveSibling("." + target.getFileName() + "." + UUID.randomUUID() + ".tmp");
     try {
       writeLines(temporary, actions);
+      deleteChecksum(target);
       if (overwrite.booleanValue()) {
         Files.move(temporary, target, StandardCopyOption.REPLACE_EXISTING, StandardCopyOption.ATOMIC_MOVE);
       } else {
         // Throws FileAlreadyExistsException, which is how a log store says that somebody else was first.
         Files.createLink(target, temporary);
       }
+      deleteChecksum(target);
     } finally {
       Files.deleteIfExists(temporary);
     }
+  }
+
+  // Hadoop keeps a checksum beside each file it writes, and refuses to read a file that another one's checksum is left
+  // for: _last_checkpoint of another writer, or a commit that was undone. A file without one is read as it is. Deleted
+  // before, so that nobody reads ours by it, and after, for a writer who came in between.
+  private static void deleteChecksum(java.nio.file.Path file) throws IOException {
+    Files.deleteIfExists(file.resolveSibling("." + file.getFileName() + ".crc"));
   }
 
   // Asked about files that Delta writes itself, which are the checkpoints: on a file system they grow under the eyes of

@@ -52,8 +52,12 @@ class Committer:
         offered, conflicts = tuple(written), 0
         last: Conflict | None = None
         for _ in range(attempts):
-            txn = self._log.transaction()
-            offered, taken = self._set_aside(txn, offered)
+            try:
+                txn = self._log.transaction()
+                offered, taken = self._set_aside(txn, offered)
+            except BaseException:
+                self.discard(offered)  # As in `_ask`: no attempt is open.
+                raise
             conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
             self.discard(taken)
             if not offered:
@@ -84,7 +88,6 @@ class Committer:
         """Split groups into those live in the transaction's snapshot and those taken by others."""
         snapshot = txn.snapshot()
         if not self._log.shape(snapshot).same_layout(self._shape):
-            self.discard(offered)
             raise Conflict(
                 f"metadata or protocol of {self._log.location} changed while its files were rewritten; plan them again",
                 kind=METADATA_CHANGED,

@@ -3,7 +3,9 @@
 A file is live if the snapshot has it with the very deletion vector it was planned with. Listing a snapshot costs a
 Spark job over the whole table's state. So what was read is remembered (`memory`), and the commits since then, which
 are few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
-stricter than Delta's own rule, and costs a new plan at worst.
+stricter than Delta's own rule, and costs a new plan at worst. A version number alone does not say which commit was
+read: an operator may undo commits, and writers make others of the same numbers. So the digest of that commit is kept
+with it, and commits since count only while it stands.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,11 +24,15 @@ MAX_COMMITS_REPLAYED = 50
 
 @dataclass(frozen=True, slots=True)
 class LiveGroup:
-    """A group whose inputs were live at `version`, with the log's words about them in the group's order."""
+    """A group whose inputs were live at `version`, with the log's words about them in the group's order.
+
+    `digest` is that commit's.
+    """
 
     group: FileGroup
     inputs: tuple[LoggedFile, ...]
     version: int
+    digest: str | None
 
 
 def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[FileGroup, bool]:
@@ -42,11 +48,17 @@ def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[
     touched = log.touched_paths(after=oldest, until=now)
     if not all(map(is_plain, touched)):
         return {}
+    # Only after the commits since were read: whatever was undone before that is noticed now.
+    standing = {(version, digest) for version, digest in _read_at(groups) if log.stands(version, digest)}
     return {
         live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
         for live in groups
-        if all(is_plain(file.path) for file in live.group.files)
+        if (live.version, live.digest) in standing and all(is_plain(file.path) for file in live.group.files)
     }
+
+
+def _read_at(groups: Iterable[LiveGroup]) -> set[tuple[int, str | None]]:
+    return {(live.version, live.digest) for live in groups}
 
 
 def is_plain(path: str) -> bool:
@@ -61,11 +73,12 @@ def find_live(
     wanted = tuple(groups)
     if not wanted:
         return []
+    version = int(snapshot.version())
+    digest = log.digest(version)
     paths = sorted({file.path for group in wanted for file in group.files})
     live = {logged.key: logged for logged in decode_adds(log.files(snapshot, paths_condition(paths)), columns)}
-    version = int(snapshot.version())
     return [
-        LiveGroup(group, tuple(live[file.key] for file in group.files), version)
+        LiveGroup(group, tuple(live[file.key] for file in group.files), version, digest)
         for group in wanted
         if all(file.key in live for file in group.files)
     ]
@@ -82,11 +95,12 @@ def resolve(
     `known` pairs each group with where it was last seen live, None if nowhere.
     """
     version = int(snapshot.version())
+    digest = log.digest(version) if any(live is not None for _, live in known) else None
     verdicts = still_live(log, [live for _, live in known if live is not None], now=version)
     unsure = [group for group, _ in known if group not in verdicts]
     looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {
-        group: LiveGroup(group, live.inputs, version)
+        group: LiveGroup(group, live.inputs, version, digest)
         for group, live in known
         if live is not None and verdicts.get(group)
     }

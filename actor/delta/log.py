@@ -35,7 +35,7 @@ _NOT_FULL = False
 _NOT_RECURSIVE = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class TableShape:
     """What files are written by: two equal shapes mean that a file written under one is valid under the other."""
 
@@ -197,6 +197,24 @@ class TableLog:
             if "FileNotFoundException" in jvm_class_names(error):
                 return None
             raise
+
+    def digest(self, version: int) -> str | None:
+        """Return the digest of one commit, None if it does not exist; its bytes stay in the JVM, however many."""
+        path = self._commit_path(version)
+        try:
+            stream = path.getFileSystem(self._log.newDeltaHadoopConf()).open(path)
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None
+            raise
+        try:
+            return str(self._scala.digests.sha256Hex(stream))
+        finally:
+            stream.close()
+
+    def stands(self, version: int, digest: str | None) -> bool:
+        """Say whether the commit is still the one of this digest: an undone one may lie there anew, or be gone."""
+        return digest is not None and self.digest(version) == digest
 
     def _commit_path(self, version: int) -> Any:
         return self._scala.path(self._log.logPath(), f"{version:020d}.json")

@@ -83,7 +83,7 @@ class OptimizeExecutor:
             shape = log.shape(snapshot)
             check_table(log.location, shape.metadata, shape.protocol)
             columns = shape.metadata.partition_columns
-            known = [(group, self._memory.live_group(request.location, group)) for group in groups]
+            known = [(group, self._memory.live_group(request.location, group, shape)) for group in groups]
             live = resolve(log, snapshot, known, columns)
             if not live:
                 return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]

@@ -44,9 +44,10 @@ def read_cell(log: TableLog, cell: CellKey, memory: TableMemory) -> CellSnapshot
 def _listed(log: TableLog, snapshot: Any, shape: TableShape, cell: CellKey) -> Remembered:
     """List the whole table if it is small, else the cell."""
     version, columns = int(snapshot.version()), shape.metadata.partition_columns
+    digest = log.digest(version)
     few = log.few_files(snapshot, WHOLE_TABLE_FILES)
     if few is not None:
         everything = decode_adds(few, columns)
-        return Remembered(None, version, shape, {logged.key: logged for logged in everything})
+        return Remembered(None, version, digest, shape, {logged.key: logged for logged in everything})
     found = list_cell(log, snapshot, columns, cell)
-    return Remembered(cell, version, shape, {logged.key: logged for logged in found})
+    return Remembered(cell, version, digest, shape, {logged.key: logged for logged in found})

@@ -92,6 +92,11 @@ class Scala:
         return self.resolve("org.apache.hadoop.fs.Path")
 
     @cached_property
+    def digests(self) -> Any:
+        """Class `DigestUtils` of Apache Commons Codec, which Spark brings."""
+        return self.resolve("org.apache.commons.codec.digest.DigestUtils")
+
+    @cached_property
     def uri(self) -> Any:
         """Class `java.net.URI`."""
         return self.resolve("java.net.URI")

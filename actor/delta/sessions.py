@@ -96,11 +96,13 @@ class Sessions:
         active.setActiveSession(jvm_session(owned.session))
         outer_pool = context.getLocalProperty(_POOL)
         context.setLocalProperty(_POOL, owned.pool)
+        was_tagged = owned.tag in context.getJobTags()  # By a `bound` around this one, which still wants it.
         context.addJobTag(owned.tag)
         try:
             yield owned.session
         finally:
-            context.removeJobTag(owned.tag)
+            if not was_tagged:
+                context.removeJobTag(owned.tag)
             context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
             if before.isEmpty():
                 active.clearActiveSession()

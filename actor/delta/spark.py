@@ -5,7 +5,9 @@ rewrites come from `sessions`, which sets what their correctness depends on.
 """
 
 import os
+import signal
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -121,7 +123,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     if settings.local:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
-    with printed.open("wb") as output, _environment(variables):
+    with printed.open("wb") as output, _environment(variables), _interrupt_kept():
         try:
             gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
             context = SparkContext(conf=conf, gateway=gateway)
@@ -141,6 +143,18 @@ def stop_session(spark: SparkSession) -> None:
     spark.stop()
     gateway.shutdown()
     gateway.proc.stdin.close()
+
+
+@contextmanager
+def _interrupt_kept() -> Iterator[None]:
+    """Keep what Ctrl-C does: PySpark makes it cancel all jobs and raise, wherever the caller wanted to finish first."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        # Elsewhere than in the main thread PySpark leaves it alone; None is a handler that Python cannot set.
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

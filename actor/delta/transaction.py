@@ -65,7 +65,7 @@ class TransactionExecutor:
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns
-            known = [(group, self._memory.live_group(request.location, group)) for group in request.groups]
+            known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
             live = resolve(log, reading.snapshot(), known, columns)
             workshop = Workshop(
                 writer=GroupWriter(self._scala, log, reading, columns),

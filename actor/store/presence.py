@@ -50,8 +50,9 @@ class Presence:
     def announce(self, jobs: Sequence[JobId]) -> bool:
         """Tell which jobs run; returns whether the actor shall take no more. Raises RetryableError without Redis."""
         try:
+            forgets = self._is_new and not self._was_said()
             with self._redis.pipeline(transaction=True) as pipe:
-                if self._is_new:
+                if forgets:
                     pipe.delete(self._key, self._drain)
                 pipe.hset(self._key, mapping={**self._fixed, "jobs": json.dumps(list(jobs))})
                 pipe.hset(self._key, "drain", str(int(self._is_drained)))
@@ -65,6 +66,10 @@ class Presence:
         # Said with the next word only: a claim that was under way when the wish was heard is among its jobs by then.
         self._is_drained = self._is_drained or asked is not None
         return self._is_drained
+
+    def _was_said(self) -> bool:
+        """Say whether Redis knows this very process: the answer to its first word was lost; a wish since is for it."""
+        return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
 
     def leave(self) -> None:
         """Be forgotten at once. Raises RetryableError without Redis."""

@@ -47,6 +47,11 @@ class Timers:
         return {text(name): int(at) for name, at in found}
 
     @answered
+    async def put_off(self, table: TableId, until_ms: int) -> None:
+        """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
+        await self._queue.redis.zadd(keys.ringing(self._queue.name), {table: until_ms}, xx=True)
+
+    @answered
     async def forget(self, table: TableId) -> None:
         """Drop the timers of a table that is not known any more."""
         await self._queue.redis.unlink(keys.timers(self._queue.name, table))

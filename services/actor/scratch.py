@@ -1,25 +1,33 @@
 """Scratch space of one actor process: gone when it ends, and swept up by the next one if it was killed."""
 
 import fcntl
+import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from shared.errors import PermanentError
 
 
 @contextmanager
 def scratch_dir(parent: Path) -> Iterator[Path]:
     """Own a new folder below `parent`; folders whose owner is dead are removed first.
 
-    An owner holds a lock on its folder, which the system drops with the process, however that ends.
+    An owner holds a lock on its folder, which the system drops with the process, however that ends. Who sweeps or makes
+    a folder holds the parent's lock, so that no folder is seen between being made and being locked.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    for abandoned in parent.glob("actor-*"):
-        _remove_if_abandoned(abandoned)
-    folder = Path(tempfile.mkdtemp(prefix="actor-", dir=parent))
-    with (folder / "lock").open("w") as lock:
+    with (parent / ".lock").open("w") as turn:
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        for abandoned in parent.glob("actor-*"):
+            _remove_if_abandoned(abandoned)
+        folder = Path(tempfile.mkdtemp(prefix="actor-", dir=parent))
+        lock = (folder / "lock").open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
+    with lock:
         try:
             yield folder
         finally:
@@ -28,8 +36,27 @@ def scratch_dir(parent: Path) -> Iterator[Path]:
 
 def _remove_if_abandoned(folder: Path) -> None:
     try:
-        with (folder / "lock").open("a") as lock:
+        with (folder / "lock").open("r+") as lock:  # Never made here: that would be a lock of nobody's.
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
-    except OSError:  # Owned by a living process, or not fully made yet: not ours to touch.
+    except FileNotFoundError:  # Its owner was killed before it could lock it, or is removing it right now.
+        shutil.rmtree(folder, ignore_errors=True)
+    except OSError:  # Owned by a living process, or by another user: not ours to touch.
         return
+
+
+def private_dir(folder: Path) -> Path:
+    """Make a folder that nobody else can enter, and return it; one that is there has to be such a folder.
+
+    Its name can be guessed and whoever makes it first owns it: classes are loaded from below. Raises PermanentError for
+    a link, another user's folder, or one that others can enter.
+    """
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise PermanentError(
+            f"{folder} is not a folder of this user alone ({stat.filemode(found.st_mode)}, user {found.st_uid}), so "
+            "nothing is put there; remove it, or set TMPDIR to a folder of your own"
+        )
+    return folder

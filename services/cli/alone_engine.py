@@ -13,7 +13,7 @@ from pathlib import Path
 from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.java import find_java
 from actor.delta.spark import stop_session
-from services.actor.scratch import scratch_dir
+from services.actor.scratch import private_dir, scratch_dir
 from services.actor.settings import actor_settings
 from services.actor.spark import start_spark
 from services.logs import configure_logs
@@ -26,14 +26,14 @@ from shared.errors import PermanentError
 def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
     """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
 
-    Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, Spark does not start, or the
-    exact rewrite does not work with what is installed.
+    Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, there is no scratch space of
+    our own, Spark does not start, or the exact rewrite does not work with what is installed.
     """
     configure_logs("warning")
     settings = actor_settings(os.environ)
     prepare(os.environ, say)
     java = find_java(java_search(os.environ))
-    with scratch_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}") as scratch:
+    with scratch_dir(private_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}")) as scratch:
         say("starting Spark")
         spark = start_spark(settings, scratch=scratch, java=java)
         try:

@@ -112,10 +112,14 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
-def cancel(queue: str, job: JobId, *, nonce: str) -> Transition[CancelOutcome]:
-    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it."""
+def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Transition[CancelOutcome]:
+    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
+
+    upto_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
+    """
     require_name(nonce, "nonce")
-    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job), decode.cancelled)
+    upto = "" if upto_version is None else upto_version
+    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
 
 
 def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transaction

@@ -115,6 +115,34 @@ def test_a_commit_that_landed_although_it_raised_is_found_and_not_repeated(
     assert tables.rows(table.path) == before
 
 
+@pytest.mark.parametrize("step", ["transaction", "shape"])
+def test_a_failure_before_the_first_attempt_to_commit_leaves_no_file(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    group, on_disk = lab.group(table.location), tables.parquet_files(table.path)
+
+    def fail(*_: object) -> None:
+        raise OSError("the store is away")
+
+    control = Steering(at={"files_written": lambda: monkeypatch.setattr(TableLog, step, fail)})
+    with pytest.raises(RetryableError, match="the store is away"):
+        lab.rewrite(table.location, [group], control)
+
+    assert control.calls == ["files_written"]
+    assert tables.parquet_files(table.path) == on_disk
+
+
+def test_a_job_can_be_cancelled_until_it_ends(lab: DeltaLab) -> None:
+    """Spark finds what to cancel by the tag of the thread; writing one group, in the same thread, does not take it."""
+    sessions = lab.engine._sessions
+    with sessions.lease(tag="job-1") as owned, sessions.bound(owned):
+        with sessions.bound(owned):
+            assert set(lab.spark.sparkContext.getJobTags()) == {"job-1"}
+        assert set(lab.spark.sparkContext.getJobTags()) == {"job-1"}
+    assert not lab.spark.sparkContext.getJobTags()
+
+
 def test_an_unknown_outcome_that_the_log_does_not_show_keeps_the_files_and_is_no_success(
     lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,13 +10,16 @@ import pytest
 
 from actor.delta.actions import LoggedFile
 from actor.delta.engine import DeltaEngine
-from actor.delta.log import TableLog
+from actor.delta.log import TableLog, TableShape
 from actor.delta.memory import Remembered, TableMemory
 from actor.delta.reading import read_cell
+from actor.ports import GroupStatus
 from shared.partitions import WHOLE_TABLE
-from shared.table import CellKey, FileKey
+from shared.planner import FileGroup, Mode
+from shared.table import CellKey, DataFile, FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
+from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
 
@@ -54,6 +57,13 @@ def log_of(lab: DeltaLab, table: tables.HandTable) -> TableLog:
     return TableLog(lab.engine._scala, lab.spark, table.location)
 
 
+def without_vector(table: tables.HandTable) -> list[str]:
+    """The live files that can be removed by hand; one more where a DELETE has touched them all."""
+    if all(vector for _, vector in tables.live(table.path)):
+        table.append(1, values={"dt": tables.DAY_1})
+    return sorted(path for path, vector in tables.live(table.path) if not vector)
+
+
 def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listings: Listings) -> None:
     """Appends, removals, deletion vectors, rewrites of ours and files added again, in a random order."""
     seed = random.randrange(2**32)
@@ -66,7 +76,7 @@ def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listing
     deeds: list[Callable[[], object]] = [
         lambda: table.append(2, values={"dt": tables.DAY_1}),
         lambda: table.append(1, values={"dt": tables.DAY_2}),
-        lambda: table.remove(dice.choice(sorted(path for path, vector in tables.live(table.path) if not vector))),
+        lambda: table.remove(dice.choice(without_vector(table))),
         lambda: lab.sql(f"DELETE FROM delta.`{table.path}` WHERE id % 17 = {dice.randrange(17)}"),
         lambda: lab.rewrite(table.location, [lab.group(table.location, dice.choice(cells), count=2)]),
         lambda: table.append(1, values={"dt": tables.DAY_2}, tags={"a": "b"}),
@@ -149,6 +159,42 @@ def test_a_table_made_anew_at_its_place_is_listed_again(lab: DeltaLab, engine: D
     assert len(engine.read_cell(table.location, WHOLE_TABLE).files) == 5
 
 
+def undo(table: tables.HandTable, *, then: int) -> None:
+    """Undo the newest commit as an operator does who restores `_delta_log`, and let a writer make `then` others."""
+    log = table.path / "_delta_log"
+    (log / f"{table.version:020d}.json").rename(table.path / "undone.json")
+    for _ in range(then):
+        table.append(1)
+
+
+@pytest.mark.parametrize("then", [0, 1, 2])
+def test_what_an_undone_commit_added_is_forgotten(lab: DeltaLab, then: int) -> None:
+    table = tables.table(lab.directory / "t", files=3)
+    table.append(2)
+    memory, log = TableMemory(), log_of(lab, table)
+    assert len(read_cell(log, WHOLE_TABLE, memory).files) == 5
+    undo(table, then=then)
+    seen = read_cell(log, WHOLE_TABLE, memory)
+    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, TableMemory()).files)
+    assert {logged.key.path for logged in seen.files} == {path for path, _ in tables.live(table.path)}
+
+
+@pytest.mark.parametrize("then", [0, 1, 2])
+@pytest.mark.parametrize("moment", ["planned", "written"])
+def test_files_of_an_undone_commit_are_never_rewritten(lab: DeltaLab, moment: str, then: int) -> None:
+    """They still lie there, so that writing them succeeds; a commit of them would double what others wrote anew."""
+    table = tables.table(lab.directory / "t", files=3)
+    table.append(2)
+    group = lab.group(table.location, count=5)
+    control = Steering(at={"files_written": lambda: undo(table, then=then)} if moment == "written" else {})
+    if moment == "planned":
+        undo(table, then=then)
+    outcome = lab.rewrite(table.location, [group], control)
+    assert [end.status for end in outcome.groups] == [GroupStatus.STALE]
+    assert len(tables.rows(table.path)) == 60 + 20 * then
+    assert lab.digest(table.location)[0] == 60 + 20 * then
+
+
 def test_a_commit_writes_a_checksum_only_where_the_one_before_has_one(lab: DeltaLab) -> None:
     foreign = tables.table(lab.directory / "foreign", files=4)
     outcome = lab.rewrite(foreign.location, [lab.group(foreign.location, count=4)])
@@ -167,8 +213,49 @@ def _has_checksum(table: Path, version: int | None) -> bool:
 
 
 def test_what_was_read_longest_ago_is_forgotten_first() -> None:
-    memory = TableMemory(max_files=3)
-    cells = [CellKey(f'{{"n":"{number}"}}') for number in range(3)]
+    memory, cells = TableMemory(max_files=9), some_cells(4)
+    for cell in (*cells[:3], cells[0], cells[3]):
+        memory.remember("t", remembered(cell, files=2))
+    assert [memory.recall("t", cell) is not None for cell in cells] == [True, False, True, True]
+
+
+def test_cells_without_files_are_forgotten_too() -> None:
+    """A table may have as many partitions as it likes, each looked at when its last file has gone."""
+    memory, cells = TableMemory(max_files=3), some_cells(5)
     for cell in cells:
-        memory.remember("t", Remembered(cell, 1, None, {FileKey(f"{cell}{n}"): None for n in range(2)}))  # type: ignore[arg-type,misc]
-    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True]
+        memory.remember("t", remembered(cell, files=0))
+    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True, True, True]
+
+
+def test_cells_of_one_table_share_its_shape() -> None:
+    """The schema of a wide table is larger than what is known of a cell."""
+    memory, cells = TableMemory(), some_cells(2)
+    for cell in cells:
+        memory.remember("t", remembered(cell, files=1))
+    one, other = (memory.recall("t", cell) for cell in cells)
+    assert one is not None
+    assert other is not None
+    assert one.shape is other.shape
+    memory.remember("t", remembered(cells[1], files=1, metadata="other"))
+    changed = memory.recall("t", cells[1])
+    assert changed is not None
+    assert changed.shape == TableShape("other", "protocol")
+    assert one.shape == TableShape("metadata", "protocol")
+
+
+def test_a_group_is_known_under_its_own_shape_only() -> None:
+    memory, (cell,) = TableMemory(), some_cells(1)
+    memory.remember("t", remembered(cell, files=1))
+    group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), Mode.MINOR)
+    assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
+    assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None
+
+
+def some_cells(count: int) -> list[CellKey]:
+    return [CellKey(f'{{"n":"{number}"}}') for number in range(count)]
+
+
+def remembered(cell: CellKey, *, files: int, metadata: str = "metadata") -> Remembered:
+    keys = [FileKey(f"{cell}{number}") for number in range(files)]
+    logged = {key: LoggedFile(DataFile(path=key.path, size_bytes=1, cell=cell), "{}") for key in keys}
+    return Remembered(cell, 1, None, TableShape(metadata, "protocol"), logged)

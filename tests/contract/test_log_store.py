@@ -42,15 +42,21 @@ print(*won)
 """
 
 
+def store_of(spark: Any, store_class: str) -> Any:
+    """A log store in the JVM, as Delta makes it."""
+    scala = Scala(spark)
+    loader = scala.resolve("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
+    constructor = scala.resolve("java.lang.Class").forName(store_class, True, loader).getConstructors()[0]
+    arguments = spark.sparkContext._gateway.new_array(scala.resolve("java.lang.Object"), 1)
+    arguments[0] = spark._jsc.hadoopConfiguration()
+    return constructor.newInstance(arguments)
+
+
 def race(spark: Any, store_class: str, folder: Path, seed: int) -> tuple[set[int], set[int]]:
     """Commit the same versions from the JVM and from another process; return the versions that each believes it won."""
     scala = Scala(spark)
     conf = spark._jsc.hadoopConfiguration()
-    loader = scala.resolve("org.apache.spark.util.Utils").getContextOrSparkClassLoader()
-    constructor = scala.resolve("java.lang.Class").forName(store_class, True, loader).getConstructors()[0]
-    arguments = spark.sparkContext._gateway.new_array(scala.resolve("java.lang.Object"), 1)
-    arguments[0] = conf
-    store, path = constructor.newInstance(arguments), scala.resolve("org.apache.hadoop.fs.Path")
+    store, path = store_of(spark, store_class), scala.path
 
     def write(version: int) -> bool:
         lines = scala.java_list(["ours"])
@@ -96,6 +102,25 @@ def test_the_actor_uses_it_for_local_tables(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "t" / "_delta_log"
     assert (log / f"{0:020d}.json").exists()
     assert not (log / f".{0:020d}.json.crc").exists()
+
+
+@pytest.mark.parametrize("overwrite", [True, False])
+def test_what_it_writes_is_not_judged_by_the_checksum_of_another_writers_file(
+    spark: Any, tmp_path: Path, overwrite: bool
+) -> None:
+    """Hadoop leaves a checksum beside what it writes, and reads nothing that the checksum does not fit."""
+    scala, conf = Scala(spark), spark._jsc.hadoopConfiguration()
+    store, path = store_of(spark, EXCLUSIVE.class_name), scala.path(f"file:{tmp_path}/written")
+    stream = path.getFileSystem(conf).create(path)
+    stream.writeBytes("theirs, and longer")
+    stream.close()
+    assert (tmp_path / ".written.crc").exists()
+    if not overwrite:
+        (tmp_path / "written").unlink()  # As whoever undoes a commit does: the checksum is hidden, and stays.
+    store.write(path, scala.java_list(["ours"]).iterator(), overwrite, conf)
+    lines = store.read(path, conf)
+    assert lines.next() == "ours"
+    lines.close()
 
 
 def test_a_checkpoint_is_never_seen_half_written(spark: Any, tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from redis import exceptions
+from redis.client import Pipeline
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.store.presence import About, Presence
@@ -48,8 +51,9 @@ def wish(number: int) -> JobSpec:
 class LiveActor:
     """One slot on a table in memory, with heartbeat and presence as a service wires them."""
 
-    def __init__(self, url: str, engine: MemoryEngine, name: str = "a-1") -> None:
-        self.presence = Presence(queue(url), name, ABOUT, kept_ms=KEPT_MS)
+    def __init__(self, url: str, engine: MemoryEngine, name: str, *, after_ms: int) -> None:
+        about = replace(ABOUT, started_ms=ABOUT.started_ms + after_ms)
+        self.presence = Presence(queue(url), name, about, kept_ms=KEPT_MS)
         self.actor = Actor(
             name, Heartbeat(queue(url), name, TIMES, announce=self._announce), threading.Event(), threading.Event()
         )
@@ -72,7 +76,7 @@ def start(redis_url: str) -> Iterator[Callable[..., LiveActor]]:
     started: list[LiveActor] = []
 
     def new(engine: MemoryEngine, name: str = "a-1") -> LiveActor:
-        started.append(LiveActor(redis_url, engine, name))
+        started.append(LiveActor(redis_url, engine, name, after_ms=len(started)))
         return started[-1]
 
     yield new
@@ -143,6 +147,21 @@ def test_a_new_process_under_an_old_name_begins_without_the_old_wish(
     assert listed(decider)["a-1"]["state"] == "idle"
 
 
+def test_a_wish_heard_after_a_first_word_whose_answer_was_lost_is_kept(
+    decider: LiveDecider, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word is said again as the first one, and is not to be taken for that of a new process."""
+    jobs = queue(redis_url)
+    presence = Presence(jobs, "a-1", ABOUT, kept_ms=KEPT_MS)
+    with monkeypatch.context() as patch:
+        patch.setattr(Pipeline, "execute", _lost_answer(Pipeline.execute))
+        with pytest.raises(RetryableError, match="a-1"):
+            presence.announce(())
+    assert decider.post("/v1/actors/a-1/drain", {}).status_code == 200
+    assert presence.announce(())
+    assert not Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), kept_ms=KEPT_MS).announce(())
+
+
 def test_draining_nobody_is_an_error_that_names_it(decider: LiveDecider) -> None:
     answer = decider.post("/v1/actors/nobody/drain", {})
     assert (answer.status_code, answer.json()["value"]) == (404, "nobody")
@@ -156,6 +175,14 @@ def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: Re
         presence.announce(())
     with pytest.raises(RetryableError, match="a-1"):
         presence.leave()
+
+
+def _lost_answer(execute: Callable[..., Any]) -> Callable[..., Any]:
+    def lost(*arguments: Any) -> None:
+        execute(*arguments)
+        raise exceptions.ConnectionError("the answer was lost")
+
+    return lost
 
 
 def _expect(met: bool) -> None:

@@ -9,7 +9,7 @@ import pytest
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
-from decider.duties.settle import AGAIN_MS, Settle, Ticked
+from decider.duties.settle import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
 from decider.following.follower import Follower
 from decider.following.recount import RECORDS
 from decider.following.standing import Alone
@@ -21,6 +21,7 @@ from decider.store.queue import AsyncQueue, connect
 from decider.store.removal import forget
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
+from shared.errors import RetryableError
 from shared.facts import Ask, JobFacts
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy
@@ -335,6 +336,34 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
         again = Timer(timer.name, before[timer.name])
         assert await world.timers.take(TABLE.id, again, again_ms=0, job=None, decision=("", {})) is DecideOutcome.NONE
         assert await world.timers.all(TABLE.id) == {}
+
+    in_world(redis_url, story)
+
+
+def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
+    """They are due for longer than the table that can be followed, and more of them than one tick looks at."""
+
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        broken = [TableRef(TableId(f"b-{n}"), f"b{n}", f"memory:///b{n}") for n in range(TABLES_PER_TICK + 1)]
+        for table in broken:
+            await world.registry.register(table)
+        await world.queue.redis.zadd(keys.ringing("default"), {table.id: 1 for table in broken})
+
+        def opened(location: str) -> MemoryLog:
+            if location == TABLE.location:
+                return world.log
+            if location == broken[0].location:
+                raise ValueError("a log that nobody foresaw")
+            raise RetryableError("the bucket is away")
+
+        follower = Follower(world.queue, opened, lambda: world.now_ms, Alone(Defaults(POLICY)))
+        settle = Settle(world.queue, world.registry, follower, lambda: world.now_ms)
+        world.now_ms += 6 * HOUR_MS
+        assert [(await settle.run_once()).jobs for _ in range(2)] == [0, 1]
+        assert await world.timers.ringing_tables(world.now_ms, limit=9) == ()
+        world.now_ms += AGAIN_MS
+        assert len(await world.timers.ringing_tables(world.now_ms, limit=999)) == len(broken)
 
     in_world(redis_url, story)
 
