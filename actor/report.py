@@ -13,9 +13,13 @@ from shared.planner import Mode
 
 @dataclass(slots=True)
 class RunReport:
-    """Filled while a job runs; sizes in bytes, times in milliseconds."""
+    """Filled while a job runs; sizes in bytes, times in milliseconds.
+
+    Not `is_predicted`: the job does more than its newest wish asked for, which is all that was predicted.
+    """
 
     facts: JobFacts
+    is_predicted: bool = True
     versions: list[int] = field(default_factory=list)
     recovered_version: int | None = None
     rounds: int = 0
@@ -112,8 +116,8 @@ class RunReport:
         return {name: count for name, count in counts.items() if count}
 
     def measures(self) -> dict[str, int]:
-        """What the decider learns from this run: nothing, unless it rewrote something and came to its end."""
-        if not self.groups_landed:
+        """What the decider learns from this run: nothing, unless it rewrote what was predicted and came to its end."""
+        if not self.groups_landed or not self.is_predicted:
             return {}
         predicted = self.facts.predicted
         return {

@@ -126,7 +126,9 @@ class Worker:
         logger = log.bind(job=claim.id, token=claim.token)
         verdict, error, report = Verdict.FAIL, "", None
         try:
-            report = RunReport(JobFacts.decode(claim.facts))
+            newest = JobFacts.decode(claim.facts)
+            facts = newest.reaching(claim.reach)
+            report = RunReport(facts, is_predicted=facts.ask is newest.ask)
             verdict = _verdict(self._work(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))

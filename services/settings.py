@@ -4,20 +4,16 @@ Nothing else looks into the environment, so what is not here has no effect, and 
 start with a message instead of surfacing later.
 """
 
-import json
 import os
+import re
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TypeVar
+from urllib.parse import urlsplit
 
-from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.stores import parse_store_options
 from shared.errors import InvalidInput
-from shared.policy import Policy, apply
-from shared.properties import as_properties, read_properties
-from shared.queue.limits import require_name
 from shared.store_options import StoreOptions
 
 T = TypeVar("T")
@@ -68,7 +64,8 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 """Origins, comma-separated, that may send CloudEvents by their handshake. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
-"""Locations, comma-separated, below which a table may be registered by an event. Default: none, so by call only."""
+"""Locations, comma-separated, below which tables are looked for and taken from events; where there are any, a
+call may register tables below them only. Default: none, so by call only, and anywhere."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
@@ -92,8 +89,8 @@ BUCKETS = "LAKEWRIGHT_BUCKETS"
 """`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
-"""Seconds between two looks at a table nobody spoke of. Default 300: how late a lost event is noticed, at one request
-per table and interval."""
+"""Seconds between two looks at a table nobody spoke of. Default 300: how late a lost event is noticed, at two small
+requests per table and interval."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
 """JSON object with options of the object stores, such as {"region": "eu-west-1"}; a place (`s3://`, `gs://bucket`) has
@@ -141,112 +138,40 @@ DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
 DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
 DEFAULT_REDIS_PORT = 7421
 DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
-_MAX_PORT = 65_535
+_REDIS_SCHEMES = ("redis", "rediss")
+_REDIS_URL_FORM = (
+    "expected redis://[user:password@]host:port/db, rediss:// or unix:// alike; "
+    "write / # ? @ : % in a password as %2F and so on"
+)
+_DATABASE = re.compile(r"(/[0-9]*)?")
 _LOG_FORMATS = ("auto", "json", "console")
 _LOG_LEVELS = ("debug", "info", "warning", "error")
-_MONTH_S = 30 * 86_400.0
-_DISCOVERY_RATE = (0.1, 10_000.0)
-_DISCOVERY_DEPTHS = (0, 20)
-_SWEEP_RANGE_S = (1.0, 86_400.0)
-_BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
-_WINDOW_RANGE_S = (1.0, 3_600.0)
-_RATE_RANGE_PER_S = (0.1, 1_000_000.0)
-_BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
 _SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, REDIS_URL})
 """Variables whose value is never shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen; `host` may be a name or an IP address, in brackets for IPv6 in the text form."""
-
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class DeciderSettings:
-    """What the decider is told by its environment; see the variables above for units and reasons."""
-
-    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
-    queue: str = "default"
-    address: Address = Address("127.0.0.1", 7420)
-    token: str | None = field(default=None, repr=False)
-    known: Credentials = field(default_factory=Credentials)
-    roots: tuple[str, ...] = ()
-    drift_s: float = 3_600.0
-    tenant: str = "path"
-    discovery_s: float = 3_600.0
-    discovery_requests_per_s: float = 10.0
-    discovery_depth: int = 5
-    buckets: Mapping[str, str] = field(default_factory=dict)
-    sweep_s: float = 300.0
-    store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
-    policy: Policy = field(default_factory=Policy)
-    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    max_body_bytes: int = 1_048_576
-    body_timeout_s: float = 10.0
-    events_per_s: float = 1_000.0
-    calls_per_s: float = 200.0
-    sns_topics: tuple[str, ...] = ()
-    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
-    archive: str | None = None
-    optimizations: str | None = None
-    log_level: str = "info"
-
-    @property
-    def credentials(self) -> Credentials:
-        """Return what callers must show: what is known, and the one administrator's token."""
-        if self.token is None:
-            return self.known
-        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
-
-
-def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
-    """Read the decider's settings; raises InvalidInput that names the variable and what it accepts."""
-    read = Reader(environment)
-    defaults = DeciderSettings()
-    return DeciderSettings(
-        redis_url=read(REDIS_URL, str, defaults.redis_url),
-        queue=read(QUEUE, str, defaults.queue),
-        address=read(HTTP_ADDRESS, parse_address, defaults.address),
-        token=read(TOKEN, _token, None),
-        known=Credentials(
-            tokens=(
-                *read(TOKENS, parse_tokens, defaults.known.tokens),
-                *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
-            ),
-            secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
-            window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
-        ),
-        roots=read(ROOTS, _list, ()),
-        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
-        tenant=read(TENANT, _tenant, defaults.tenant),
-        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
-        discovery_requests_per_s=read(
-            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
-        ),
-        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
-        buckets=read(BUCKETS, _pairs, {}),
-        sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
-        store_options=store_options(environment),
-        policy=read(POLICY, parse_policy, defaults.policy),
-        tenants=read(TENANTS, _tenants, {}),
-        max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
-        body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
-        events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
-        calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
-        sns_topics=read(SNS_TOPICS, _list, ()),
-        webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
-        archive=read(ARCHIVE, str.strip, None),
-        optimizations=read(OPTIMIZATIONS, str.strip, None),
-        log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
-    )
-
-
 def redis_url(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the URL of the Redis that holds queue, cells and cursors."""
+    """Return the URL of the Redis that holds queue, cells and cursors, as it was given."""
     return environment.get(REDIS_URL) or DEFAULT_REDIS_URL
+
+
+def parse_redis_url(text: str) -> str:
+    """Return a URL that the Redis client can use; raises ValueError, which shows nothing of it, a password least.
+
+    A password with a bare `/`, `#` or `?` ends the address early, and the client would take its parts for a port, a
+    database or a host, and show them.
+    """
+    url = text.strip()
+    try:
+        parts = urlsplit(url)
+        host = None if parts.port == 0 else parts.hostname
+    except ValueError:
+        raise ValueError(_REDIS_URL_FORM) from None
+    is_server = parts.scheme in _REDIS_SCHEMES and host and _DATABASE.fullmatch(parts.path)
+    is_socket = parts.scheme == "unix" and len(parts.path) > 1
+    if not (is_server or is_socket) or "@" in parts.path + parts.query or "#" in url:
+        raise ValueError(_REDIS_URL_FORM)
+    return url
 
 
 def http_address(environment: Mapping[str, str] = os.environ) -> str:
@@ -279,27 +204,6 @@ def host_name() -> str:
     return socket.gethostname()
 
 
-def parse_address(text: str) -> Address:
-    """Read `host:port`; an IPv6 address stands in brackets. Raises ValueError."""
-    host, colon, port = text.strip().rpartition(":")
-    bare = host.removeprefix("[").removesuffix("]")
-    bracketed = host != bare
-    if not colon or not bare or (":" in bare and not bracketed) or not port.isdecimal() or int(port) > _MAX_PORT:
-        raise ValueError("expected host:port such as 127.0.0.1:7420 or [::1]:7420")
-    return Address(bare, int(port))
-
-
-def parse_policy(text: str) -> Policy:
-    """Read `target-file-size=64mb,fan-in=8` over the built-in defaults. Raises ValueError."""
-    layer = read_properties(as_properties(_pairs(text)))
-    if layer.issues:
-        raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
-    try:
-        return apply(Policy(), layer)
-    except InvalidInput as problem:
-        raise ValueError(str(problem)) from problem
-
-
 @dataclass(frozen=True, slots=True)
 class Reader:
     """Reads one variable at a time; an empty one counts as unset, as shells and charts leave them behind."""
@@ -316,50 +220,6 @@ class Reader:
         except (ValueError, InvalidInput) as problem:
             shown = "the value" if name in _SECRET else f"{text!r}"
             raise InvalidInput(f"{name}: {shown} cannot be used: {problem}", field=name) from problem
-
-
-def _tenant(text: str) -> str:
-    require_name(text, "tenant")
-    return text
-
-
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
-def _pairs(text: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for part in _list(text):
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise ValueError(f"expected name=value pairs separated by commas, found {part!r}")
-        pairs[name.strip()] = value.strip()
-    return pairs
-
-
-def _tenants(text: str) -> dict[str, dict[str, str]]:
-    found = json.loads(text)
-    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
-        raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
-    spelled = {
-        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
-        for tenant, said in found.items()
-    }
-    return {tenant: as_properties(said) for tenant, said in spelled.items()}
-
-
-def _token(text: str) -> str:
-    token = text.strip()
-    TokenHash.of(Role.ADMIN, token)
-    return token
-
-
-def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
-    try:
-        text = Path(path.strip()).read_text(encoding="utf-8")
-    except OSError as problem:
-        raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
-    return parse_tokens(text)
 
 
 def _log_format(text: str) -> str:

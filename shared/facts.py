@@ -5,7 +5,7 @@ numbers travel along to be compared with what is found.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 
 from shared.policy import Policy
@@ -17,6 +17,14 @@ class Ask(StrEnum):
     LEVELS = "levels"
     SETTLE = "settle"
     FULL = "full"
+
+    @property
+    def reach(self) -> int:
+        """How much is asked for, as the queue merges it: a full rewrite includes whatever a newer commit asks for.
+
+        Settling does not reach further than levels: what a commit changed is not quiet, and its timer rings again.
+        """
+        return int(self is Ask.FULL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +74,10 @@ class JobFacts:
     terms: str = ""
     ask: Ask = Ask.LEVELS
     is_hot: bool = False
+
+    def reaching(self, reach: int) -> "JobFacts":
+        """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
+        return replace(self, ask=Ask.FULL) if reach >= Ask.FULL.reach else self
 
     def encode(self) -> str:
         """Write the facts as JSON text."""

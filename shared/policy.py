@@ -7,7 +7,7 @@ table properties are read into layers is told in `properties`.
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from fractions import Fraction
 from functools import lru_cache
@@ -108,8 +108,12 @@ class Policy:
 
     @property
     def version(self) -> str:
-        """Short digest of all values: decisions name the policy they were made under."""
-        return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
+        """Short digest of all values: decisions name the policy they were made under.
+
+        A field that a later release adds counts only where it differs from its default: deciders of two releases see
+        equal values as the same policy, and do not recount each other's tables.
+        """
+        return _digest(self)
 
     def encode(self) -> str:
         """Write the policy as JSON text; fractions are written as `n/d`."""
@@ -134,8 +138,32 @@ class Policy:
 @lru_cache(maxsize=1_024)
 def _encoded(policy: Policy) -> str:
     """Write a policy as text, once: every entry of the ledger carries it."""
-    values = {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(policy).items()}
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+    return _text(asdict(policy))
+
+
+@lru_cache(maxsize=1_024)
+def _digest(policy: Policy) -> str:
+    """Digest a policy, once: every look at a table compares it."""
+    later = {one.name: one.default for one in fields(policy) if one.name not in _FIRST}
+    counted = {name: value for name, value in asdict(policy).items() if name not in later or value != later[name]}
+    return hashlib.blake2b(_text(counted).encode(), digest_size=4).hexdigest()
+
+
+def _text(values: Mapping[str, Any]) -> str:
+    written = {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
+    return json.dumps(written, sort_keys=True, separators=(",", ":"))
+
+
+_FIRST = frozenset(
+    (
+        *("enabled", "target_bytes", "fan_in", "full_ratio", "tolerance", "min_input_files", "max_small_files"),
+        *("settle_after_s", "full_interval_s", "delete_ratio", "time_window_s", "order", "max_mode"),
+        *("max_bytes_per_job", "filter", "priority", "weight", "max_concurrent_jobs", "quota", "group"),
+        *("dml_policy", "max_heat", "shrink"),
+    )
+)
+"""The fields of the first release, which always count: if one gets another default, all tables are recounted. Later
+fields stay out of this."""
 
 
 _FRACTIONS = ("full_ratio", "tolerance", "delete_ratio", "shrink", "weight", "quota", "max_heat")
@@ -174,7 +202,7 @@ def apply(base: Policy, *layers: Layer) -> Policy:
 
     Raises InvalidInput when values that are fine alone contradict each other.
     """
-    merged = {f.name: getattr(base, f.name) for f in fields(base)}
+    said: dict[str, Any] = {}
     for layer in layers:
-        merged.update(layer.values)
-    return Policy(**merged)
+        said.update(layer.values)
+    return replace(base, **said) if said else base

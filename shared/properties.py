@@ -244,31 +244,46 @@ REFUSED: Mapping[str, str] = {
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
 
+_OWN = frozenset(PREFIX + prop.name for prop in PROPERTIES)
+
+_SPELLED: tuple[tuple[str, str, Parser], ...] = tuple(
+    (prop.sets, name, parse)
+    for prop in PROPERTIES
+    for name, parse in ((PREFIX + prop.name, prop.parse), *prop.aliases.items())
+)
+"""Which field each name sets, and how it is read, in the order in which they win."""
+
+_OURS = frozenset(NAMES) | REFUSED.keys()
+
+
 def read_properties(configuration: Mapping[str, str]) -> Layer:
     """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed."""
+    if not any(name in _OURS or name.startswith(PREFIX) for name in configuration):
+        return _NOTHING
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
     issues: list[Issue] = []
-    known = {PREFIX + prop.name for prop in PROPERTIES}
-    for prop in PROPERTIES:
-        spellings = {PREFIX + prop.name: prop.parse, **prop.aliases}
-        for name, parse in spellings.items():
-            if name not in configuration or prop.sets in values:
-                continue
-            try:
-                values[prop.sets] = parse(configuration[name])
-                named[prop.sets] = name
-            except ValueError as problem:
-                issues.append(Issue(name, configuration[name], str(problem)))
+    for sets, name, parse in _SPELLED:
+        if name not in configuration or sets in values:
+            continue
+        try:
+            values[sets] = parse(configuration[name])
+            named[sets] = name
+        except ValueError as problem:
+            issues.append(Issue(name, configuration[name], str(problem)))
     issues += [
-        Issue(name, value, f"unknown property; known are {', '.join(sorted(known))}")
+        Issue(name, value, f"unknown property; known are {', '.join(sorted(_OWN))}")
         for name, value in sorted(configuration.items())
-        if name.startswith(PREFIX) and name not in known and name not in REFUSED
+        if name.startswith(PREFIX) and name not in _OWN and name not in REFUSED
     ]
     issues += [
         Issue(name, configuration[name], why, holds=False) for name, why in REFUSED.items() if name in configuration
     ]
     return Layer(values, named, tuple(issues))
+
+
+_NOTHING = Layer()
+"""What is said by a table without any property of ours, as most are."""
 
 
 def as_properties(said: Mapping[str, str]) -> dict[str, str]:

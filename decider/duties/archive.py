@@ -90,33 +90,32 @@ class LedgerArchive:
 
     async def _take_up(self) -> Archived:
         """Finish the batch that somebody left on its way, and note what the archive holds beyond our notes."""
+        done = Archived()
         progress = await self._batches.progress()
         if progress.pending is not None:
-            return await self._write(progress.pending, Archived())
+            done = await self._write(progress.pending, done)
+            progress = await self._batches.progress()
+        if await self._archive.newest(APP) > progress.number:
+            await self._believe_archive(progress.number)
+        return done
+
+    async def _believe_archive(self, number: int) -> None:
+        """Note what the archive holds above `number`, by its own word: Redis came back from an older state."""
         newest = await self._archive.newest(APP)
-        if newest > progress.number:
-            # The notes are behind: Redis came back from an older state. The archive says itself what it holds.
-            ends: dict[TableId, str] = {}
-            for note in reversed(await self._archive.notes(APP, above=progress.number)):
-                ends |= {TableId(table): end for table, end in note["ends"].items()}
-            await self._batches.note(newest, ends)
-            log.warning("archive_ahead_of_notes", noted=progress.number, archived=newest)
-        return Archived()
+        ends: dict[TableId, str] = {}
+        for note in reversed(await self._archive.notes(APP, above=number)):
+            ends |= {TableId(table): end for table, end in note["ends"].items()}
+        await self._batches.note(newest, ends)
+        log.warning("archive_ahead_of_notes", noted=number, archived=newest)
 
     async def _carry(self, tables: list[TableId], done: Archived, until_ms: int, batch_records: int) -> Archived:
         """Archive these tables' records, as many batches as it takes."""
         while True:
             ahead = await self._batches.ahead(tables, until_ms=until_ms, limit=batch_records)
-            ends: dict[TableId, str] = {}
-            room = batch_records
-            for table, entries in ahead.items():
-                if room > 0:
-                    ends[table] = entries[:room][-1]
-                    room -= len(entries[:room])
-            if not ends:
+            if not ahead:
                 return done
             number = (await self._batches.progress()).number + 1
-            batch = await self._batches.plan(number, ends)
+            batch = await self._batches.plan(number, {table: entries[-1] for table, entries in ahead.items()})
             if batch is None:
                 # Another decider is at it; what it leaves is there at the next tick.
                 return done
@@ -132,9 +131,9 @@ class LedgerArchive:
             rows, app=APP, number=batch.number, note={"ends": batch.ends}
         )
         if rows and not is_new and not await self._holds(batch):
-            # The number was used for other records: Redis came back from an older state. Those records are noted by
-            # `_take_up`; these stay where they are and get a number of their own at the next tick.
-            await self._batches.note(await self._archive.newest(APP), {})
+            # The number was used for other records. Those are noted; of these, what they did not hold stays where it is
+            # and gets a number of its own.
+            await self._believe_archive(batch.number - 1)
             return done
         await self._batches.note(batch.number, batch.ends)
         return Archived(done.records + is_new * len(rows), done.batches + is_new)

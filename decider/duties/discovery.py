@@ -1,8 +1,9 @@
 """Discovery: the allowed roots are walked now and then, and every table found is registered; no event is needed.
 
-The walk is in order, so one path says how far it came: another decider goes on from there. It is slow on purpose, a few
-requests a second, because it finds what is new and not what is urgent. It is also how the registry comes back after
-Redis has lost everything.
+The walk is in order, so one path says how far it came: another decider goes on from there, and so does a walk that
+failed for the moment. A folder that cannot be read is left out, counted and shown, and hides nothing behind it. The
+walk is slow on purpose, a few requests a second, because it finds what is new and not what is urgent. It is also how
+the registry comes back after Redis has lost everything.
 """
 
 import asyncio
@@ -14,16 +15,22 @@ import structlog
 
 from decider.observe.lake import Folder
 from decider.store.rounds import Round, Rounds, RoundState
-from shared.errors import LakewrightError, RetryableError
+from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
 
 LEASE_MS = 60_000
-"""How long a root stays with a decider that fell silent: longer than the slowest listing."""
+"""How long a root stays with a decider that fell silent; one that walks renews it three times in that time."""
 
 TICK_S = 5.0
 """Pause between two looks at which root is due; one that Redis knows nothing of is due at once."""
 
 SAVE_EVERY = 20
 """Folders between two records of the progress: what is walked again after a crash."""
+
+AGAIN_S = 60.0
+"""Pause before a walk that failed goes on from its place: a store that throttles is asked once a minute."""
+
+TRIES = 5
+"""Failures in a row at one folder, whose parents can be read, after which it is left out until the next walk."""
 
 log = structlog.get_logger()
 
@@ -49,10 +56,11 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What one look at a path brought."""
+    """What one look at a path brought; `problem` is why it brought nothing."""
 
     path: str
     folder: Folder
+    problem: LakewrightError | None = None
 
 
 class Discovery:
@@ -108,35 +116,74 @@ class Discovery:
         await self._rounds.call_for(self.roots)
 
     def _is_due(self, before: Round) -> bool:
-        is_running = before.state is RoundState.RUNNING
-        return is_running or self._now_ms() - before.finished_ms >= self.pace.interval_s * 1000
+        if before.state is RoundState.RUNNING:
+            return True
+        pause_s = self.pace.interval_s
+        if before.state is RoundState.FAILED:
+            pause_s = min(pause_s, AGAIN_S)
+        return self._now_ms() - before.finished_ms >= pause_s * 1000
 
     def _started(self, root: str, before: Round | None) -> Round:
-        """Begin a walk, or go on with one that another decider left."""
-        if before is not None and before.state is RoundState.RUNNING:
+        """Begin a walk, or go on with one that failed or that another decider left."""
+        if before is not None and before.state is not RoundState.DONE:
             log.info("discovery_resumed", root=root, place=before.place)
-            return before
+            problem = before.problem if before.unreadable else ""
+            return replace(before, state=RoundState.RUNNING, finished_ms=0, problem=problem)
         return Round(root, started_ms=self._now_ms(), moved_ms=self._now_ms())
 
     async def _walk_root(self, round_: Round) -> Round:
+        holding = asyncio.create_task(self._hold(round_.root))
+        start, is_resumed = _parts(round_.place), bool(round_.folders)
         try:
             lake = self._open_lake(round_.root)
-            async for found in _walk(lake, "", self.pace.depth, tuple(round_.place.split("/"))):
-                is_new = found.folder.is_table and await self._adopt(lake.location_of(found.path))
-                round_ = self._moved(round_, found, is_new=is_new)
-                if round_.folders % SAVE_EVERY == 0 and not await self._save(round_):
-                    return round_
+            async for found in _walk(lake, "", self.pace.depth, start):
+                if isinstance(found.problem, RetryableError) and not self._is_hopeless(round_, found.path):
+                    return await self._failed(_stuck(round_, found.path), found.problem)
+                # On the way back to its place a walk passes what it has counted already.
+                if not (is_resumed and _parts(found.path) <= start):
+                    round_ = await self._taken(round_, found, lake)
+                    if round_.folders % SAVE_EVERY == 0 and not await self._save(round_):
+                        return round_
                 await asyncio.sleep(found.folder.requests / self.pace.requests_per_s)
         except LakewrightError as problem:
-            round_ = replace(round_, state=RoundState.FAILED, problem=str(problem), finished_ms=self._now_ms())
-            log.warning("discovery_failed", root=round_.root, place=round_.place, error=str(problem))
-        else:
-            round_ = replace(round_, state=RoundState.DONE, finished_ms=self._now_ms())
-            log.info("discovered", root=round_.root, folders=round_.folders, tables=round_.tables)
+            return await self._failed(round_, problem)
+        finally:
+            holding.cancel()
+        round_ = replace(round_, state=RoundState.DONE, finished_ms=self._now_ms())
+        log.info("discovered", root=round_.root, folders=round_.folders, tables=round_.tables)
         await self._rounds.keep(round_)
         return round_
 
-    def _moved(self, round_: Round, found: Found, *, is_new: bool) -> Round:
+    async def _hold(self, root: str) -> None:
+        """Renew our hold on a root until cancelled or another decider has it: one listing may outlast a lease."""
+        is_ours = True
+        while is_ours:
+            await asyncio.sleep(self._rounds.lease_ms / 3_000)
+            try:
+                is_ours = await self._rounds.hold(root)
+            except RetryableError as problem:
+                log.warning("root_not_held", root=root, error=str(problem))
+
+    async def _failed(self, round_: Round, problem: LakewrightError) -> Round:
+        round_ = replace(round_, state=RoundState.FAILED, problem=str(problem), finished_ms=self._now_ms())
+        log.warning("discovery_failed", root=round_.root, place=round_.place, error=str(problem))
+        await self._rounds.keep(round_)
+        return round_
+
+    def _is_hopeless(self, round_: Round, path: str) -> bool:
+        return round_.stuck_at == path and round_.tries >= TRIES - 1
+
+    async def _taken(self, round_: Round, found: Found, lake: Lake) -> Round:
+        """Register what was found and count it; what cannot be read or registered is left out."""
+        problem, is_new = found.problem, False
+        if found.folder.is_table:
+            try:
+                is_new = await self._adopt(lake.location_of(found.path))
+            except (InvalidInput, PermanentError) as refused:
+                problem = refused
+        if problem is not None:
+            round_ = replace(round_, unreadable=round_.unreadable + 1, problem=str(problem))
+            log.warning("folder_left_out", root=round_.root, place=found.path, why=str(problem))
         return replace(
             round_,
             place=found.path,
@@ -144,6 +191,8 @@ class Discovery:
             tables=round_.tables + found.folder.is_table,
             new_tables=round_.new_tables + is_new,
             moved_ms=self._now_ms(),
+            stuck_at="",
+            tries=0,
         )
 
     async def _save(self, round_: Round) -> bool:
@@ -153,15 +202,32 @@ class Discovery:
         return await self._rounds.keep(round_)
 
 
+def _parts(path: str) -> tuple[str, ...]:
+    return tuple(path.split("/"))
+
+
+def _stuck(round_: Round, path: str) -> Round:
+    return replace(round_, stuck_at=path, tries=round_.tries + 1 if round_.stuck_at == path else 1)
+
+
 async def _walk(lake: Lake, path: str, depth: int, after: tuple[str, ...]) -> AsyncIterator[Found]:
-    """Yield what lies at a path and below it, in order; subtrees that end before `after` are left out."""
-    folder = await lake.look(path)
+    """Yield what lies at a path and below it, in order; subtrees that end before `after` are left out.
+
+    Raises what the look at the root raises; below it a look that failed is yielded as its problem.
+    """
+    try:
+        folder = await lake.look(path)
+    except LakewrightError as problem:
+        if not path:
+            raise
+        yield Found(path, Folder(is_table=False), problem)
+        return
     yield Found(path, folder)
     if depth == 0:
         return
     for name in folder.folders:
         child = f"{path}/{name}" if path else name
-        parts = tuple(child.split("/"))
+        parts = _parts(child)
         if parts < after[: len(parts)]:
             continue
         async for found in _walk(lake, child, depth - 1, after):

@@ -23,12 +23,14 @@ from shared.errors import LakewrightError
 from shared.properties import terms
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
+from shared.worth import Reason
 
 EVERY_S = 5.0
 """Seconds between two ticks; one that finds nothing costs one read."""
 
 AGAIN_MS = 600_000
-"""How long a timer is put off by a job for its cell: ten minutes, after which most jobs are over."""
+"""How long a timer is put off by a job for its cell or by the table's own commands, and a table by a look that failed:
+ten minutes, after which most jobs are over."""
 
 TABLES_PER_TICK = 200
 """Tables with due timers that one tick looks at."""
@@ -64,18 +66,14 @@ class Settle:
         self._now_ms = now_ms
 
     async def run_once(self) -> Ticked:
-        """Take what is due now; a table that cannot be followed keeps its timers and is left to the next tick."""
+        """Take what is due now; a table that cannot be followed keeps its timers and goes behind the others."""
         taken = jobs = 0
         for table_id in await self._timers.ringing_tables(self._now_ms(), limit=TABLES_PER_TICK):
             table = await self._registry.get(table_id)
             if table is None:
                 await self._timers.forget(table_id)
                 continue
-            try:
-                outcomes = await self._ring(table)
-            except LakewrightError as problem:
-                log.warning("timers_not_taken", table=table.name, error=str(problem))
-                continue
+            outcomes = await self._try(table)
             taken += len(outcomes)
             jobs += outcomes.count(DecideOutcome.QUEUED)
         return Ticked(taken, jobs)
@@ -88,6 +86,18 @@ class Settle:
             except LakewrightError as problem:
                 log.warning("settle_failed", error=str(problem))
             await asyncio.sleep(EVERY_S)
+
+    async def _try(self, table: TableRef) -> list[DecideOutcome]:
+        """Take the timers of one table; a failure puts the table off, so that it does not hold a place of each tick."""
+        try:
+            return await self._ring(table)
+        except LakewrightError as problem:
+            log.warning("timers_not_taken", table=table.name, error=str(problem))
+        except Exception:
+            # A log that nobody foresaw must not end the settling of all other tables.
+            log.exception("timers_crashed", table=table.name)
+        await self._timers.put_off(table.id, self._now_ms() + AGAIN_MS)
+        return []
 
     async def _ring(self, table: TableRef) -> list[DecideOutcome]:
         """Take the timers of one table, after a look at its log: a commit that nobody told us of postpones them."""
@@ -107,8 +117,10 @@ class Settle:
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
             spec = job_spec(table, made, policy, terms(cursor.metadata.configuration)) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
+            is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
+            again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0
             outcome = await self._timers.take(
-                table.id, timer, again_ms=self._now_ms() + AGAIN_MS, job=spec, decision=(record, counted([made]))
+                table.id, timer, again_ms=again_ms, job=spec, decision=(record, counted([made]))
             )
             log.info("timer_rang", table=table.name, cell=cell, ask=ask, outcome=outcome)
             outcomes.append(outcome)

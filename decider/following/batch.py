@@ -180,4 +180,5 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
         version=decision.version,
         facts=facts.encode(),
         debounce=COOLING if decision.verdict is Verdict.DEFER else AT_ONCE,
+        reach=decision.ask.reach,
     )

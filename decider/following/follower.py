@@ -145,7 +145,7 @@ class Follower:
                 return _Step(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
             if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
                 break
-            heat, aborts = last.heat.after(commit, folded.changes)
+            heat, aborts = last.heat.after(commit, folded.changes, self._now_ms())
             batch.add(commit, folded, aborts=aborts)
             last = replace(moved, heat=heat)
             more = hinted is None or hinted > last.version

@@ -85,7 +85,7 @@ class Recounter:
             steered=wanted(in_force.policy),
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
-        await steer(self._queue, table.id, before=old.steered if old else "", now=cursor.steered)
+        await steer(self._queue, table.id, cursor.steered)
         cells = recount(snapshot.files, in_force.policy.ladder)
         calibration = await TableStates(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)
@@ -105,10 +105,17 @@ class Recounter:
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),
         )
+        # A table that was made anew starts over below the version that the jobs of the one before were made at.
+        newest = max(cursor.version, old.version if old else 0)
+        if not in_force.policy.enabled:
+            # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
+            await self._withdraw(table, cells, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
+            winner = await TableStates(self._queue).cursor(table.id)
+            await steer(self._queue, table.id, winner.steered if winner else "")
             return None
         if not in_force.policy.enabled:
-            await self._withdraw(table, cells)
+            await self._withdraw(table, cells, newest)
         log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
         return cursor
 
@@ -136,12 +143,14 @@ class Recounter:
             for timer in made
         )
 
-    async def _withdraw(self, table: TableRef, cells: Iterable[CellKey]) -> None:
-        """Take back the jobs that wait for a table that was switched off; one that runs is told to stop."""
+    async def _withdraw(self, table: TableRef, cells: Iterable[CellKey], version: int) -> None:
+        """Take back the jobs of a table that is switched off by this version; one that runs is told to stop.
+
+        Jobs of a later version stay: somebody else has seen that the table was switched on again.
+        """
         for cell in cells:
-            await self._queue.run(
-                transitions.cancel(self._queue.name, job_id(JobKey(table.id, cell, COMPACT)), nonce=uuid4().hex)
-            )
+            job = job_id(JobKey(table.id, cell, COMPACT))
+            await self._queue.run(transitions.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
 
 
 def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:

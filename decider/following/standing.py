@@ -95,6 +95,9 @@ class Shared:
             self._refused = said
             log.warning("defaults_refused", why=str(problem))
             return False
+        if theirs == self.current:
+            # Another release wrote the same in other words.
+            return False
         log.warning("defaults_taken_over", before=self.current.version, now=theirs.version, own=self.own.version)
         self.current = theirs
         return True

@@ -48,7 +48,15 @@ class Watch:
         self._unfinished: set[TableId] = set()
 
     async def look(self, table: TableRef, version: int | None) -> None:
-        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later."""
+        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later.
+
+        `table` says which one: what it is registered as is read here, because whoever asked may have read it long ago.
+        """
+        known = await self._registry.get(table.id)
+        if known is None:
+            await forget(self._queue, table.id, kind=COMPACT)
+            return
+        table = known
         try:
             followed = await self._follower.follow(table, version)
         except NoTable as problem:
@@ -59,7 +67,7 @@ class Watch:
             log.warning("table_refused", table=table.name, why=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
-            # It was removed while it waited, and the look has just brought its state back.
+            # It was removed during the look, which has just brought its state back.
             await forget(self._queue, table.id, kind=COMPACT)
             return
         if await self._registry.refusal(table.id) is not None:

@@ -28,6 +28,7 @@ from decider.http import (
 from decider.http.armour import Armour
 from decider.http.auth import Guard
 from decider.http.body import BoundedBody
+from decider.http.bounds import BoundedCrowd
 from decider.http.duties import Duties
 from decider.http.metrics import CountedCalls
 from decider.http.openapi import describe
@@ -95,6 +96,7 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
+    app.state.pulse = status.RecentPulse(services, time.monotonic)
     for router in (
         events.router,
         tables.router,
@@ -116,7 +118,8 @@ def create_app(services: Services) -> FastAPI:
 def _protect(app: FastAPI, services: Services) -> None:
     """Put the checks before the routes; the last one added is the first to see a call.
 
-    Count it, bound what may be read of it, know the caller, and only then its rate: a stranger has no bucket to drain.
+    Count it, bound how many there are and what may be read of it, know the caller, and only then its rate: a stranger
+    has no bucket to drain.
     """
     limits = services.settings.limits
     app.add_middleware(
@@ -129,6 +132,7 @@ def _protect(app: FastAPI, services: Services) -> None:
         unix_s=lambda: services.now_ms() / 1000,
     )
     app.add_middleware(BoundedBody, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
+    app.add_middleware(BoundedCrowd)
     app.add_middleware(Armour)
     app.add_middleware(CountedCalls, metrics=services.metrics)
 

@@ -14,21 +14,34 @@ from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from decider.http.bounds import Room, busy
 from decider.http.credentials import MAY_ACT_AS, Credentials, Role, TokenHash
 from decider.http.problems import respond
 from decider.http.rates import Rate, address, too_fast
 from decider.http.roles import needed, takes_events
-from decider.http.signatures import Replayed, Signatures, Unsigned, is_claimed, read_whole
+from decider.http.signatures import Crowded, Replayed, Signatures, Unsigned, is_claimed, read_whole
 from shared.errors import InvalidInput
 
 FAILURES_PER_S = 5.0
-"""Wrong secrets per second and address that are answered; a person or a rotation needs fewer, a guesser wants more."""
+"""Wrong secrets per second and address that are answered with 401; beyond them the answer is 429, to a right one never.
+A person or a rotation needs fewer; what keeps guessers out is that a token has 16 characters or more."""
 
 QUERY_KEY = "key"
 """The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""
 
+MAX_QUERY_FIELDS = 20
+"""Parameters of a webhook's query among which the key is looked for; senders add one or two, many take long to read."""
+
+SIGNED_BODIES = 256
+"""Bodies at once that are read before their signature is checked: half of all calls, so strangers leave room."""
+
+SIGNED_BODIES_PER_ADDRESS = 32
+"""Such bodies of one address, so that nobody who lets them trickle keeps other addresses out."""
+
+_FAILED = 500
+_TOO_FAST = 429
 _BEARER, _BASIC = "bearer", "basic"
 
 
@@ -74,6 +87,7 @@ class Guard:
         self._credentials = credentials
         self._signatures = Signatures(credentials, unix_s)
         self._failures = Rate(FAILURES_PER_S)
+        self._bodies = Room(SIGNED_BODIES, SIGNED_BODIES_PER_ADDRESS)
         self._clock_s = clock_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -116,25 +130,55 @@ class Guard:
         return bearer
 
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = address(scope)
+        if not self._bodies.take(client):
+            await busy("too many signed calls are being read; try again later")(scope, receive, send)
+            return
         try:
             body = await read_whole(receive)
         except HTTPException as problem:
             refusal = respond(problem.status_code, str(problem.detail), field="body", headers=problem.headers)
             await refusal(scope, receive, send)
             return
-        answer: ASGIApp = self._app
+        finally:
+            self._bodies.leave(client)
         try:
-            self._signatures.check(Headers(scope=scope), body)
+            key = self._signatures.check(Headers(scope=scope), body)
+        except Crowded as problem:
+            answer = busy(str(problem))
         except Replayed as problem:
             answer = respond(409, str(problem), field=problem.field)
         except Unsigned as problem:
             answer = self._stranger(scope, str(problem), field=problem.field)
         else:
-            scope["lakewright.client"] = f"signed@{address(scope)}"
+            scope["lakewright.client"] = f"signed@{client}"
+            answer = self._once(key)
         await answer(scope, _replay(body, receive), send)
 
+    def _once(self, key: bytes) -> ASGIApp:
+        """Return the application, which forgets a signed call that it could not serve: the sender is to try again."""
+
+        async def served(scope: Scope, receive: Receive, send: Send) -> None:
+            is_done = False
+
+            async def told(message: Message) -> None:
+                nonlocal is_done
+                if message["type"] == "http.response.start":
+                    is_done = message["status"] < _FAILED and message["status"] != _TOO_FAST
+                await send(message)
+
+            try:
+                await self._app(scope, receive, told)
+            finally:
+                if not is_done:
+                    self._signatures.forget(key)
+
+        return served
+
     def _stranger(self, scope: Scope, detail: str = "", *, field: str = "Authorization") -> ASGIApp:
-        wait_s = self._failures.wait_s(address(scope), self._clock_s())
+        # Who shows nothing guesses nothing: some senders ask first what they have to show.
+        guesses = bool(detail) or _shows_something(scope)
+        wait_s = self._failures.wait_s(address(scope), self._clock_s()) if guesses else 0.0
         if wait_s:
             return too_fast("too many calls with wrong secrets", wait_s)
         # Some senders, SNS among them, show a password only after they have been asked for one.
@@ -152,8 +196,18 @@ def _shown(scope: Scope, headers: Headers) -> _Shown | None:
         return None
     if scheme.lower() == _BASIC:
         return _password(given.strip())
-    keys = parse_qs(scope.get("query_string", b"").decode("latin-1")).get(QUERY_KEY)
+    try:
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
+    except ValueError:
+        return None
+    keys = query.get(QUERY_KEY)
     return _Shown(keys[0], "query") if keys else None
+
+
+def _shows_something(scope: Scope) -> bool:
+    """Say whether a call without a right token shows a wrong one."""
+    headers = Headers(scope=scope)
+    return "authorization" in headers or _shown(scope, headers) is not None
 
 
 def _password(given: str) -> _Shown | None:
@@ -165,7 +219,12 @@ def _password(given: str) -> _Shown | None:
 
 
 def _is_from_here(headers: Headers) -> bool:
-    """Say whether neither another site's page, by its origin, nor another name for our address makes this call."""
+    """Say whether neither another site's page, by its origin, nor another name for our address makes this call.
+
+    A page may call another site without naming its origin, by a picture's address; then the browser says so.
+    """
+    if headers.get("sec-fetch-site") not in _OWN_SITES:
+        return False
     origin = headers.get("origin")
     try:
         hosts = [headers.get("host", "")] + ([] if origin is None else [urlsplit(origin).netloc])
@@ -183,6 +242,9 @@ def _replay(body: bytes, receive: Receive) -> Receive:
 
     return given
 
+
+_OWN_SITES = (None, "same-origin", "none")
+"""What `Sec-Fetch-Site` says of programs, of our own pages, and of an address that a person typed."""
 
 _OTHER_SITE: ASGIApp = respond(
     403,

@@ -50,6 +50,10 @@ class Confirmer:
         try:
             async with httpx.AsyncClient(transport=self.transport, timeout=TIMEOUT_S, trust_env=False) as client:
                 answer = await client.get(asked.url, follow_redirects=False)
+        except httpx.InvalidURL:
+            # Line breaks, which the check above does not see, or more characters than a page's address has.
+            log.warning("subscription_refused", topic=asked.topic, why="its page is no address")
+            return Confirmed.BAD_URL
         except httpx.TransportError as problem:
             raise RetryableError(f"the host of {asked.topic} does not answer: {type(problem).__name__}") from problem
         if not answer.is_success:

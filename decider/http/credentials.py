@@ -23,6 +23,10 @@ MAX_SECRETS = 4
 MAX_TOKENS = 1_000
 """Tokens of one service; each call is compared with all of them."""
 
+_HASH_PREFIX = "sha256:"
+_NOTHING = hashlib.sha256(b"").digest()
+"""What `sha256sum` makes of a variable that is not set; with it, whoever shows an empty token would be believed."""
+
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 
 
@@ -53,9 +57,11 @@ class TokenHash:
 
     @classmethod
     def of(cls, role: Role, token: str) -> "TokenHash":
-        """Hash a token, or take the hash from `sha256:<64 hex digits>`. Raises ValueError for one that is too short."""
-        hashed = _HASHED.fullmatch(token)
-        if hashed:
+        """Hash a token, or take the hash from `sha256:<64 hex digits>`. Raises ValueError for a guessable one."""
+        if token.startswith(_HASH_PREFIX):
+            hashed = _HASHED.fullmatch(token)
+            if hashed is None or bytes.fromhex(hashed[1]) == _NOTHING:
+                raise ValueError("expected 64 lower-case hex digits behind sha256:, and not the hash of nothing")
             return cls(role, bytes.fromhex(hashed[1]))
         _check_secret(token, MIN_TOKEN_CHARS)
         return cls(role, hashlib.sha256(token.encode()).digest())

@@ -48,5 +48,6 @@ def _view(root: str, found: Round | None) -> RootProgress:
         started_at=moment(shown.started_ms),
         moved_at=moment(shown.moved_ms),
         finished_at=moment(shown.finished_ms),
+        unreadable=shown.unreadable,
         problem=shown.problem,
     )

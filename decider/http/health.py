@@ -1,5 +1,6 @@
 """Health: alive says restart me, ready says send me calls, metrics say how it goes; none of them needs a token."""
 
+import structlog
 from fastapi import APIRouter, Request, Response
 
 from decider.http.duties import Duties
@@ -8,7 +9,9 @@ from decider.http.problems import Refused
 from decider.http.schemas.problems import Problem
 from decider.http.schemas.status import Alive, Ready
 from decider.http.services import Parts
-from decider.http.status import feel_pulse
+from decider.http.status import RecentPulse
+
+log = structlog.get_logger()
 
 router = APIRouter(tags=["health"])
 
@@ -28,8 +31,14 @@ async def livez(request: Request) -> Alive:
 async def readyz(request: Request, parts: Parts) -> Ready:
     """Answer 200 if Redis answers and keeps what it is given, and all duties run; else 503 with the reasons."""
     duties: Duties = request.app.state.duties
-    pulse = await feel_pulse(parts)
-    reasons = (*pulse.reasons, *(f"the duty {name} has ended" for name in duties.dead))
+    recent: RecentPulse = request.app.state.pulse
+    pulse = await recent.feel()
+    ill = pulse.reasons
+    if ill and parts.settings.credentials.are_needed:
+        # A probe shows no token, and whoever may not ask for the status learns neither an address nor a setting here.
+        log.warning("redis_not_well", reasons=ill)
+        ill = ("Redis does not answer" if pulse.server is None else "Redis is not safe, see /v1/status",)
+    reasons = (*ill, *(f"the duty {name} has ended" for name in duties.dead))
     if reasons:
         raise Refused(503, "; ".join(reasons))
     return Ready(status="ready", reasons=())
@@ -49,9 +58,10 @@ async def readyz(request: Request, parts: Parts) -> Ready:
         503: _NOT_WELL,
     },
 )
-async def metrics(parts: Parts) -> Response:
+async def metrics(request: Request, parts: Parts) -> Response:
     """Return every metric; they are answered while Redis is away, too, with `lakewright_redis_up` at 0."""
-    pulse = await feel_pulse(parts)
+    recent: RecentPulse = request.app.state.pulse
+    pulse = await recent.feel()
     snapshot = Snapshot(
         # Whoever may not ask for the status learns no version here.
         release="" if parts.settings.credentials.are_needed else parts.settings.release,

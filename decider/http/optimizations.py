@@ -43,7 +43,8 @@ async def list_optimizations(
     state = await parts.states.cursor(table.id)
     columns = state.metadata.partition_columns if state else ()
     history = parts.open_history(table.location)
-    page = await history.page(limit=min(limit, MAX_WITH_FILES) if files else limit, before=before)
+    async with parts.dear.looks.turn():
+        page = await history.page(limit=min(limit, MAX_WITH_FILES) if files else limit, before=before)
     return Optimizations(
         optimizations=tuple(event_view(event, table.id, columns, files=files) for event in page.events),
         before=page.before,

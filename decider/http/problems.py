@@ -111,7 +111,10 @@ def install(app: FastAPI) -> None:
 
 async def _refused(_: Request, raised: Exception) -> JSONResponse:
     assert isinstance(raised, Refused)  # noqa: S101 - narrows for the type checker; the handler is registered so
-    return respond(raised.status, str(raised), field=raised.field, value=raised.value, allowed=raised.allowed)
+    later = {"retry-after": str(RETRY_AFTER_S)} if raised.status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return respond(
+        raised.status, str(raised), field=raised.field, value=raised.value, allowed=raised.allowed, headers=later
+    )
 
 
 async def _ours(_: Request, raised: Exception) -> JSONResponse:

@@ -34,8 +34,6 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/tables/{name}/what-if"): Role.VIEWER,
     ("POST", "/v1/tables/{name}/pause"): Role.OPERATOR,
     ("POST", "/v1/tables/{name}/resume"): Role.OPERATOR,
-    ("POST", "/v1/tables/{name}/vacuum"): Role.ADMIN,
-    ("POST", "/v1/tables/{name}/purge"): Role.ADMIN,
     ("GET", "/v1/scheduled"): Role.VIEWER,
     ("GET", "/v1/discovery"): Role.VIEWER,
     ("POST", "/v1/discovery"): Role.OPERATOR,

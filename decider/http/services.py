@@ -14,6 +14,7 @@ from decider.duties.queue_care import QueueCare
 from decider.duties.settle import Settle
 from decider.duties.sweep import Sweep
 from decider.following.standing import Shared
+from decider.http.bounds import Room, Turns
 from decider.http.confirm import Confirmer
 from decider.http.credentials import Credentials
 from decider.http.metrics import Metrics
@@ -76,23 +77,27 @@ class Started:
 
 
 @dataclass(slots=True)
-class Seats:
-    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time."""
+class Seats(Room):
+    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time.
+
+    One client has a quarter of the places at most: more pages than a person has open.
+    """
 
     limit: int = 32
+    per_client: int = 8
     poll_s: float = 1.0
-    taken: int = 0
 
-    def take(self) -> bool:
-        """Take a place; False if there is none."""
-        if self.taken >= self.limit:
-            return False
-        self.taken += 1
-        return True
 
-    def leave(self) -> None:
-        """Give a place back."""
-        self.taken -= 1
+@dataclass(frozen=True, slots=True)
+class DearCalls:
+    """What takes much reading or computing, and how many may do it at once.
+
+    what_if: seconds of computing, so one at a time and nobody waits. looks: a table's history, status and decisions,
+    which read much; a dashboard asks for several at once, so some wait.
+    """
+
+    what_if: Turns = field(default_factory=lambda: Turns("what-ifs", at_once=1, waiting=0))
+    looks: Turns = field(default_factory=lambda: Turns("histories of tables", at_once=4, waiting=60))
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,7 @@ class Services:
     started: Started
     settings: HttpSettings
     seats: Seats = field(default_factory=Seats)
+    dear: DearCalls = field(default_factory=DearCalls)
 
 
 def _services(request: Request) -> Services:

@@ -33,7 +33,11 @@ class Unsigned(Exception):  # noqa: N818 - the name says what happened
 
 
 class Replayed(Unsigned):
-    """A call whose signature was believed before, or cannot be remembered."""
+    """A call whose signature was believed before."""
+
+
+class Crowded(Unsigned):
+    """A call whose signature cannot be remembered at the moment."""
 
 
 class Signatures:
@@ -47,8 +51,8 @@ class Signatures:
         self._max_remembered = max_remembered
         self._until_s: dict[bytes, float] = {}
 
-    def check(self, headers: Headers, body: bytes) -> None:
-        """Return if the body is signed and new; raises Unsigned or Replayed."""
+    def check(self, headers: Headers, body: bytes) -> bytes:
+        """Return what a call is remembered by if it is signed and new; raises Unsigned, Replayed or Crowded."""
         timestamp, now_s = headers.get(TIMESTAMP, ""), self._unix_s()
         window_s = self._credentials.window_s
         if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _MAX_DIGITS):
@@ -65,9 +69,13 @@ class Signatures:
                 "LAKEWRIGHT_HMAC_SECRETS",
                 SIGNATURE,
             )
-        self._remember(timestamp, body, now_s)
+        return self._remember(timestamp, body, now_s)
 
-    def _remember(self, timestamp: str, body: bytes, now_s: float) -> None:
+    def forget(self, key: bytes) -> None:
+        """Forget a call that was believed and came to nothing, so that its sender may repeat it."""
+        self._until_s.pop(key, None)
+
+    def _remember(self, timestamp: str, body: bytes, now_s: float) -> bytes:
         """Remember a call by what was signed, not by its signature: one body may carry several of them."""
         while self._until_s and next(iter(self._until_s.values())) < now_s:
             self._until_s.pop(next(iter(self._until_s)))
@@ -75,11 +83,12 @@ class Signatures:
         if key in self._until_s:
             raise Replayed("this signed call was taken before; sign it anew if it is another one", SIGNATURE)
         if len(self._until_s) >= self._max_remembered:
-            raise Replayed(
+            raise Crowded(
                 "too many signed calls within the window to tell new ones from old ones; batch them", SIGNATURE
             )
         # Kept for both sides of the window from now on, so the order of arrival is the order of expiry.
         self._until_s[key] = now_s + 2 * self._credentials.window_s
+        return key
 
 
 def is_claimed(headers: Headers) -> bool:

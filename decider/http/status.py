@@ -1,7 +1,9 @@
 """Status: the whole service at a glance, told even while Redis is away, because that is when people look."""
 
+import asyncio
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import APIRouter
@@ -17,6 +19,9 @@ from shared.queue.model import JobState
 from shared.queue.views import QueueDepth
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
+
+PULSE_S = 1.0
+"""Seconds that probes and scrapers are told the same: they ask every few seconds, and five reads of Redis are asked."""
 
 NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 
@@ -51,6 +56,24 @@ async def feel_pulse(parts: Services) -> Pulse:
     except LakewrightError as problem:
         return Pulse(None, None, NO_DEPTH, {}, {}, str(problem))
     return Pulse(server, tables, depth, funnel, actors, "")
+
+
+class RecentPulse:
+    """Asks Redis once for all who want to know at about the same time: probes and scrapers need no token."""
+
+    def __init__(self, parts: Services, clock_s: Callable[[], float]) -> None:
+        self._parts = parts
+        self._clock_s = clock_s
+        self._found: tuple[float, Pulse] | None = None
+        self._asking = asyncio.Lock()
+
+    async def feel(self) -> Pulse:
+        """Return the pulse as it was within the last PULSE_S seconds."""
+        async with self._asking:
+            if self._found is None or self._clock_s() - self._found[0] >= PULSE_S:
+                pulse = await feel_pulse(self._parts)
+                self._found = (self._clock_s(), pulse)
+            return self._found[1]
 
 
 @router.get("", summary="Show the service at a glance", responses=failures())

@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 import structlog
-from fastapi import APIRouter, Depends, Header, Query
+from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from decider.decide import ledger
 from decider.http.openapi import failures
 from decider.http.problems import Refused, not_found
+from decider.http.rates import address
 from decider.http.schemas.stream import Decided, Hello, JobTold, QueueTold
 from decider.http.services import Parts, Services
 from decider.store.tail import LEDGER, NOTES, RUNS, Entry, Tail, resumed
@@ -48,14 +49,19 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/v1/stream", tags=["status"])
 
 
-async def _seat(parts: Parts) -> AsyncIterator[None]:
+async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
     """Hold one of the readers' places until the answer is over."""
-    if not parts.seats.take():
-        raise Refused(503, f"{parts.seats.limit} readers watch already; try again later, or ask another decider")
+    seats, client = parts.seats, request.scope.get("lakewright.client") or address(request.scope)
+    if not seats.take(client):
+        raise Refused(
+            503,
+            f"{seats.limit} readers watch already, or {seats.per_client} of yours; try again later, or ask another "
+            "decider",
+        )
     try:
         yield
     finally:
-        parts.seats.leave()
+        seats.leave(client)
 
 
 async def _reader(

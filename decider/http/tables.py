@@ -19,11 +19,11 @@ from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, table_view
 from decider.intake.hints import Wanted
 from decider.observe.locations import canonical_location, table_id
-from decider.requests.selectors import exact_cell
+from decider.requests.selectors import find_cell
 from decider.store.removal import forget
 from shared.policy import Policy
 from shared.properties import NAMES
-from shared.table import CellKey, TableId, TableRef
+from shared.table import TableId, TableRef
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -59,6 +59,12 @@ async def register_table(asked: Registration, parts: Parts, response: Response) 
                 value=wanted,
                 allowed=found,
             )
+    if asked.properties and dict(asked.properties) != dict(known.properties):
+        raise Refused(
+            409,
+            f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
+            field="properties",
+        )
     response.status_code = 200
     return table_view(known)
 
@@ -78,7 +84,8 @@ async def list_tables(
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
 async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
     """Show a table: its policy and where each value came from, its layout, the last decision and the last job."""
-    return await table_status(table, parts)
+    async with parts.dear.looks.turn():
+        return await table_status(table, parts)
 
 
 @router.patch(
@@ -153,11 +160,14 @@ async def list_decisions(
     """List decisions, skips included, newest first; with `at`, the decision that was in force then for each cell."""
     state = await parts.states.cursor(table.id)
     columns = state.metadata.partition_columns if state else ()
-    key: CellKey | None = None
-    if cell is not None:
-        key = exact_cell(cell, [one async for one, _ in parts.states.each(table.id)], columns)
-    if at is None:
-        found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
-    else:
-        found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
+    async with parts.dear.looks.turn():
+        key = (
+            None
+            if cell is None
+            else await find_cell(cell, (one async for one, _ in parts.states.each(table.id)), columns)
+        )
+        if at is None:
+            found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
+        else:
+            found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
     return Decisions(decisions=tuple(decision_view(record, columns) for record in found))

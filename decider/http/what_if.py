@@ -25,13 +25,14 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
 
     The history is read from the table's own log. Costs are core-seconds of rewriting and of opening files.
     """
-    history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
     prices = Prices(
         write_s_per_gib=asked.write_s_per_gib,
         open_s=asked.open_s,
         queries_per_hour=asked.queries_per_hour,
         tail_hours=asked.tail_hours,
     )
-    # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
-    report = await asyncio.to_thread(examine, history, parts.standing.current.service, prices)
+    async with parts.dear.what_if.turn():
+        history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
+        # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
+        report = await asyncio.to_thread(examine, history, parts.standing.current.service, prices)
     return WhatIf.model_validate(describe(report))

@@ -27,6 +27,9 @@ NEW_PLACES = 64
 LOOKS_AT_ONCE = 8
 """Such requests at once over all deliveries, so that strangers' tables do not hold up the known ones."""
 
+MAX_LOOKS = 256
+"""Such requests in progress or waiting over all deliveries: at a store that takes a second each, half a minute's."""
+
 log = structlog.get_logger()
 
 
@@ -68,10 +71,22 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Delivery:
-    """What has been made of one delivery so far: the known tables by id, and why places led to none."""
+    """What has been made of one delivery so far: the known tables by id and name, and why places led to none."""
 
-    known: dict[TableId, TableRef] = field(default_factory=dict)
+    by_place: Mapping[str, TableId]
+    by_name: Mapping[str, TableRef]
+    known: dict[TableId, TableRef]
     refused: dict[str, str] = field(default_factory=dict)
+
+    def table(self, hint: Hint) -> TableRef | None:
+        """Return the table that a hint means, if it is known by now."""
+        if hint.location is None:
+            return self.by_name.get(hint.name or "")
+        return self.known.get(self.by_place[hint.location])
+
+    def why_not(self, hint: Hint) -> str:
+        """Return why a hint led to no table."""
+        return "unknown_table" if hint.location is None else self.refused.get(hint.location, "")
 
 
 class Intake:
@@ -82,6 +97,7 @@ class Intake:
         self._inbox = inbox
         self._places = places or Places()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
+        self.looking = 0
         self._lakes: dict[str, Lake] = {}
 
     async def take(self, hints: Iterable[Hint]) -> tuple[int, Counter[str]]:
@@ -90,25 +106,26 @@ class Intake:
         by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
         by_name = await self._registry.named(names)
-        delivery = _Delivery(await self._registry.many(set(by_place.values())))
+        delivery = _Delivery(by_place, by_name, await self._registry.many(set(by_place.values())))
+        # The known ones first: to look at strangers' places may take long.
+        await self._ask(wanted, delivery)
         strangers = [place for place, identity in by_place.items() if identity not in delivery.known]
-        await self._meet(strangers, delivery)
-        ignored: Counter[str] = Counter()
+        if strangers:
+            await self._meet(strangers, delivery)
+            new = set(strangers)
+            await self._ask([hint for hint in wanted if hint.location in new], delivery)
+        ignored = Counter(delivery.why_not(hint) for hint in wanted if delivery.table(hint) is None)
+        return len(wanted) - ignored.total(), ignored
+
+    async def _ask(self, hints: Iterable[Hint], delivery: _Delivery) -> None:
+        """Put the tables of hints that are known into the inbox, each once."""
         asked: dict[TableId, tuple[TableRef, int | None]] = {}
-        accepted = 0
-        for hint in wanted:
-            if hint.location is None:
-                table, why = by_name.get(hint.name or ""), "unknown_table"
-            else:
-                table, why = delivery.known.get(by_place[hint.location]), delivery.refused.get(hint.location, "")
-            if table is None:
-                ignored[why] += 1
-                continue
-            accepted += 1
-            asked[table.id] = (table, _newest(asked.get(table.id), hint.version))
+        for hint in hints:
+            table = delivery.table(hint)
+            if table is not None:
+                asked[table.id] = (table, _newest(asked.get(table.id), hint.version))
         for table, version in asked.values():
             await self._inbox.put(table, version)
-        return accepted, ignored
 
     async def _meet(self, strangers: Sequence[str], delivery: _Delivery) -> None:
         """Register the places that are tables, and note of the others why they are none."""
@@ -116,11 +133,15 @@ class Intake:
         for place in strangers:
             if self._places.root_of(place) is None:
                 delivery.refused[place] = "outside_allowed_roots"
-            elif len(below) >= NEW_PLACES:
+            elif len(below) >= min(NEW_PLACES, MAX_LOOKS - self.looking):
                 delivery.refused[place] = "too_many_new_places"
             else:
                 below.append(place)
-        outcomes = await asyncio.gather(*map(self._is_table, below))
+        self.looking += len(below)
+        try:
+            outcomes = await asyncio.gather(*map(self._is_table, below))
+        finally:
+            self.looking -= len(below)
         for place, outcome in zip(below, outcomes, strict=True):
             if outcome:
                 delivery.refused[place] = outcome

@@ -77,7 +77,7 @@ class Inbox:
             else:
                 unbounded = before.version is None or version is None
                 wanted = None if unbounded else max(before.version or 0, version or 0)
-                self._waiting[table.id] = replace(before, version=wanted)
+                self._waiting[table.id] = replace(before, table=table, version=wanted)
             self._idle.clear()
             self._arrived.notify()
 

@@ -57,42 +57,35 @@ class Heat:
         """
         return max(_share(self.spells.get(name), now_ms) for name in (cell, EVERYWHERE))
 
-    def after(self, commit: Commit, cells: Iterable[CellKey]) -> tuple["Heat", int]:
+    def after(self, commit: Commit, cells: Iterable[CellKey], now_ms: int) -> tuple["Heat", int]:
         """Return the heat after a commit that touched these cells, and how many aborts of ours it hints at.
+
+        A writer whose clock runs far ahead of `now_ms` is taken to have committed now, or its heat would never end.
 
         The rule of the estimate: a command is the first one in a cell since a commit of ours; it began after that
         commit; and an earlier attempt of the same length, right before it, would have been running at that commit.
         """
+        at_ms = now_ms if _lies_ahead(commit.timestamp_ms // WINDOW_MS, now_ms) else commit.timestamp_ms
+        spells = {cell: spell for cell, spell in self.spells.items() if not _lies_ahead(spell.window, now_ms)}
         if commit.origin is not None and not commit.data_change:
-            return self._met(cells, commit.timestamp_ms), 0
+            return _met(spells, cells, at_ms), 0
         if commit.operation not in DML or not commit.data_change:
             return self, 0
         touched = tuple(cells)
-        began_ms = commit.timestamp_ms - commit.execution_ms
+        began_ms = at_ms - commit.execution_ms
         hints = sum(
             began_ms - commit.execution_ms <= spell.ours_ms <= began_ms
             for cell in touched
-            if (spell := self.spells.get(cell)) is not None and spell.ours_ms
+            if (spell := spells.get(cell)) is not None and spell.ours_ms
         )
         if len(touched) > CELLS_KEPT:
             touched = (EVERYWHERE,)
-        spells = dict(self.spells)
-        window = commit.timestamp_ms // WINDOW_MS
+        window = at_ms // WINDOW_MS
         for cell in touched:
             spell = spells.get(cell, Spell()).at(window)
             busy_ms = min(WINDOW_MS, spell.busy_ms + commit.execution_ms)
             spells[cell] = replace(spell, busy_ms=busy_ms, ours_ms=0)
         return _bounded(spells, window), min(hints, 1)
-
-    def _met(self, cells: Iterable[CellKey], at_ms: int) -> "Heat":
-        """Note a commit of ours in the cells of a table in which such commands are at work."""
-        if not self.spells:
-            return self
-        spells = dict(self.spells)
-        window = at_ms // WINDOW_MS
-        for cell in cells:
-            spells[cell] = replace(spells.get(cell, Spell()).at(window), ours_ms=at_ms)
-        return _bounded(spells, window)
 
     def encode(self) -> dict[str, list[int]]:
         """Write the heat as plain lists by cell."""
@@ -109,12 +102,27 @@ COLD = Heat()
 
 
 def _share(spell: Spell | None, now_ms: int) -> Fraction:
-    if spell is None:
+    if spell is None or _lies_ahead(spell.window, now_ms):
         return Fraction(0)
     seen = spell.at(now_ms // WINDOW_MS)
     faded_ms = now_ms % WINDOW_MS
     total = seen.busy_ms * WINDOW_MS + seen.before_ms * (WINDOW_MS - faded_ms)
     return min(Fraction(1), Fraction(total, WINDOW_MS * WINDOW_MS))
+
+
+def _lies_ahead(window: int, now_ms: int) -> bool:
+    """Whether an hour was told by a clock that runs ahead by more than clocks differ: nothing can be said of it."""
+    return window > now_ms // WINDOW_MS + 1
+
+
+def _met(spells: dict[CellKey, Spell], cells: Iterable[CellKey], at_ms: int) -> Heat:
+    """Note a commit of ours in the cells of a table in which such commands are at work."""
+    if not spells:
+        return COLD
+    window = at_ms // WINDOW_MS
+    for cell in cells:
+        spells[cell] = replace(spells.get(cell, Spell()).at(window), ours_ms=at_ms)
+    return _bounded(spells, window)
 
 
 def _bounded(spells: dict[CellKey, Spell], window: int) -> Heat:

@@ -59,32 +59,45 @@ class Defaults:
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     group: str = "default"
+    # Both follow from the above and are needed at every look at a table.
+    _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
+    _unsaid: Mapping[str, Origin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for tenant, said in self.tenants.items():
-            layer, policy, issues = _try(self.service, (Source.TENANT, said))
-            if policy is None or layer[0][1].issues:
+        layers = {tenant: _read(Source.TENANT, said) for tenant, said in self.tenants.items()}
+        object.__setattr__(self, "_layers", layers)
+        object.__setattr__(self, "_unsaid", _unsaid(self.service))
+        for tenant, layer in layers.items():
+            policy, issues = _laid(self.service, layer)
+            if policy is None or issues:
                 why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
     def effective(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
         """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told."""
-        tenant = (Source.TENANT, self.tenants.get(table.tenant, {}))
-        request = (Source.REQUEST, table.properties)
-        _, _, issues = _try(self.service, tenant, (Source.TABLE, configuration), request)
-        used: LastGood
-        for used in (configuration, last_good, {}):
-            layers, policy, _ = _try(self.service, tenant, (Source.TABLE, used), request)
+        tenant = self._layers.get(table.tenant, (Source.TENANT, Layer()))
+        asked = _read(Source.TABLE, configuration)
+        request = _read(Source.REQUEST, table.properties)
+        said = (tenant, asked, request)
+        policy, issues = _laid(self.service, *said)
+        if policy is not None:
+            return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(configuration)))
+        if last_good:
+            said = (tenant, _read(Source.TABLE, last_good), request)
+            policy, _ = _laid(self.service, *said)
             if policy is not None:
-                return self._served(Effective(policy, _origins(self.service, layers), issues, dict(used)))
+                return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(last_good)))
         # Only what was said at registration can contradict the defaults by itself, once these have changed.
-        layers, policy, _ = _try(self.service, tenant)
-        return self._served(Effective(policy or self.service, _origins(self.service, layers), issues, {}))
+        for usable in ((tenant, request), (tenant,), ()):
+            policy, _ = _laid(self.service, *usable)
+            if policy is not None:
+                break
+        found = Effective(policy or self.service, _origins(self._unsaid, usable), issues, {})
+        return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:
         """Write the defaults, but for the group, as JSON text."""
-        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
-        return json.dumps({"policy": self.service.encode(), "tenants": tenants}, sort_keys=True)
+        return self._written(self.service.encode())
 
     def decode(self, text: str) -> "Defaults":
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
@@ -97,11 +110,19 @@ class Defaults:
     @property
     def version(self) -> str:
         """Short digest of the defaults."""
-        return hashlib.blake2b(self.encode().encode(), digest_size=4).hexdigest()
+        return hashlib.blake2b(self._written(self.service.version).encode(), digest_size=4).hexdigest()
+
+    def _written(self, policy: str) -> str:
+        tenants = {name: dict(sorted(said.items())) for name, said in sorted(self.tenants.items())}
+        return json.dumps({"policy": policy, "tenants": tenants}, sort_keys=True)
+
+    def serves(self, policy: Policy) -> bool:
+        """Whether a table under this policy is one for deciders of this group."""
+        return not self.group or policy.group in (None, self.group)
 
     def _served(self, found: Effective) -> Effective:
         """Switch a table off that belongs to another group."""
-        if not self.group or found.policy.group in (None, self.group):
+        if self.serves(found.policy):
             return found
         note = f"the table belongs to the group {found.policy.group!r}; this decider fills the queue {self.group!r}"
         off = {"enabled": found.origins["group"]}
@@ -119,30 +140,52 @@ def effective(default: Policy, configuration: Mapping[str, str], last_good: Last
     return Defaults(default, group="").effective(nobody, configuration, last_good)
 
 
-_Said = tuple[Source, Mapping[str, str]]
 _Read = tuple[Source, Layer]
 
 
-def _try(service: Policy, *said: _Said) -> tuple[Sequence[_Read], Policy | None, tuple[Issue, ...]]:
+def _read(source: Source, said: Mapping[str, str]) -> _Read:
+    return source, read_properties(said)
+
+
+def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[Issue, ...]]:
     """Lay over the service's policy what was said, the strongest last; no policy comes of it if anything holds it."""
-    layers = [(source, read_properties(one)) for source, one in said]
     issues = tuple(issue for _, layer in layers for issue in layer.issues)
     if any(issue.holds for issue in issues):
-        return layers, None, issues
+        return None, issues
     try:
-        return layers, apply(service, *(layer for _, layer in layers)), issues
+        return apply(service, *(layer for _, layer in layers)), issues
     except InvalidInput as problem:
         named = ", ".join(sorted({name for _, layer in layers for name in layer.named.values()}))
-        return layers, None, (*issues, Issue(named, problem.field, str(problem)))
+        return None, (*issues, Issue(named, problem.field, str(problem)))
 
 
-def _origins(service: Policy, layers: Sequence[_Read]) -> dict[str, Origin]:
+def _kept_off(found: Effective, said: Sequence[_Read]) -> Effective:
+    """Keep a table switched off whose owner said so beside what cannot be used: the safe side of half a change."""
+    switches = [(source, layer) for source, layer in said if "enabled" in layer.values]
+    if not switches or not found.policy.enabled:
+        return found
+    source, layer = switches[-1]
+    if layer.values["enabled"]:
+        return found
+    name = layer.named["enabled"]
+    return replace(
+        found,
+        policy=replace(found.policy, enabled=False),
+        origins={**found.origins, "enabled": Origin(source, name)},
+        notes=(*found.notes, f"{name} is obeyed although what stands beside it cannot be used; mend that first"),
+    )
+
+
+def _unsaid(service: Policy) -> dict[str, Origin]:
+    """Where the values come from that nobody says of a table."""
+    default, told = Origin(Source.DEFAULT), Origin(Source.SERVICE)
     builtin = Policy()
-    origins: dict[str, Origin] = {}
-    for one in fields(Policy):
-        is_set = getattr(service, one.name) != getattr(builtin, one.name)
-        origins[one.name] = Origin(Source.SERVICE if is_set else Source.DEFAULT)
-        for source, layer in layers:
-            if one.name in layer.named:
-                origins[one.name] = Origin(source, layer.named[one.name])
+    names = (one.name for one in fields(Policy))
+    return {name: default if getattr(service, name) == getattr(builtin, name) else told for name in names}
+
+
+def _origins(unsaid: Mapping[str, Origin], layers: Sequence[_Read]) -> dict[str, Origin]:
+    origins = dict(unsaid)
+    for source, layer in layers:
+        origins |= {sets: Origin(source, name) for sets, name in layer.named.items()}
     return origins

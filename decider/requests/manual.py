@@ -69,7 +69,10 @@ class ManualRuns:
         self._now_ms = now_ms
 
     async def look(self, table: TableRef, followed: Followed) -> None:
-        """Honour the wish of a table that has just moved, if it has a new one; raises what a request raises."""
+        """Honour the wish of a table that has just moved, if it has a new one; raises what a request raises.
+
+        A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
+        """
         cursor = await self._states.cursor(table.id)
         before = await self._wishes.read(table.id)
         if cursor is None:
@@ -78,8 +81,11 @@ class ManualRuns:
         said = _said(configuration)
         if said == (before.said if before else "") and not self._is_stuck(before):
             return
+        defaults = self._standing.current
+        policy = defaults.effective(table, configuration, cursor.last_good).policy
+        if not defaults.serves(policy):
+            return
         wish = Wish(said, cursor.version, self._now_ms())
-        policy = self._standing.current.effective(table, configuration, cursor.last_good).policy
         if not said:
             wish = replace(wish, outcome=Outcome.TAKEN_BACK)
         elif followed.rescan == FIRST_SIGHT:

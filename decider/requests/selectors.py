@@ -3,7 +3,8 @@
 A selector may leave columns out and then means every partition that agrees with the rest.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE, cell_key, cell_values
@@ -50,19 +51,31 @@ def select(
     return tuple(chosen)
 
 
-def exact_cell(text: str, cells: Iterable[CellKey], columns: Sequence[PartitionColumn]) -> CellKey:
-    """Return the one cell that a label names, whether it is among `cells` (still) or not.
+def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> CellKey:
+    """Return the one cell that a label names, whether the table has it (still) or not.
 
     Raises InvalidInput if the text leaves a partition column out or names another one.
     """
-    for cell in cells:
-        if label(cell, columns) == text or cell == text:
-            return cell
     values = _values(text, columns, field="cell")
     if len(values) < len(columns):
         allowed = "/".join(f"{column.name}=…" for column in columns)
         raise InvalidInput(f"{text[:80]!r} names no single cell", field="cell", allowed=allowed)
     return cell_key(columns, values)
+
+
+async def find_cell(text: str, cells: AsyncIterable[CellKey], columns: Sequence[PartitionColumn]) -> CellKey:
+    """Return the one cell that a label or a key names; `cells` are listed only for a text that is no label of ours.
+
+    A table may have millions of them. Raises InvalidInput as `exact_cell` does.
+    """
+    with suppress(InvalidInput):
+        named = exact_cell(text, columns)
+        if label(named, columns) == text:
+            return named
+    async for cell in cells:
+        if text in (cell, label(cell, columns)):
+            return cell
+    return exact_cell(text, columns)
 
 
 def _values(selector: Selector, columns: Sequence[PartitionColumn], *, field: str) -> dict[str, str | None]:

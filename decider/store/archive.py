@@ -28,7 +28,7 @@ PATIENCE = {"connect_timeout": "2s", "timeout": "5s", "max_retries": "2", "retry
 interpreter's lock in some of its calls: while it waits there, so does the whole decider."""
 
 NOTES_READ = 200
-"""Commits looked back at for notes; more than that is written only by an archive whose notes were long in order."""
+"""Commits looked back at first for notes; twice as many, and so on, until all that were asked for are found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,10 @@ class Archive:
         return await asyncio.to_thread(self._newest, app)
 
     async def notes(self, app: str, *, above: int) -> list[dict[str, Any]]:
-        """Return the notes of the batches of `app` with a number above `above`, the newest first."""
+        """Return the notes of the batches of `app` with a number above `above`, the newest first.
+
+        Those whose commits the table's log has forgotten are missing.
+        """
         return await asyncio.to_thread(self._notes, app, above)
 
     def _append(
@@ -112,13 +115,19 @@ class Archive:
             raise self._failed("read", problem) from problem
 
     def _notes(self, app: str, above: int) -> list[dict[str, Any]]:
-        try:
-            table = self._opened()
-            commits = [] if table is None else table.history(NOTES_READ)
-        except (DeltaError, OSError) as problem:
-            raise self._failed("read", problem) from problem
-        found = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
-        return [note for note in found if note["app"] == app and note["number"] > above]
+        limit = NOTES_READ
+        while True:
+            try:
+                table = self._opened()
+                commits = [] if table is None else table.history(limit)
+            except (DeltaError, OSError) as problem:
+                raise self._failed("read", problem) from problem
+            said = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
+            notes = [note for note in said if note["app"] == app]
+            # The newest comes first and numbers only rise: the first one that was asked for ends the search.
+            if len(commits) < limit or (notes and notes[-1]["number"] <= above + 1):
+                return [note for note in notes if note["number"] > above]
+            limit *= 2
 
     def _opened(self) -> DeltaTable | None:
         try:

@@ -14,7 +14,7 @@ from decider.store.answers import answered
 from decider.store.cursors import Cursor
 from decider.store.queue import AsyncQueue
 from shared.queue import keys, transitions
-from shared.queue.model import JobSpec, Timer
+from shared.queue.model import NEVER, JobSpec, Staged, Stood, Timer
 from shared.queue.transitions import LEDGER_KEPT
 from shared.table import TableId
 
@@ -51,7 +51,7 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
     """
     for spec in step.jobs[JOBS_PER_INGEST:]:
         await queue.run(transitions.enqueue(queue.name, spec))
-    reset: bool | str = step.reset
+    reset: bool | Staged = step.reset
     if step.reset and len(step.cells) > CELLS_INLINE:
         reset = await _stage(queue, step)
         step = replace(step, cells={}, timers=())
@@ -60,7 +60,7 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
             queue.name,
             table=table,
             expected=old.version if old else -1,
-            expected_policy=old.policy if old else "",
+            stood=Stood(old.policy, str(old.rescans), old.digest) if old else NEVER,
             cursor=new.encode(),
             cells=step.cells,
             reset=reset,
@@ -75,16 +75,20 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
 
 
 @answered
-async def _stage(queue: AsyncQueue, step: Step) -> str:
-    """Write the cells and timers of a recount beside the old ones; return the name that they are kept under."""
+async def _stage(queue: AsyncQueue, step: Step) -> Staged:
+    """Write the cells and timers of a recount beside the old ones; return what the step will find there."""
     name = secrets.token_hex(16)
     cells, timers = keys.staged_cells(queue.name, name), keys.staged_timers(queue.name, name)
     states = [(cell, state) for cell, state in step.cells.items() if state is not None]
     for start in range(0, len(states), CELLS_INLINE):
-        await queue.redis.hset(cells, mapping=dict(states[start : start + CELLS_INLINE]))
-        await queue.redis.expire(cells, STAGED_S)
+        async with queue.redis.pipeline(transaction=True) as pipe:
+            pipe.hset(cells, mapping=dict(states[start : start + CELLS_INLINE]))
+            pipe.expire(cells, STAGED_S)
+            await pipe.execute()
     for start in range(0, len(step.timers), CELLS_INLINE):
         some = step.timers[start : start + CELLS_INLINE]
-        await queue.redis.zadd(timers, {timer.name: timer.at_ms for timer in some})
-        await queue.redis.expire(timers, STAGED_S)
-    return name
+        async with queue.redis.pipeline(transaction=True) as pipe:
+            pipe.zadd(timers, {timer.name: timer.at_ms for timer in some})
+            pipe.expire(timers, STAGED_S)
+            await pipe.execute()
+    return Staged(name, len(states), len({timer.name for timer in step.timers}))

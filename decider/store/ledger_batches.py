@@ -66,13 +66,28 @@ class LedgerBatches:
 
     @answered
     async def ahead(self, tables: Sequence[TableId], *, until_ms: int, limit: int) -> dict[TableId, list[str]]:
-        """Return the places of up to `limit` records of each table that are not archived and not after `until_ms`."""
+        """Return the places of up to `limit` records that are not archived and not after `until_ms`, by table.
+
+        The tables get equal shares; what one does not use goes to those that have more. Nothing is read beyond it.
+        """
         starts = await self._ends(tables)
-        async with self._queue.redis.pipeline(transaction=False) as pipe:
-            for table in tables:
-                pipe.xrange(keys.ledger(self._queue.name, table), f"({starts[table]}", str(until_ms), count=limit)
-            pages = await pipe.execute()
-        return {table: [text(entry) for entry, _ in page] for table, page in zip(tables, pages, strict=True) if page}
+        ahead: dict[TableId, list[str]] = {}
+        asking = list(tables)
+        room = limit
+        while asking and room > 0:
+            share = max(1, room // len(asking))
+            asked, asking = asking[:room], asking[room:]
+            async with self._queue.redis.pipeline(transaction=False) as pipe:
+                for table in asked:
+                    pipe.xrange(keys.ledger(self._queue.name, table), f"({starts[table]}", str(until_ms), count=share)
+                pages: list[Any] = await pipe.execute()
+            for table, page in zip(asked, pages, strict=True):
+                if page:
+                    ahead.setdefault(table, []).extend(text(entry) for entry, _ in page)
+                    starts[table] = ahead[table][-1]
+                    room -= len(page)
+            asking = [table for table, page in zip(asked, pages, strict=True) if len(page) == share] + asking
+        return ahead
 
     @answered
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:

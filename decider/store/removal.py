@@ -19,8 +19,7 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     A job that runs is told to stop with its next heartbeat and does not come back.
     """
     cells = await withdraw(queue, table, kind=kind)
-    steered = text(await queue.redis.hget(keys.cursor(queue.name, table), "steered") or b"")
-    await steer(queue, table, before=steered, now="")
+    await steer(queue, table, "")
     await queue.redis.unlink(
         keys.cursor(queue.name, table),
         keys.cells(queue.name, table),
@@ -37,8 +36,12 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
 
 @answered
 async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
-    """Cancel the jobs of a table that is gone and drop its state; what was decided about it stays to be read."""
+    """Cancel the jobs of a table that is gone, lift its levers and drop its state.
+
+    What was decided about it stays to be read.
+    """
     cells = await withdraw(queue, table, kind=kind)
+    await steer(queue, table, "")
     await queue.redis.unlink(
         keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
     )

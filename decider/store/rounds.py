@@ -6,7 +6,7 @@ It is kept in Redis, so that a decider that ends leaves its place to the next on
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 
 from redis.asyncio import Redis
@@ -27,7 +27,11 @@ class RoundState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One search below a root; `place` is the last path looked at, `folders` how many there were, times in ms."""
+    """One search below a root; `place` is the last path looked at, `folders` how many there were, times in ms.
+
+    `unreadable` counts the folders left out, `problem` says why it failed or the last folder was; `stuck_at` is the
+    path whose look failed for the moment, `tries` how often in a row.
+    """
 
     root: str
     state: RoundState = RoundState.RUNNING
@@ -39,6 +43,9 @@ class Round:
     moved_ms: int = 0
     finished_ms: int = 0
     problem: str = ""
+    unreadable: int = 0
+    stuck_at: str = ""
+    tries: int = 0
 
 
 class Rounds:
@@ -47,22 +54,27 @@ class Rounds:
     def __init__(self, redis: Redis, holder: str, *, lease_ms: int) -> None:
         self._redis = redis
         self._holder = holder
-        self._lease_ms = lease_ms
+        self.lease_ms = lease_ms
 
     @answered
     async def take(self, root: str) -> bool:
-        """Take a root for ourselves until `lease_ms` after the last `keep`; False if another decider has it."""
-        return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self._lease_ms))
+        """Take a root for ourselves until `lease_ms` after the last `hold`; False if another decider has it."""
+        return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self.lease_ms))
+
+    @answered
+    async def hold(self, root: str) -> bool:
+        """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
+        if text(await self._redis.get(_lease(root)) or b"") == self._holder:
+            await self._redis.pexpire(_lease(root), self.lease_ms)
+            return True
+        return await self.take(root)
 
     @answered
     async def keep(self, found: Round) -> bool:
         """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
-        if text(await self._redis.get(_lease(found.root)) or b"") != self._holder:
+        if not await self.hold(found.root):
             return False
-        async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.pexpire(_lease(found.root), self._lease_ms)
-            pipe.hset(ROUNDS, found.root, json.dumps(asdict(found)))
-            await pipe.execute()
+        await self._redis.hset(ROUNDS, found.root, json.dumps(asdict(found)))
         return True
 
     @answered
@@ -90,5 +102,7 @@ def _lease(root: str) -> str:
 
 
 def _decode(raw: bytes | str) -> Round:
-    values = json.loads(raw)
+    # Another release may write down more.
+    known = {one.name for one in fields(Round)}
+    values = {name: value for name, value in json.loads(raw).items() if name in known}
     return Round(**{**values, "state": RoundState(values["state"])})

@@ -6,9 +6,11 @@ back with it.
 
 from fractions import Fraction
 
+from decider.store.answers import answered
 from decider.store.queue import AsyncQueue
 from shared.policy import Policy
 from shared.queue import steering
+from shared.queue.decode import text
 from shared.queue.model import Level
 from shared.queue.steering import Quota, Slots
 from shared.table import TableId
@@ -25,19 +27,39 @@ def wanted(policy: Policy) -> str:
     return f"{weight}|{limit}" if weight or limit else ""
 
 
-async def steer(queue: AsyncQueue, table: TableId, *, before: str, now: str) -> None:
-    """Set in the queue what has changed between two answers of `wanted`; may be repeated."""
-    weight_before, _, limit_before = before.partition("|")
+@answered
+async def steer(queue: AsyncQueue, table: TableId, now: str) -> None:
+    """Bring a table's levers in the queue to an answer of `wanted`; may be repeated, and cut short anywhere.
+
+    Which of them are ours is noted before they are set and forgotten after they are lifted.
+    """
     weight, _, limit = now.partition("|")
-    if weight != weight_before:
-        share = float(Fraction(weight)) if weight else None
-        await queue.run(steering.weigh(queue.name, Level.TABLE, table, share))
-    if limit != limit_before:
+    asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
+    ours = set(text(await queue.redis.hget(_levers(queue.name), table) or b"").split())
+    if asked - ours:
+        await _note(queue, table, asked | ours)
+    if "weight" in asked | ours:
+        await queue.run(steering.weigh(queue.name, Level.TABLE, table, float(Fraction(weight)) if weight else None))
+    if "limit" in asked | ours:
         await queue.run(steering.limit(queue.name, Level.TABLE, table, _limit(limit)))
+    if ours - asked:
+        await _note(queue, table, asked)
 
 
-def _limit(text: str) -> Slots | Quota | None:
-    if not text:
+async def _note(queue: AsyncQueue, table: TableId, ours: set[str]) -> None:
+    if ours:
+        await queue.redis.hset(_levers(queue.name), table, " ".join(sorted(ours)))
+    else:
+        await queue.redis.hdel(_levers(queue.name), table)
+
+
+def _levers(queue: str) -> str:
+    """Hash: which levers of a table, `limit weight`, a property may have set in this queue."""
+    return f"lw:levers:{queue}"
+
+
+def _limit(said: str) -> Slots | Quota | None:
+    if not said:
         return None
-    slots = Fraction(text)
+    slots = Fraction(said)
     return Quota(int(slots * 100)) if slots < 1 else Slots(int(slots))

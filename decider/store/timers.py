@@ -47,6 +47,11 @@ class Timers:
         return {text(name): int(at) for name, at in found}
 
     @answered
+    async def put_off(self, table: TableId, until_ms: int) -> None:
+        """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
+        await self._queue.redis.zadd(keys.ringing(self._queue.name), {table: until_ms}, xx=True)
+
+    @answered
     async def forget(self, table: TableId) -> None:
         """Drop the timers of a table that is not known any more."""
         await self._queue.redis.unlink(keys.timers(self._queue.name, table))
@@ -63,7 +68,8 @@ class Timers:
     ) -> DecideOutcome:
         """Take a timer that rang, with its job and the decision's record and counters, in one step.
 
-        It rings again at `again_ms` if the cell has a job already; nothing is written if it changed since it was read.
+        It rings again at `again_ms` if the cell has a job already, or if it comes without one (0: then it does not);
+        nothing is written if it changed since it was read.
         """
         record, counters = decision
         return await self._queue.run(

@@ -15,6 +15,7 @@ from services.settings import (
     host_name,
     log_level_name,
     number,
+    parse_redis_url,
     store_options,
 )
 from shared.errors import InvalidInput
@@ -69,7 +70,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = Reader(environment)
     return ActorSettings(
-        redis_url=read(REDIS_URL, str, DEFAULT_REDIS_URL),
+        redis_url=read(REDIS_URL, parse_redis_url, DEFAULT_REDIS_URL),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),

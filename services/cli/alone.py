@@ -26,7 +26,8 @@ from services.cli.alone_run import Run, Runner, Steps
 from services.cli.client import CallFailed
 from services.cli.context import Setting
 from services.cli.output import Output, duration, size
-from services.settings import decider_settings, store_options
+from services.decider.settings import decider_settings
+from services.settings import store_options
 from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.planner import state_of

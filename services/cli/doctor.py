@@ -22,7 +22,7 @@ from rich.text import Text
 from actor.delta import jars
 from actor.delta.java import JavaSearch, find_java
 from services.places import data_dir, ivy_dir, java_search
-from services.settings import default_url, redis_url
+from services.settings import REDIS_URL, default_url, parse_redis_url, redis_url
 from shared.errors import LakewrightError
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
@@ -130,7 +130,10 @@ def check_redis(url: str) -> list[Finding]:
     from redis.backoff import NoBackoff  # noqa: PLC0415
     from redis.retry import Retry  # noqa: PLC0415
 
-    where = _without_password(url)
+    try:
+        where = _without_password(parse_redis_url(url))
+    except ValueError as problem:
+        return [Finding("redis", Status.FAIL, f"its URL cannot be used: {problem}", REDIS_URL, f"correct {REDIS_URL}")]
     try:
         with redis.Redis.from_url(
             url, retry=Retry(NoBackoff(), 0), socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
@@ -236,5 +239,6 @@ def show(findings: list[Finding], console: Console) -> None:
 
 
 def _without_password(url: str) -> str:
+    """Return where a URL leads; its options are left out too, because a password may be one of them."""
     parts = urlsplit(url)
-    return url if parts.password is None else url.replace(f":{parts.password}@", ":***@")
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -99,16 +99,18 @@ def discover(
     rows = [
         (
             one["root"],
-            one["state"] if not one["problem"] else one["problem"],
+            " ".join(filter(None, (one["state"], one["problem"]))),
             one["place"],
             one["folders"],
             one["tables"],
             one["new_tables"],
+            one["unreadable"],
             at(one["finished_at"]) if one["finished_at"] else "-",
         )
         for one in answer["roots"]
     ]
-    return out.rows("Search for tables", ("root", "state", "at", "folders", "tables", "new", "ended (UTC)"), rows)
+    heads = ("root", "state", "at", "folders", "tables", "new", "left out", "ended (UTC)")
+    return out.rows("Search for tables", heads, rows)
 
 
 @app.command("remove")

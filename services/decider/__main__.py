@@ -9,9 +9,10 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
+from services.decider.settings import DeciderSettings, decider_settings
 from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
 from services.logs import configure_logs
-from services.settings import DeciderSettings, decider_settings, log_format
+from services.settings import log_format
 from shared.errors import LakewrightError
 
 STOP_S = 5

@@ -52,8 +52,9 @@ from decider.store.runs import Runs
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.store.tail import Tails
+from services.decider.settings import DeciderSettings
 from services.releases import installed
-from services.settings import DeciderSettings, host_name
+from services.settings import host_name
 from shared.table import TableRef
 
 

@@ -1,11 +1,14 @@
-"""A call's head must arrive in a few seconds, or its connection ends: thousands that trickle would use up all sockets.
+"""A call's head must arrive in a few seconds and have few lines, or its connection ends; a body has no tiny chunks.
 
-The server bounds how long a connection idles between calls, and how large a head may be, but not how long one takes.
+Thousands that trickle would use up all sockets, and one of many lines holds everybody up while it is read. The server
+bounds how long a connection idles between calls, and how large a head may be, but neither of these.
 """
 
 import asyncio
+import re
 from typing import Any
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 HEAD_S = 10.0
@@ -13,6 +16,38 @@ HEAD_S = 10.0
 
 MAX_HEAD_BYTES = 262_144
 """Bytes of a call's head: a cell's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
+
+MAX_HEAD_LINES = 200
+"""Lines of a call's head; browsers and proxies together send fewer than fifty, and 65,000 take a tenth of a second."""
+
+MAX_TINY_CHUNKS = 1_000
+"""Chunks of a body that may be below TINY_CHUNK_BYTES; 43,000 of one byte take a quarter of a second."""
+
+TINY_CHUNK_BYTES = 64
+"""Bytes of a chunk; writers that stream send whole events, which are longer."""
+
+_BLANK_LINE = re.compile(rb"\n\r?\n")
+
+
+class _Frugal(h11.Connection):
+    """A connection that refuses what is dear to read: heads of many lines, and bodies in many tiny chunks."""
+
+    _chunks = 0
+    _body_bytes = 0
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """Return what came next; raises RemoteProtocolError, which the server answers with 400 and the end."""
+        if self.their_state is h11.IDLE:
+            self._chunks = self._body_bytes = 0
+            if _has_many_lines(self.trailing_data[0]):
+                raise h11.RemoteProtocolError(f"the head has more than {MAX_HEAD_LINES} lines")
+        event = super().next_event()
+        if isinstance(event, h11.Data):
+            self._chunks += 1
+            self._body_bytes += len(event.data)
+            if self._chunks > MAX_TINY_CHUNKS + self._body_bytes // TINY_CHUNK_BYTES:
+                raise h11.RemoteProtocolError("the body comes in too many tiny chunks")
+        return event
 
 
 class EndsSlowHeads(H11Protocol):
@@ -23,6 +58,7 @@ class EndsSlowHeads(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._end: asyncio.TimerHandle | None = None
+        self.conn = _Frugal(h11.SERVER, self.config.h11_max_incomplete_event_size or MAX_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first head."""
@@ -47,3 +83,11 @@ class EndsSlowHeads(H11Protocol):
         if self._end is not None:
             self._end.cancel()
             self._end = None
+
+
+def _has_many_lines(received: bytes) -> bool:
+    """Say whether a head, as much of it as is there, has too many lines; what follows it does not count."""
+    if received.count(b"\n") <= MAX_HEAD_LINES:
+        return False
+    end = _BLANK_LINE.search(received)
+    return received.count(b"\n", 0, end.end() if end else len(received)) > MAX_HEAD_LINES

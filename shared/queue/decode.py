@@ -44,7 +44,7 @@ def claims(raw: Any) -> tuple[Claim, ...]:
 
 def _claim(fields: Sequence[str]) -> Claim:
     (job, table, cell, kind, tenant, band, priority, token, previous, *numbers, cost, facts, t0, until) = fields
-    attempts, generation, version = numbers
+    attempts, generation, version, reach = numbers
     return Claim(
         id=JobId(job),
         key=JobKey(table, cell, kind),
@@ -56,6 +56,7 @@ def _claim(fields: Sequence[str]) -> Claim:
         attempts=int(attempts),
         generation=int(generation),
         version=int(version),
+        reach=int(reach),
         cost_bytes=int(cost),
         facts=facts,
         t0_ms=int(t0),

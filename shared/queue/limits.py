@@ -19,6 +19,9 @@ MAX_PRIORITY = 9
 MAX_INSISTENCE = 9
 """0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
 
+MAX_REACH = 9
+"""0 is the least a job may be asked for; a few ranks are plenty, as for insistence."""
+
 MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 

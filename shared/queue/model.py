@@ -18,6 +18,7 @@ from shared.queue.limits import (
     MAX_INSISTENCE,
     MAX_INTEGER,
     MAX_PRIORITY,
+    MAX_REACH,
     MAX_TIMER_BYTES,
     require_bytes,
     require_name,
@@ -99,8 +100,10 @@ class JobSpec:
     """A wish for a job.
 
     `version` is the table version whose fold asked for it, `facts` opaque JSON text. When wishes for one key meet,
-    the best band and priority win, and facts, tenant and cost are those of the greatest (version, insistence, facts).
+    the best band and priority and the greatest reach win; facts, tenant and cost are those of the greatest (version,
+    insistence, facts).
     `insistence` ranks wishes of one version that were made under different terms: a person's before an event's.
+    `reach` is how much is asked for: a wish for more is not lost in a newer one for less, nor served by a run for less.
     """
 
     key: JobKey
@@ -112,6 +115,7 @@ class JobSpec:
     facts: str = "{}"
     debounce: Debounce = AT_ONCE
     insistence: int = 0
+    reach: int = 0
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
@@ -120,6 +124,7 @@ class JobSpec:
         require_range(self.version, "version", 0, MAX_INTEGER)
         require_bytes(self.facts, "facts", MAX_FACTS_BYTES)
         require_range(self.insistence, "insistence", 0, MAX_INSISTENCE)
+        require_range(self.reach, "reach", 0, MAX_REACH)
 
     @property
     def id(self) -> JobId:
@@ -148,6 +153,7 @@ class Claim:
     """A job handed to a worker until `lease_until_ms`.
 
     `previous_token` names an earlier run whose end is not known to have left no trace: look for its commit first.
+    `reach` is the greatest of all wishes that were merged, `facts` are the newest one's.
     """
 
     id: JobId
@@ -160,6 +166,7 @@ class Claim:
     attempts: int
     generation: int
     version: int
+    reach: int
     cost_bytes: int
     facts: str
     t0_ms: int
@@ -271,6 +278,31 @@ class DecideOutcome(StrEnum):
     NONE = "none"
     BUSY = "busy"
     LATE = "late"
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """Fields of a table's cursor as they were read, which must still be so when it is moved; empty: not there.
+
+    A recount may leave the version as it is, and only its count, the policy or the commit's digest tells of it.
+    """
+
+    policy: str = ""
+    rescans: str = ""
+    digest: str = ""
+
+
+NEVER = Stood()
+"""Of a cursor that is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """The name under which cells and timers wait to take the place of a table's own, and how many of each."""
+
+    name: str
+    cells: int
+    timers: int
 
 
 @dataclass(frozen=True, slots=True)

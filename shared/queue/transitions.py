@@ -13,6 +13,7 @@ from shared.queue import decode, keys, limits
 from shared.queue.library import ScriptName
 from shared.queue.limits import require_bytes, require_count, require_name, require_range
 from shared.queue.model import (
+    NEVER,
     Beat,
     BeatReply,
     CancelOutcome,
@@ -24,6 +25,8 @@ from shared.queue.model import (
     JobId,
     JobSpec,
     QueueSettings,
+    Staged,
+    Stood,
     Timer,
     Token,
     Verdict,
@@ -109,10 +112,14 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
-def cancel(queue: str, job: JobId, *, nonce: str) -> Transition[CancelOutcome]:
-    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it."""
+def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Transition[CancelOutcome]:
+    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
+
+    upto_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
+    """
     require_name(nonce, "nonce")
-    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job), decode.cancelled)
+    upto = "" if upto_version is None else upto_version
+    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
 
 
 def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transaction
@@ -120,10 +127,10 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     *,
     table: str,
     expected: int,
-    expected_policy: str = "",
+    stood: Stood = NEVER,
     cursor: Mapping[str, str],
     cells: Mapping[str, str | None],
-    reset: bool | str = False,
+    reset: bool | Staged = False,
     jobs: Sequence[JobSpec] = (),
     ledger: Sequence[tuple[str, int]] = (),
     counters: Mapping[str, int] | None = None,
@@ -132,10 +139,10 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
 ) -> Transition[Ingested]:
     """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
 
-    expected_policy: the cursor's `policy` as it was read (empty: none yet); cells that were counted under one policy
-    must not be mixed with changes that were folded under another, although the version is the same.
+    stood: what else the cursor held when it was read; cells that were counted under one policy, or before a recount,
+    must not be mixed with changes that were folded under another or written back, although the version is the same.
     cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all timers.
-    reset: or the name under which cells and timers were staged that take the place of the others.
+    reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
     ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
     Without `reset` the new version must lie above `expected`, or a repetition could not be told from a first call.
     """
@@ -165,8 +172,9 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         body += (record, str(index + 1))
     body += map(str, counts)
     body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.at_ms))]
-    head: tuple[str | int, ...] = (reset if isinstance(reset, str) else int(reset), ledger_kept, *sizes)
-    stood_at = f"{expected}|{expected_policy}"
+    staged = reset if isinstance(reset, Staged) else Staged(str(int(reset)), 0, 0)
+    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
+    stood_at = f"{expected}|{stood.policy}|{stood.rescans}|{stood.digest}"
     args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
     return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
@@ -186,7 +194,8 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     """Carry out a decision that no commit led to.
 
     timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
-    set to `again_ms` where its job's key has a job already; then nothing else is written.
+    set to `again_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
+    `again_ms`, too, if that is not 0: it was too early for one.
     record: kept in the ledger with what became of the job.
     """
     _require_caller(_DECIDER, nonce)
@@ -210,7 +219,7 @@ def _wish(spec: JobSpec) -> tuple[str | int, ...]:
     return (
         *(spec.id, key.table, key.cell, key.kind),
         *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes),
-        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence),
+        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence, spec.reach),
     )
 
 

@@ -246,14 +246,52 @@ def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Benc
     assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
 
 
-def test_a_job_of_the_release_before_has_no_insistence_and_is_merged_as_if_it_were_none(bench: Bench) -> None:
+@pytest.mark.parametrize("seen", [10, 11])
+def test_a_wish_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen: int) -> None:
+    """Neither while it waits nor beside a run, and only a run that reached as far has served it."""
+    bench.enqueue(spec(10, reach=1, facts="full"))
+    bench.enqueue(spec(11, facts="levels"))
+    (claim,) = bench.claim()
+    assert (claim.version, claim.facts, claim.reach) == (11, "levels", 1)
+    bench.finish(claim)
+    bench.enqueue(spec(9))
+    (claim,) = bench.claim()
+    bench.enqueue(spec(10, reach=1))
+    bench.enqueue(spec(11))
+    assert bench.finish(claim, seen=seen) is FinishOutcome.REQUEUED
+    (claim,) = bench.claim()
+    assert (claim.version, claim.reach) == (11, 1)
+
+
+def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) -> None:
+    bench.enqueue(spec(1))
+    (claim,) = bench.claim()
+    bench.enqueue(spec(2, debounce=Debounce(5_000, 20_000)))
+    bench.clock.advance(1_000)
+    bench.enqueue(spec(3, debounce=Debounce(6_000, 20_000)))
+    assert bench.finish(claim) is FinishOutcome.DELAYED
+    assert (bench.job().state, bench.wait_ms()) == (JobState.DELAYED, 5_000)
+    bench.clock.advance(4_000)
+    bench.enqueue(spec(4, debounce=Debounce(5_000, 20_000)))
+    assert bench.wait_ms() == 5_000, "it is debounced like any other"
+    bench.clock.advance(5_000)
+    (claim,) = bench.claim()
+    bench.enqueue(spec(5, debounce=Debounce(5_000, 20_000)))
+    bench.enqueue(spec(6))
+    assert bench.finish(claim) is FinishOutcome.REQUEUED, "somebody did not want to wait"
+
+
+def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
     bench.enqueue(spec(5, facts="a"))
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
     bench.enqueue(spec(5, facts="b"))
     assert bench.job().facts == "b"
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "reach")
     (claim,) = bench.claim()
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist")
+    assert claim.reach == 0
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
     bench.enqueue(spec(5, facts="c", insistence=1))
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
     assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.DELAYED
     assert bench.job().facts == "c"
 

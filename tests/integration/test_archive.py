@@ -15,6 +15,7 @@ from decider.decide import ledger
 from decider.decide.verdict import decide_state
 from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS, LedgerArchive
 from decider.intake.inbox import Inbox
+from decider.store import archive
 from decider.store.archive import Archive, ArchivePlace
 from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
@@ -140,6 +141,37 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
     in_world(redis_url, tmp_path, story)
 
 
+@pytest.mark.parametrize("tables", [1, 7, 200])
+def test_no_more_is_read_of_a_backlog_than_goes_into_the_archive(redis_url: str, tmp_path: Path, tables: int) -> None:
+    """The records of all tables are asked for together: what is read beyond a batch is read again for the next one."""
+
+    async def story(world: World) -> None:
+        held = [700 + 700 // tables] + [700 // tables] * (tables - 1)
+        names = [TableRef(TableId(f"b-{n}"), f"lake.b{n}", f"file:///lake/b{n}") for n in range(tables)]
+        async with world.queue.redis.pipeline(transaction=False) as pipe:
+            for table, records in zip(names, held, strict=True):
+                for _ in range(records):
+                    pipe.xadd(keys.ledger("default", table.id), {"record": "{}", "out": ""})
+            await pipe.execute()
+        for table in names:
+            await world.registry.register(table)
+        decider = world.decider()
+        ahead, sizes = decider.batches.ahead, []
+
+        async def measured(*args: Any, **named: Any) -> dict[TableId, list[str]]:
+            found = await ahead(*args, **named)
+            sizes.append(sum(map(len, found.values())))
+            return found
+
+        decider.batches.ahead = measured  # type: ignore[method-assign]
+        done = await decider.run_once(batch_records=400)
+        assert done.records == len(world.column("entry")) == sum(held) == sum(sizes)
+        assert max(sizes) <= 400
+        assert done.batches == -(-done.records // 400), "each is as large as it may be"
+
+    in_world(redis_url, tmp_path, story)
+
+
 @pytest.mark.parametrize("call", ["append", "note", "read", "trim", "plan"])
 def test_a_crash_at_any_point_neither_doubles_nor_loses_a_record(redis_url: str, tmp_path: Path, call: str) -> None:
     async def story(world: World) -> None:
@@ -190,11 +222,14 @@ def test_any_number_of_deciders_archive_at_once(redis_url: str, tmp_path: Path) 
     in_world(redis_url, tmp_path, story)
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("seed", "call"), [(0, ""), (1, ""), (1, "append"), (2, "note")])
 def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
-    redis_url: str, tmp_path: Path, seed: int
+    redis_url: str, tmp_path: Path, seed: int, call: str
 ) -> None:
-    """Redis may lose the tail of its log; the archive then knows more than the notes."""
+    """Redis may lose the tail of its log; the archive then knows more than the notes.
+
+    The older state may be one in which a batch was on its way: planned, or already in the archive.
+    """
 
     async def story(world: World) -> None:
         chosen = random.Random(seed)
@@ -202,14 +237,44 @@ def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
         dumps: list[tuple[bytes | None, ...]] = []
         for _ in range(6):
             await world.write(chosen.randint(1, 4))
+            if call:
+                dying = world.decider()
+                dying.dies_at(dying.archive if call == "append" else dying.batches, call)
+                with pytest.raises(RetryableError, match="killed here"):
+                    await dying.run_once(batch_records=3)
             dumps.append(tuple([await world.queue.redis.dump(name) for name in names]))
+            await world.write()
             await world.decider().run_once(batch_records=3)
         for name, dump in zip(names, chosen.choice(dumps), strict=True):
             await world.queue.redis.delete(name)
             if dump is not None:
                 await world.queue.redis.restore(name, 0, dump)
         await world.write(2)
+        await world.decider().run_once(batch_records=chosen.choice([2, 3, 100]))
         await world.decider().run_once(batch_records=3)
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_notes_are_found_however_many_commits_ago_they_were_made(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that was archived long before the others is named by an old note only."""
+    monkeypatch.setattr(archive, "NOTES_READ", 2)
+
+    async def story(world: World) -> None:
+        await world.write()
+        await world.decider().run_once()
+        busy, *quiet = world.tables
+        for _ in range(6):
+            world.tables = [busy]
+            await world.write()
+            await world.decider().run_once()
+        world.tables = [busy, *quiet]
+        assert [note["number"] for note in await world.decider().archive.notes(APP, above=2)] == [7, 6, 5, 4, 3]
+        await world.queue.redis.delete(keys.archive("default"), keys.archived("default"))
+        await world.decider().run_once()
         world.expect_each_once()
 
     in_world(redis_url, tmp_path, story)
@@ -254,8 +319,8 @@ def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, t
     decider = LiveDecider(decider_settings(redis_url, archive=str(tmp_path / "ledger"))).start()
     try:
         decider.register(table.path, "orders")
-        archive = decider.services.archive
-        assert archive is not None
+        duty = decider.services.archive
+        assert duty is not None
 
         def version() -> int:
             return DeltaTable(str(tmp_path / "ledger")).version()
@@ -263,13 +328,13 @@ def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, t
         for _ in range(12):
             table.append()
             decider.sweep()
-            decider.run(archive.run_once())
+            decider.run(duty.run_once())
             decider.drain()
-        rest = [decider.run(archive.run_once()).batches for _ in range(3)]
+        rest = [decider.run(duty.run_once()).batches for _ in range(3)]
         assert rest == [0, 0, 0]
         settled = version()
         decider.sweep()
-        decider.run(archive.run_once())
+        decider.run(duty.run_once())
         assert version() == settled
         status = until("the archive is followed", lambda: decider.get(f"/v1/tables/{APP}"))
         assert status["cursor"]["version"] == settled

@@ -1,21 +1,22 @@
 """Following a log into a real Redis through all that can happen to a table; the state always equals a recount."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from decider.following.follower import TRUSTED_MS, Follower
+from decider.following.recount import Recounter
 from decider.following.standing import Alone
 from decider.orient.cells import recount
 from decider.orient.policies import Defaults
-from decider.store.cursors import TableStates
+from decider.store.cursors import Known, TableStates
 from decider.store.queue import AsyncQueue, connect
 from shared.cells import CellState
 from shared.policy import MIB, Policy
-from shared.queue import reads
+from shared.queue import keys, reads
 from shared.queue.model import JobState
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
@@ -189,6 +190,36 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
         world.log.commit = recounted_meanwhile  # type: ignore[method-assign]
         await world.decider.follow(TABLE)
         assert before
+        await world.expect_exact()
+
+    in_world(redis_url, story)
+
+
+def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(redis_url: str) -> None:
+    """A drift is mended at the version that it was found at: cells that were read before would bring it back."""
+
+    async def story(world: World) -> None:
+        world.log.add(files(cell(1), 3, "old"))
+        await world.decider.follow(TABLE)
+        wrong = CellState(files=9, bytes=900_000).encode()
+        await world.queue.redis.hset(keys.cells("default", TABLE.id), cell(1), wrong)
+        lagging = MemoryLog(META)
+        lagging.commits = list(world.log.commits)
+        other = Recounter(world.queue, lambda: world.now_ms, Alone(Defaults(POLICY)))
+        read, mended = TableStates.known, []
+
+        async def mended_meanwhile(states: TableStates, table: TableId, wanted: Sequence[CellKey]) -> Known:
+            known = await read(states, table, wanted)
+            if not mended:
+                mended.append(await other.recount(TABLE, lagging, await states.cursor(table), "drift"))
+            return known
+
+        world.log.add(files(cell(1), 1, "new"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TableStates, "known", mended_meanwhile)
+            await world.decider.follow(TABLE)
+        assert mended
+        assert mended[0] is not None
         await world.expect_exact()
 
     in_world(redis_url, story)

@@ -28,6 +28,7 @@ def test_readyz_fails_with_the_reason_while_redis_is_away_and_recovers(
 ) -> None:
     assert decider.client.get("/readyz").status_code == 200
     own_redis_server.kill()
+    until("the probe notices", lambda: decider.client.get("/readyz").status_code == 503)
     away = decider.client.get("/readyz")
     assert (away.status_code, away.json()["status"]) == (503, 503)
     assert "does not answer" in away.json()["detail"]
@@ -54,6 +55,32 @@ def test_readyz_names_what_makes_redis_unsafe(decider: LiveDecider, own_redis_se
     assert "append-only file is off" in answer.json()["detail"]
     assert len(decider.get("/v1/status")["redis"]["issues"]) == 2
     assert "lakewright_redis_safe 0.0" in decider.client.get("/metrics").text
+
+
+@pytest.mark.parametrize("is_away", [True, False])
+def test_a_probe_without_a_token_learns_neither_redis_address_nor_its_settings(
+    own_redis_server: RedisServer, *, is_away: bool
+) -> None:
+    live = LiveDecider(decider_settings(own_redis_server.url, token="t0ken-for-tests-only")).start()  # noqa: S106
+    try:
+        if is_away:
+            own_redis_server.kill()
+        else:
+            with own_redis_server.client() as client:
+                client.config_set("maxmemory-policy", "allkeys-lru")
+        told = "Redis does not answer" if is_away else "Redis is not safe, see /v1/status"
+        until("the probe notices", lambda: live.client.get("/readyz").json().get("detail") == told)
+    finally:
+        live.close()
+
+
+def test_probes_that_come_together_ask_redis_once(decider: LiveDecider, own_redis_server: RedisServer) -> None:
+    assert decider.client.get("/readyz").status_code == 200
+    with own_redis_server.client() as client:
+        before = client.info("commandstats")["cmdstat_info"]["calls"]
+        assert all(decider.client.get(path).status_code == 200 for path in ("/readyz", "/metrics") * 100)
+        after = client.info("commandstats")["cmdstat_info"]["calls"]
+    assert after - before < 100
 
 
 def test_livez_fails_when_a_duty_has_died(redis_url: str) -> None:

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 
 from decider.http.app import create_app
 from services.decider.build import build_services
-from services.settings import DeciderSettings
+from services.decider.settings import DeciderSettings
 from tests.support.event_samples import SAMPLES
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer

@@ -36,6 +36,29 @@ def test_registering_twice_finds_the_same_table_and_another_name_is_a_conflict(
     assert (other.status_code, other.json()["field"], other.json()["allowed"]) == (409, "name", "sales.orders")
 
 
+def test_a_known_table_is_not_given_other_properties_without_a_word(decider: LiveDecider, tmp_path: Path) -> None:
+    WrittenTable(tmp_path / "orders")
+    body = {"location": str(tmp_path / "orders"), "name": "orders", "properties": {"lakewright.priority": "high"}}
+    assert decider.post("/v1/tables", body).status_code == 201
+    assert decider.post("/v1/tables", body).status_code == 200
+    other = decider.post("/v1/tables", body | {"properties": {"lakewright.priority": "low"}})
+    assert (other.status_code, other.json()["field"]) == (409, "properties")
+    assert "PATCH /v1/tables/orders" in other.json()["detail"]
+    silent = {name: value for name, value in body.items() if name != "properties"}
+    assert decider.post("/v1/tables", silent).json()["properties"] == body["properties"]
+
+
+def test_one_what_if_at_a_time_and_the_next_is_told_when_to_come_again(decider: LiveDecider, tmp_path: Path) -> None:
+    WrittenTable(tmp_path / "orders")
+    decider.register(tmp_path / "orders", "orders")
+    turn = decider.services.dear.what_if.turn()
+    decider.run(turn.__aenter__())
+    refused = decider.post("/v1/tables/orders/what-if", {})
+    assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+    decider.run(turn.__aexit__(None, None, None))
+    assert decider.post("/v1/tables/orders/what-if", {}).status_code == 200
+
+
 def test_a_name_belongs_to_one_table(decider: LiveDecider, tmp_path: Path) -> None:
     WrittenTable(tmp_path / "a")
     WrittenTable(tmp_path / "b")
@@ -197,9 +220,22 @@ def test_a_switched_off_table_is_rewritten_only_by_force(decider: LiveDecider, t
     assert len(decider.post(path, {"force": True}).json()["jobs"]) == 1
 
 
-def test_a_removal_that_races_with_a_look_leaves_no_state(decider: LiveDecider, tmp_path: Path) -> None:
+def test_a_removal_that_races_with_a_look_leaves_no_state(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = WrittenTable(tmp_path / "orders")
     stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
+    registry = decider.services.registry
+    assert decider.run(registry.register(stranger))
+    real = registry.get
+
+    async def removed_when_read(table_id: TableId) -> TableRef | None:
+        known = await real(table_id)
+        if known is not None:
+            await registry.remove(known)
+        return known
+
+    monkeypatch.setattr(registry, "get", removed_when_read)
     decider.run(decider.services.inbox.put(stranger, None))
     decider.drain()
     assert decider.run(decider.services.states.cursor(stranger.id)) is None

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
+from decider.http.credentials import Credentials, parse_tokens
 from decider.http.services import Seats
 from decider.store.tail import COUNT, LEDGER, NOTES, RUNS, Tails, resumed
 from services.cli.__main__ import app
@@ -134,6 +135,21 @@ def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: 
     next_one = Reader(decider)
     next_one.next("hello")
     leave_all(decider, next_one)
+
+
+def test_one_client_cannot_take_all_places(redis_url: str) -> None:
+    tokens = {name: f"{name}-t0ken-for-tests-only" for name in ("one", "two")}
+    known = Credentials(parse_tokens(",".join(f"viewer:{token}" for token in tokens.values())))
+    live = LiveDecider(decider_settings(redis_url, known=known)).start(seats=Seats(limit=4, per_client=1, poll_s=0.1))
+    try:
+        bearers = [{"authorization": f"Bearer {token}"} for token in tokens.values()]
+        with live.client.stream("GET", "/v1/stream", headers=bearers[0]) as first:
+            assert first.status_code == 200
+            assert live.client.get("/v1/stream", headers=bearers[0]).status_code == 503
+            with live.client.stream("GET", "/v1/stream", headers=bearers[1]) as second:
+                assert second.status_code == 200
+    finally:
+        live.close()
 
 
 @pytest.mark.parametrize("last_id", ["x", "1-1", "1-/runs", "1-1/ru ns", "-1-1/runs", "1" * 20 + "-1/runs"])

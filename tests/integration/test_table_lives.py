@@ -376,3 +376,23 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 3
     assert decider.cells(name) == table.recount(replace(POLICY, fan_in=3))
+
+
+def test_a_wish_is_left_to_the_deciders_of_the_tables_group(
+    decider: LiveDecider, table: WrittenTable, redis_url: str
+) -> None:
+    """Any other decider takes the table for one that is not automatic, which is what a wish is honoured on."""
+    alter(table, {"lakewright.group": "nightly", "lakewright.enabled": "false"})
+    name = decider.register(table.path)
+    theirs = LiveDecider(decider_settings(redis_url, queue="nightly")).start()
+    try:
+        theirs.sweep()
+        alter(table, {"use.optimization.type": "compaction"})
+        decider.sweep()
+        assert decider.get(f"/v1/tables/{name}")["manual_run"] is None
+        assert jobs(decider, name) == []
+        theirs.sweep()
+        assert theirs.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "started"
+        assert (len(jobs(theirs, name)), jobs(decider, name)) == (1, [])
+    finally:
+        theirs.close()

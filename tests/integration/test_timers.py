@@ -9,22 +9,24 @@ import pytest
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
-from decider.duties.settle import AGAIN_MS, Settle, Ticked
+from decider.duties.settle import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
 from decider.following.follower import Follower
 from decider.following.recount import RECORDS
 from decider.following.standing import Alone
 from decider.orient.policies import Defaults
+from decider.store import ingest as storing
 from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
 from decider.store.removal import forget
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
+from shared.errors import RetryableError
 from shared.facts import Ask, JobFacts
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB, Policy
 from shared.queue import keys, reads, transitions
-from shared.queue.model import DecideOutcome, JobState, Timer
+from shared.queue.model import DecideOutcome, JobState, Staged, Timer
 from shared.queue.model import Verdict as RunVerdict
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
@@ -257,6 +259,38 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
     in_world(redis_url, story)
 
 
+def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        world.log.command("MERGE", world.now_ms, 300_000, [world.file(cell(1), size) for size in TWO_SMALL])
+        await world.decider.follow()
+        world.now_ms += HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 0)
+        (record, *_) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
+        assert record.reason is Reason.WRITERS_FIRST
+        assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
+        world.now_ms += 2 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.timers.all(TABLE.id) == {}
+
+    in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.settle-after": "1h"})
+
+
+def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
+    """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
+
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        world.now_ms += 24 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.write(cell(1), [100_000] * 9)
+        (claim,) = await world.queue.run(transitions.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
+        facts = JobFacts.decode(claim.facts)
+        assert facts.ask is Ask.LEVELS
+        assert facts.reaching(claim.reach).ask is Ask.FULL
+
+    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+
+
 def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
@@ -319,6 +353,57 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
         assert await world.timers.take(TABLE.id, again, again_ms=0, job=None, decision=("", {})) is DecideOutcome.NONE
         assert await world.timers.all(TABLE.id) == {}
 
+    in_world(redis_url, story)
+
+
+def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
+    """They are due for longer than the table that can be followed, and more of them than one tick looks at."""
+
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        broken = [TableRef(TableId(f"b-{n}"), f"b{n}", f"memory:///b{n}") for n in range(TABLES_PER_TICK + 1)]
+        for table in broken:
+            await world.registry.register(table)
+        await world.queue.redis.zadd(keys.ringing("default"), {table.id: 1 for table in broken})
+
+        def opened(location: str) -> MemoryLog:
+            if location == TABLE.location:
+                return world.log
+            if location == broken[0].location:
+                raise ValueError("a log that nobody foresaw")
+            raise RetryableError("the bucket is away")
+
+        follower = Follower(world.queue, opened, lambda: world.now_ms, Alone(Defaults(POLICY)))
+        settle = Settle(world.queue, world.registry, follower, lambda: world.now_ms)
+        world.now_ms += 6 * HOUR_MS
+        assert [(await settle.run_once()).jobs for _ in range(2)] == [0, 1]
+        assert await world.timers.ringing_tables(world.now_ms, limit=9) == ()
+        world.now_ms += AGAIN_MS
+        assert len(await world.timers.ringing_tables(world.now_ms, limit=999)) == len(broken)
+
+    in_world(redis_url, story)
+
+
+def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failover between two pages leaves the new cells incomplete; in place, nobody would look for the others."""
+    stage, lost = storing._stage, []
+
+    async def cut(queue: AsyncQueue, step: storing.Step) -> Staged:
+        made = await stage(queue, step)
+        if not lost:
+            lost.append(await queue.redis.hdel(keys.staged_cells("default", made.name), cell(7)))
+        return made
+
+    async def story(world: World) -> None:
+        many = CELLS_INLINE + 1
+        world.log.add([world.file(cell(number), MIB) for number in range(many)])
+        await world.decider.follow()
+        assert lost == [1]
+        assert await world.queue.redis.hlen(keys.cells("default", TABLE.id)) == many
+
+    monkeypatch.setattr(storing, "_stage", cut)
     in_world(redis_url, story)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from services.settings import parse_policy
+from services.decider.settings import parse_policy
 from shared.policy import Policy
 from tests.support.live_decider import POLICY, LiveDecider, WrittenTable, decider_settings
 

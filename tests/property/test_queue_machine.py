@@ -63,6 +63,7 @@ specs = st.builds(
     facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
     debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
     insistence=st.sampled_from([0, 0, 1]),
+    reach=st.sampled_from([0, 0, 1]),
 )
 
 

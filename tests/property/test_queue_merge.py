@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from actor.store.queue import SyncQueue
 from shared.queue import reads, transitions
-from shared.queue.model import Band, JobKey, JobSpec
+from shared.queue.model import Band, Debounce, JobKey, JobSpec
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -20,6 +20,7 @@ pytestmark = pytest.mark.redis
 
 QUEUE = "laws"
 MIB = 1 << 20
+WISH = (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"reach", b"t0")
 KEY = JobKey("t", "{}", "compact")
 FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -33,6 +34,8 @@ wishes = st.builds(
     version=st.integers(0, 2),
     facts=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
     insistence=st.integers(0, 2),
+    reach=st.integers(0, 2),
+    debounce=st.sampled_from([Debounce(), Debounce(0, 9), Debounce(3, 5), Debounce(4, 7)]),
 )
 
 
@@ -57,7 +60,8 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     assert job is not None
     raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
-    return tuple(raw[mark + name] for name in (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"t0"))
+    delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else ()
+    return (*(raw[mark + name] for name in WISH), *delay)
 
 
 def texts(spec: JobSpec) -> tuple[bytes, bytes]:
@@ -74,14 +78,20 @@ def test_order_and_repetition_of_wishes_change_nothing(
     found = merged(queue, specs, while_running=while_running)
     assert merged(queue, other, while_running=while_running) == found
     top = max(specs, key=lambda spec: (spec.version, spec.insistence, *texts(spec), spec.cost_bytes))
-    assert found[:6] == (
+    assert found[:7] == (
         top.tenant.encode(),
         b"%d" % min(spec.band for spec in specs),
         b"%d" % min(spec.priority for spec in specs),
         b"%d" % top.cost_bytes,
         b"%d" % top.version,
         top.facts.encode(),
+        b"%d" % max(spec.reach for spec in specs),
     )
+    if while_running:
+        assert found[8:] == (
+            b"%d" % min(spec.debounce.quiet_ms for spec in specs),
+            b"%d" % min(spec.debounce.max_delay_ms for spec in specs),
+        )
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -21,8 +21,8 @@ from deltalake import DeltaTable, write_deltalake
 from decider.http.app import create_app
 from decider.http.services import Services
 from services.decider.build import build_services
+from services.decider.settings import Address, DeciderSettings, parse_policy
 from services.decider.slow_heads import MAX_HEAD_BYTES
-from services.settings import Address, DeciderSettings, parse_policy
 from shared.cells import CellState, recount
 from shared.policy import Policy
 from tests.support.waiting import until

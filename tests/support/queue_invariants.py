@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Container
 
-from shared.queue.model import JobState, QueueSettings
+from shared.queue.model import Debounce, JobState, QueueSettings
 from tests.support.queue_model import Job, QueueModel, Wish
 from tests.support.queue_state import State
 
@@ -50,6 +50,8 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
         stored = state.jobs[job_id]
         assert _wish(stored, "") == job.wish, job_id
         assert (_wish(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
+        if job.pending is not None:
+            assert Debounce(int(stored["d_quiet"]), int(stored["d_max"])) == job.pending_delay, job_id
         assert int(stored["attempts"]) == job.attempts, job_id
         assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
         assert times.get(job_id) == job.at_ms, job_id
@@ -155,4 +157,5 @@ def _wish(stored: dict[str, str], mark: str) -> Wish:
         stored[f"{mark}facts"],
         int(stored[f"{mark}t0"]),
         int(stored[f"{mark}insist"]),
+        int(stored[f"{mark}reach"]),
     )

@@ -4,7 +4,9 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 from shared.queue.model import (
+    AT_ONCE,
     Claim,
+    Debounce,
     Enqueued,
     EnqueueOutcome,
     FinishOutcome,
@@ -34,6 +36,7 @@ class Wish:
     facts: str
     t0_ms: int
     insistence: int = 0
+    reach: int = 0
 
     def merged(self, other: "Wish") -> "Wish":
         def rank(wish: Wish) -> tuple[int, int, bytes, bytes, int]:
@@ -44,6 +47,7 @@ class Wish:
             band=min(self.band, other.band),
             priority=min(self.priority, other.priority),
             t0_ms=min(self.t0_ms, other.t0_ms),
+            reach=max(self.reach, other.reach),
         )
 
 
@@ -59,6 +63,7 @@ class Job:
     attempts: int = 0
     token: int | None = None
     pending: Wish | None = None
+    pending_delay: Debounce = AT_ONCE
     stopping: bool = False
     revoked: bool = False
     preempted: int = 0
@@ -86,22 +91,24 @@ class QueueModel:
         wish = Wish(
             *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms),
             insistence=spec.insistence,
+            reach=spec.reach,
         )
         job = self.jobs.get(spec.id)
         if job is None:
             job = self.jobs[spec.id] = Job(spec.key, wish)
-            self._wait(job, spec)
+            self._wait(job, spec.debounce)
             return Enqueued(EnqueueOutcome.QUEUED, job.state)
         if job.state is JobState.LEASED:
-            job.pending = wish if job.pending is None else job.pending.merged(wish)
+            delay = spec.debounce if job.pending is None else shorter(job.pending_delay, spec.debounce)
+            job.pending, job.pending_delay = wish if job.pending is None else job.pending.merged(wish), delay
             return Enqueued(EnqueueOutcome.DIRTY, job.state)
         job.wish = job.wish.merged(wish)
         if job.state is JobState.DELAYED and job.debounced:
-            self._wait(job, spec)
+            self._wait(job, spec.debounce)
         return Enqueued(EnqueueOutcome.MERGED, job.state)
 
-    def _wait(self, job: Job, spec: JobSpec) -> None:
-        at = min(job.wish.t0_ms + spec.debounce.max_delay_ms, self.now_ms + spec.debounce.quiet_ms)
+    def _wait(self, job: Job, delay: Debounce) -> None:
+        at = min(job.wish.t0_ms + delay.max_delay_ms, self.now_ms + delay.quiet_ms)
         job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
         if at > self.now_ms:
             job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
@@ -166,6 +173,7 @@ class QueueModel:
         wish = job.wish
         assert (claim.key, claim.tenant, claim.band, claim.priority) == (job.key, wish.tenant, wish.band, wish.priority)
         assert (claim.version, claim.facts, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
+        assert claim.reach == wish.reach
         assert (claim.t0_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
@@ -220,13 +228,14 @@ class QueueModel:
             verdict = "cancelled"
         pending, job.pending, job.stopping, job.revoked = job.pending, None, False, False
         if verdict == "done" and pending is not None and pending.version <= seen_version:
-            pending = None
+            pending = None if pending.reach <= job.wish.reach else pending
         if verdict in ("done", "cancelled"):
             del self.jobs[job_id]
             if pending is None:
                 return FinishOutcome.GONE
-            self.jobs[job_id] = Job(job.key, pending)
-            return FinishOutcome.REQUEUED
+            self.jobs[job_id] = anew = Job(job.key, pending)
+            self._wait(anew, job.pending_delay)
+            return FinishOutcome.REQUEUED if anew.state is JobState.QUEUED else FinishOutcome.DELAYED
         if pending is not None:
             job.wish = job.wish.merged(pending)
         self._queue(job)
@@ -247,6 +256,10 @@ class QueueModel:
             job.stopping, job.pending = True, None
         else:
             del self.jobs[job_id]
+
+
+def shorter(one: Debounce, other: Debounce) -> Debounce:
+    return Debounce(min(one.quiet_ms, other.quiet_ms), min(one.max_delay_ms, other.max_delay_ms))
 
 
 def backoff_ms(settings: QueueSettings, job_id: JobId, attempts: int) -> int:

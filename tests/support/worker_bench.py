@@ -30,6 +30,8 @@ class Bench:
         self.url = url
         self.engine = engine
         self.queue = SyncQueue(connect(url), "default")
+        known = transitions.ingest("default", table="t-1", expected=-1, cursor={"version": "0"}, cells={})
+        self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
 

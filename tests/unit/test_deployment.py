@@ -17,7 +17,7 @@ import yaml
 from services.actor import settings as actor
 from services.actor.settings import actor_settings
 from services.decider.build import build_services
-from services.settings import Address, decider_settings
+from services.decider.settings import Address, decider_settings
 
 ROOT = Path(__file__).resolve().parents[2]
 SWITCHES = (

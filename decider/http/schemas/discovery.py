@@ -19,7 +19,8 @@ class RootProgress(Wire):
     started_at: datetime | None = Field(description="When the walk began.")
     moved_at: datetime | None = Field(description="When it last came further.")
     finished_at: datetime | None = Field(description="When it ended; null while it runs or is called for.")
-    problem: str = Field(description="Why it failed; empty if it did not.")
+    unreadable: int = Field(description="Folders that were left out because they could not be read.")
+    problem: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
 
 
 class Discoveries(Wire):
@@ -44,6 +45,7 @@ class Discoveries(Wire):
                             "started_at": "2026-01-01T14:00:00Z",
                             "moved_at": "2026-01-01T14:00:24Z",
                             "finished_at": None,
+                            "unreadable": 0,
                             "problem": "",
                         }
                     ],

@@ -6,19 +6,21 @@
   KEYS[1]  prefix of the queue
   ARGV[1]  nonce: a repetition must not cancel what was wished for in between
   ARGV[2]  id
+  ARGV[3]  newest version that is cancelled, '' for any: a job that somebody wished for at a later one is left alone
 
-  Output: gone, stopping or unknown
+  Output: gone, stopping or unknown (also: left alone)
 ]]
 -- include: index
 -- include: event
 -- include: reply
-local nonce, id = ARGV[1], ARGV[2]
+local nonce, id, upto = ARGV[1], ARGV[2], ARGV[3]
 local CALLER = 'cancel'
 
 local known = recall(CALLER, nonce)
 if known then return known end
 local job = read_job(id)
 if not job then return 'unknown' end
+if upto ~= '' and math.max(tonumber(job.version), tonumber(job.d_version or -1)) > tonumber(upto) then return 'unknown' end
 if job.state == 'leased' then
   if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
   call('HSET', job_key(id), 'stop', 'cancel')

@@ -10,7 +10,7 @@
   ARGV[4]  lease ms
 
   Output: JSON list of lists (id, table, cell, kind, tenant, band, priority, token, previous token or "", attempts,
-          generation, version, cost, facts, t0 ms, lease until ms), all as text
+          generation, version, reach, cost, facts, t0 ms, lease until ms), all as text
 ]]
 -- include: due
 -- include: serve
@@ -32,7 +32,7 @@ local function lease(id, job)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
   return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
-    job.generation, job.version, job.cost, job.facts, job.t0, deadline}
+    job.generation, job.version, job.reach, job.cost, job.facts, job.t0, deadline}
 end
 
 begin_service()

@@ -9,11 +9,11 @@
   ARGV[3]  table
   ARGV[4]  timer, '' for none
   ARGV[5]  time at which it must ring
-  ARGV[6]  time at which it rings again if there is a job already
+  ARGV[6]  time at which it rings again if there is a job already, or if none is wanted yet; 0: it is stopped then
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
-  ARGV[10..]  wish (13 values, as in enqueue) · counter, increment
+  ARGV[10..]  wish (14 values, as in enqueue) · counter, increment
 
   Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
 ]]
@@ -31,7 +31,8 @@ if timer ~= '' then
   local at = call('ZSCORE', timers_key(tbl), timer)
   if not at or int(tonumber(at)) ~= due then return 'late' end
   local is_busy = has_job and call('EXISTS', job_key(ARGV[first])) == 1
-  set_timer(tbl, timer, is_busy and 'set' or 'stop', again)
+  local is_put_off = is_busy or (not has_job and again ~= '0')
+  set_timer(tbl, timer, is_put_off and 'set' or 'stop', again)
   note_first_timer(tbl)
   if is_busy then return remember(worker, nonce, 'busy') end
 end

@@ -6,7 +6,7 @@
   ARGV[1]  id          ARGV[2]  table      ARGV[3]   cell       ARGV[4]   kind
   ARGV[5]  tenant      ARGV[6]  band       ARGV[7]   priority   ARGV[8]   cost in bytes
   ARGV[9]  version     ARGV[10] facts      ARGV[11]  quiet ms   ARGV[12]  maximum delay ms
-  ARGV[13] insistence
+  ARGV[13] insistence  ARGV[14] reach
 
   Output: {outcome (queued, merged, dirty), state}
 ]]

@@ -41,6 +41,8 @@ call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
   'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', now_ms,
   'result', result, 'error', problem)
 local counters = tonumber(ARGV[10])
-count(job.table, ARGV, 11, counters)
-measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters)
+-- Of a table that was forgotten while the run went on, nothing may come back that nobody would ever remove.
+local is_known = call('EXISTS', cursor_key(job.table)) == 1
+count(is_known and job.table or nil, ARGV, 11, counters)
+if is_known then measure(job.table, ARGV, 11 + 2 * counters, (#ARGV - 10) / 2 - counters) end
 return remember(worker, nonce, outcome)

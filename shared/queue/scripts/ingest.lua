@@ -5,7 +5,7 @@
 
   KEYS[1]  prefix of the queue
   ARGV[1]  table
-  ARGV[2]  `version|policy` that the cursor must have, `-1|`: none yet
+  ARGV[2]  `version|policy|rescans|digest` that the cursor must have, `-1|||`: none yet
   ARGV[3]  digest of the call, by which a repetition is recognised
   ARGV[4]  0: keep the other cells and timers; 1: drop all of them first; else: put those in their place that were
            staged under this name
@@ -17,7 +17,9 @@
   ARGV[10] number of ledger records
   ARGV[11] number of counters
   ARGV[12] number of timers
-  ARGV[13..]  cursor field, value · cell, state · dropped cell · wish (13 values, as in enqueue) ·
+  ARGV[13] number of cells that were staged
+  ARGV[14] number of timers that were staged
+  ARGV[15..]  cursor field, value · cell, state · dropped cell · wish (14 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
@@ -29,20 +31,26 @@
 local tbl, expected, nonce, reset, ledger_kept = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local fields, set, dropped = tonumber(ARGV[6]), tonumber(ARGV[7]), tonumber(ARGV[8])
 local jobs, records, counters = tonumber(ARGV[9]), tonumber(ARGV[10]), tonumber(ARGV[11])
-local timers = tonumber(ARGV[12])
+local timers, staged_cells, staged_timers = tonumber(ARGV[12]), tonumber(ARGV[13]), tonumber(ARGV[14])
 local ARGS_PER_CALL = 1000
-local first = 13
+local first = 15
 
 -- The cursor itself remembers the last call, so that a repetition is told from a race.
-local found, policy, last_call, last_ms, last_reply = unpack(
-  call('HMGET', cursor_key(tbl), 'version', 'policy', 'last_call', 'last_call_ms', 'last_reply'))
+local found, policy, rescans, digest, last_call, last_ms, last_reply = unpack(
+  call('HMGET', cursor_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
-if found .. '|' .. (policy or '') ~= expected then return cjson.encode({false, found}) end
+-- A recount may leave the version as it was: cells that were read before it must not be written back after it.
+if table.concat({found, policy or '', rescans or '', digest or ''}, '|') ~= expected then
+  return cjson.encode({false, found})
+end
 local is_staged = reset ~= '0' and reset ~= '1'
--- What was staged has a time to live; whoever was slower than that starts over.
-if is_staged and call('EXISTS', staged_cells_key(reset)) == 0 then return cjson.encode({false, found}) end
-if #ARGV ~= 12 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
+-- What was staged has a time to live, and a failover may have lost a part of it; then its owner starts over.
+if is_staged and (call('HLEN', staged_cells_key(reset)) ~= staged_cells
+    or call('ZCARD', staged_timers_key(reset)) ~= staged_timers) then
+  return cjson.encode({false, found})
+end
+if #ARGV ~= 14 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
   return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
 end
 

@@ -12,7 +12,7 @@ from decider.http.app import create_app
 from services.cli.__main__ import app
 from services.cli.context import Setting
 from services.decider.build import build_services
-from services.settings import DeciderSettings
+from services.decider.settings import DeciderSettings
 
 DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
 OPERATIONS = {

@@ -18,7 +18,7 @@ from decider.http.credentials import (
 )
 from decider.http.roles import OPEN, ROLES, needed
 from services.decider.build import build_services
-from services.settings import DeciderSettings, decider_settings
+from services.decider.settings import DeciderSettings, decider_settings
 from shared.errors import InvalidInput
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
@@ -154,3 +154,18 @@ def test_a_bad_setting_is_refused_by_name_and_secrets_are_not_shown(name: str, v
     with pytest.raises(InvalidInput, match=name) as raised:
         decider_settings({name: value})
     assert "s3cret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "hashed",
+    [
+        "sha256:" + hashlib.sha256(b"").hexdigest(),
+        "sha256:" + hashlib.sha256(b"another-token-for-tests").hexdigest().upper(),
+        "sha256:" + hashlib.sha256(b"another-token-for-tests").hexdigest()[:-1],
+        "sha256:" + hashlib.sha256(b"another-token-for-tests").hexdigest() + "  -",
+    ],
+)
+def test_a_hash_that_is_none_or_of_nothing_is_refused_and_is_no_token_itself(hashed: str) -> None:
+    with pytest.raises(ValueError, match="entry 1: expected 64") as refused:
+        parse_tokens(f"admin:{hashed}")
+    assert hashed not in str(refused.value)

@@ -8,7 +8,7 @@ from decider.http.app import create_app
 from decider.http.credentials import Role
 from decider.http.roles import needed
 from services.decider.build import build_services
-from services.settings import DeciderSettings
+from services.decider.settings import DeciderSettings
 
 DOCUMENT: dict[str, Any] = create_app(build_services(DeciderSettings())).openapi()
 OPERATIONS = [

@@ -1,10 +1,13 @@
 """Partitions are named by the columns that users know; what is left out means every value, what is wrong is named."""
 
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.requests.selectors import Selector, exact_cell, label, select
+from decider.requests.selectors import Selector, exact_cell, find_cell, label, select
 from shared.errors import InvalidInput
 from shared.partitions import cell_key
 from shared.table import CellKey, PartitionColumn
@@ -49,11 +52,29 @@ def test_a_selector_that_names_no_column_is_refused_with_its_place(wrong: Select
 
 @given(st.sampled_from(CELLS))
 def test_a_label_finds_its_cell(one: CellKey) -> None:
-    assert exact_cell(label(one, COLUMNS), CELLS, COLUMNS) == one
+    assert asyncio.run(find_cell(label(one, COLUMNS), listed(CELLS), COLUMNS)) == one
+    assert asyncio.run(find_cell(one, listed(CELLS), COLUMNS)) == one
     assert select(CELLS, COLUMNS, [label(one, COLUMNS)]) == (one,)
 
 
+def test_a_label_as_we_write_it_needs_no_list_of_cells() -> None:
+    wanted = cell("1999-01-01", "nl")
+    assert asyncio.run(find_cell(label(wanted, COLUMNS), refusing_to_list(), COLUMNS)) == wanted
+
+
+async def listed(cells: Iterable[CellKey]) -> AsyncIterator[CellKey]:
+    """List cells as the store does."""
+    for one in cells:
+        yield one
+
+
+async def refusing_to_list() -> AsyncIterator[CellKey]:
+    """Fail when somebody lists."""
+    raise AssertionError("listed")
+    yield CellKey("")
+
+
 def test_a_cell_that_is_gone_is_still_named_and_a_part_of_one_is_not() -> None:
-    assert exact_cell("dt=1999-01-01/country=nl", CELLS, COLUMNS) == cell("1999-01-01", "nl")
+    assert exact_cell("dt=1999-01-01/country=nl", COLUMNS) == cell("1999-01-01", "nl")
     with pytest.raises(InvalidInput, match="no single cell"):
-        exact_cell("dt=2026-01-01", CELLS, COLUMNS)
+        exact_cell("dt=2026-01-01", COLUMNS)

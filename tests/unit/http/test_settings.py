@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.settings import Address, DeciderSettings, decider_settings, parse_address
+from services.decider.settings import Address, DeciderSettings, decider_settings, parse_address
 from shared.errors import InvalidInput
 from shared.policy import MIB
 

@@ -11,7 +11,7 @@ from starlette.datastructures import Headers
 from decider.http.confirm import Confirmed, Confirmer, is_page_of
 from decider.http.credentials import Credentials, signature
 from decider.http.rates import BURST_S, Rate
-from decider.http.signatures import Replayed, Signatures, Unsigned
+from decider.http.signatures import Crowded, Replayed, Signatures, Unsigned
 from decider.observe.shapes.hint import Confirm
 from shared.errors import RetryableError
 from tests.support.event_samples import ARN, CONFIRM_URL
@@ -101,7 +101,7 @@ def test_the_memory_of_signed_calls_is_bounded_and_clears_when_their_time_is_ove
     signatures = checker(clock, max_remembered=3)
     for number in range(3):
         signatures.check(signed(NEW, body=b"%d" % number), b"%d" % number)
-    with pytest.raises(Replayed, match="too many"):
+    with pytest.raises(Crowded, match="too many"):
         signatures.check(signed(NEW), BODY)
     clock.now_s += 601
     signatures.check(signed(NEW, at_s=NOW_S + 601), BODY)
@@ -161,6 +161,12 @@ def test_only_the_topics_own_page_is_visited(url: str) -> None:
     assert is_page_of(ARN, CONFIRM_URL)
     assert not is_page_of(ARN, url)
     assert asyncio.run(Confirmer((ARN,), refusing()).confirm(Confirm(ARN, url))) is Confirmed.BAD_URL
+
+
+@pytest.mark.parametrize("behind", ["\n", "&a=\tb", "&a=" + "b" * 70_000])
+def test_a_page_that_is_no_address_is_not_visited(behind: str) -> None:
+    asked = Confirm(ARN, CONFIRM_URL + behind)
+    assert asyncio.run(Confirmer((ARN,), refusing()).confirm(asked)) is Confirmed.BAD_URL
 
 
 @pytest.mark.parametrize("topic", ["", "lake", "arn:aws:sqs:eu-west-1:1:q", "arn:evil:sns:eu-west-1:1:t"])

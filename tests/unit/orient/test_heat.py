@@ -2,10 +2,11 @@
 
 from fractions import Fraction
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.orient.heat import CELLS_KEPT, COLD, WINDOW_MS, Heat
+from decider.orient.heat import CELLS_KEPT, COLD, WINDOW_MS, Heat, Spell
 from shared.table import CellKey, Commit, Origin
 
 A, B = CellKey("a"), CellKey("b")
@@ -24,7 +25,7 @@ def ours(at_ms: int) -> Commit:
 def after(*commits: tuple[Commit, tuple[CellKey, ...]]) -> tuple[Heat, int]:
     heat, hints = COLD, 0
     for commit, cells in commits:
-        heat, more = heat.after(commit, cells)
+        heat, more = heat.after(commit, cells, commit.timestamp_ms)
         hints += more
     return heat, hints
 
@@ -67,11 +68,30 @@ def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int
     heat = COLD
     for at_ms, ran_ms, cells, is_ours in steps:
         commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
-        heat, hints = heat.after(commit, [CellKey(str(cell)) for cell in cells])
+        heat, hints = heat.after(commit, [CellKey(str(cell)) for cell in cells], at_ms)
         assert hints in (0, 1)
         assert len(heat.spells) <= CELLS_KEPT
         assert Heat.decode(heat.encode()) == heat
         assert all(0 <= heat.share(cell, at_ms) <= 1 for cell in heat.spells)
+
+
+@pytest.mark.parametrize("ahead", [2, 1000])
+def test_what_lies_ahead_of_the_clock_is_cold_and_starts_anew(ahead: int) -> None:
+    heat = Heat({A: Spell(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
+    assert heat.share(A, NOON) == 0
+    anew, _ = heat.after(dml(NOON, 6 * MINUTE), [A], NOON)
+    assert anew.share(A, NOON) == Fraction(6, 60)
+    assert anew.share(A, NOON + 2 * WINDOW_MS) == 0
+
+
+def test_a_command_whose_clock_runs_ahead_counts_from_when_it_is_seen() -> None:
+    """The heat of other cells is not forgotten for it, and its own fades."""
+    month = 720 * WINDOW_MS
+    heat, _ = after((dml(NOON, 6 * MINUTE), (A,)))
+    heat, _ = heat.after(dml(NOON + month, 30 * MINUTE), [B], NOON)
+    assert (heat.share(A, NOON), heat.share(B, NOON)) == (Fraction(6, 60), Fraction(1, 2))
+    for later in (2 * WINDOW_MS, month, 2 * month):
+        assert (heat.share(A, NOON + later), heat.share(B, NOON + later)) == (0, 0)
 
 
 def test_a_late_command_after_a_commit_of_ours_hints_at_an_abort() -> None:

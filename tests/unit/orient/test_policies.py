@@ -101,3 +101,31 @@ def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() ->
     assert defaults.version != Defaults(DEFAULT).version
     with pytest.raises(InvalidInput, match="another decider"):
         defaults.decode("{}")
+
+
+@pytest.mark.parametrize(
+    ("said", "registered"),
+    [
+        ({"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}),
+        ({"self-optimizing.enabled": "false", "lakewright.no-such": "1"}, {}),
+        ({"lakewright.enabled": "false", "lakewright.quota": "0.1"}, {"lakewright.max-concurrent-jobs": "2"}),
+        ({}, {"lakewright.enabled": "false", "lakewright.fan-in": "2"}),
+    ],
+)
+def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_be_used(
+    said: dict[str, str], registered: dict[str, str]
+) -> None:
+    """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
+    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, said, {})
+    switch = next(name for name in (*said, *registered) if name.endswith("enabled"))
+    assert found.policy.enabled is False
+    assert found.origins["enabled"].name == switch
+    assert found.issues
+    assert [switch in note for note in found.notes] == [True]
+
+
+def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> None:
+    table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
+    found = Defaults(DEFAULT).effective(table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {})
+    assert (found.policy.enabled, found.notes) == (True, ())

@@ -1,6 +1,8 @@
 """Policies from table properties: every property and alias is read, every bad value is named."""
 
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -131,3 +133,23 @@ def test_sizes_are_powers_of_1024(text: str, size: int) -> None:
 @pytest.mark.parametrize(("text", "seconds"), [("1 h", 3600), ("90s", 90), ("2 minutes", 120), ("1 day", 86_400)])
 def test_durations_carry_their_unit(text: str, seconds: int) -> None:
     assert parse_duration(text) == seconds
+
+
+def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_sets_it() -> None:
+    """Deciders of two releases share the tables: by differing versions they would recount each other's for ever."""
+
+    @dataclass(frozen=True, slots=True)
+    class Later(Policy):
+        patience_s: int | None = 7
+
+    said: dict[str, Any] = {"fan_in": 4, "quota": Fraction(1, 4), "settle_after_s": None}
+    assert Later().version == Policy().version
+    assert Later(**said).version == Policy(**said).version
+    assert Later(patience_s=8).version != Policy().version
+    versions = [Policy(), Policy(enabled=False), Policy(settle_after_s=None), Policy(delete_ratio=None)]
+    assert len({policy.version for policy in versions}) == len(versions)
+
+
+def test_the_version_of_the_first_fields_holds_over_releases() -> None:
+    """It stands with every table's cursor: another one has them all recounted."""
+    assert Policy().version == "35dd14d7"

@@ -27,6 +27,11 @@ local function place(id, job, state, at, ...)
   end
 end
 
+-- When a debounced job is ready: the last arrival's quiet time counts, but the first waits no longer than its maximum.
+local function debounced(t0, wish)
+  return math.min(tonumber(t0) + wish.max_delay_ms, now_ms + wish.quiet_ms)
+end
+
 local function withdraw(id, job)
   if job.state == 'queued' then
     local flow = flow_key(job.band, job.tenant, job.table)

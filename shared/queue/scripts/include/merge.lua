@@ -1,5 +1,5 @@
 -- Merging wishes is commutative, associative and idempotent, so that order and repetition of events change nothing:
--- least band, priority and arrival; the rest from the greatest (version, insistence, facts, tenant, cost).
+-- least band, priority and arrival, greatest reach; the rest from the greatest (version, insistence, facts, tenant, cost).
 -- include: job
 
 -- Lua compares strings by the server's locale; bytes are the same everywhere.
@@ -24,15 +24,28 @@ local function least(a, b)
   return tonumber(b) < tonumber(a) and b or a
 end
 
+local function greatest(a, b)
+  return tonumber(b) > tonumber(a) and b or a
+end
+
 -- Returns the merged wish, and whether it differs from `old`.
 local function merge(old, new)
   local top = supersedes(new, old) and new or old
   local merged = {
     tenant = top.tenant, cost = top.cost, version = top.version, insist = top.insist, facts = top.facts,
     band = least(old.band, new.band), prio = least(old.prio, new.prio), t0 = least(old.t0, new.t0),
+    reach = greatest(old.reach, new.reach),
   }
   for _, name in ipairs(WISH) do
     if merged[name] ~= old[name] then return merged, true end
   end
   return merged, false
+end
+
+-- The same beside a run, where the least delay is kept: whoever does not want to wait is not kept waiting.
+local function merge_pending(old, new)
+  local merged, changed = merge(old, new)
+  merged.quiet_ms = math.min(old.quiet_ms, new.quiet_ms)
+  merged.max_delay_ms = math.min(old.max_delay_ms, new.max_delay_ms)
+  return merged, changed or merged.quiet_ms ~= old.quiet_ms or merged.max_delay_ms ~= old.max_delay_ms
 end

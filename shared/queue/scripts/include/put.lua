@@ -2,8 +2,9 @@
 -- touched. Replaying a wish changes nothing.
 -- include: index
 -- include: merge
-local SPEC_ARGS = 13
-local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'why', 'd_version'}
+local SPEC_ARGS = 14
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'reach', 'why',
+  'd_version'}
 
 -- Reads one wish from the arguments first .. first + SPEC_ARGS - 1.
 local function read_spec(args, first)
@@ -12,12 +13,8 @@ local function read_spec(args, first)
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
     version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
     quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), insist = args[first + 12],
+    reach = args[first + 13],
   }
-end
-
--- When a debounced job is ready: the last arrival's quiet time counts, but the first waits no longer than its maximum.
-local function debounced(t0, spec)
-  return math.min(tonumber(t0) + spec.max_delay_ms, now_ms + spec.quiet_ms)
 end
 
 local function put_new(spec)
@@ -32,9 +29,9 @@ end
 local function put_beside_running(job, spec)
   local pending = pending_wish(spec.id, job)
   local wish, changed = spec, true
-  if pending then wish, changed = merge(pending, spec) end
+  if pending then wish, changed = merge_pending(pending, spec) end
   if changed then
-    write_wish(spec.id, wish, 'd_')
+    write_pending(spec.id, wish)
     call('HINCRBY', job_key(spec.id), 'generation', 1)
   end
   return 'dirty', 'leased'
@@ -54,7 +51,7 @@ local function put_waiting(job, spec)
   local move = at or (state == 'queued' and moved(job, wish))
   if move then withdraw(spec.id, job) end
   if changed then
-    write_wish(spec.id, wish, '')
+    write_wish(spec.id, wish)
     call('HINCRBY', job_key(spec.id), 'generation', 1)
   end
   if move then

@@ -4,7 +4,7 @@
 -- include: merge
 -- include: event
 local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
-  'started', 'stop', 'd_version'}
+  'started', 'stop', 'reach', 'd_version'}
 
 -- Takes one from the two counts of a run; nothing is kept of a count that is over.
 local function leave_flight(of_table, of_tenant)
@@ -33,7 +33,7 @@ end
 -- A job that goes on keeps nothing of the run.
 local function forget_run(id)
   call('HDEL', job_key(id), 'worker', 'started', 'progress', 'stop', 'd_tenant', 'd_band', 'd_prio', 'd_cost',
-    'd_version', 'd_insist', 'd_facts', 'd_t0', 'revoked')
+    'd_version', 'd_insist', 'd_facts', 'd_t0', 'd_reach', 'd_quiet', 'd_max', 'revoked')
 end
 
 -- Doubles per attempt; up to half of it is taken off by a hash of job and attempt, so that jobs which failed together
@@ -44,7 +44,7 @@ local function backoff_ms(id, attempts)
   return math.floor(full * (1 - jitter / 2))
 end
 
--- The run left nothing to do but what arrived while it ran, if anything.
+-- The run left nothing to do but what arrived while it ran, if anything; that waits as a new job would.
 local function start_anew(id, job, pending)
   if not pending then
     call('DEL', job_key(id))
@@ -53,6 +53,11 @@ local function start_anew(id, job, pending)
   forget_run(id)
   call('HDEL', job_key(id), 'token', 'error', 'preempted')
   pending.table = job.table
+  local at = debounced(pending.t0, pending)
+  if at > now_ms then
+    place(id, pending, 'delayed', at, 'why', 'debounce', 'attempts', '0', wish_fields(pending, ''))
+    return 'delayed'
+  end
   place(id, pending, 'queued', nil, 'attempts', '0', wish_fields(pending, ''))
   return 'requeued'
 end
@@ -78,7 +83,10 @@ local function end_run(id, job, verdict, seen_version)
   local pending = pending_wish(id, job)
   if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
   release(id, job)
-  if verdict == 'done' and pending and tonumber(pending.version) <= seen_version then pending = nil end
+  if verdict == 'done' and pending and tonumber(pending.version) <= seen_version
+    and tonumber(pending.reach) <= tonumber(job.reach) then
+    pending = nil
+  end
   if verdict == 'done' or verdict == 'cancelled' then return start_anew(id, job, pending) end
   forget_run(id)
   if pending then
@@ -87,7 +95,7 @@ local function end_run(id, job, verdict, seen_version)
     job.facts, job.insist = rest[1], rest[2] or '0'
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
-    write_wish(id, job, '')
+    write_wish(id, job)
   end
   if verdict == 'yield' then
     place(id, job, 'queued')

@@ -4,7 +4,7 @@
 -- include: limits
 local MAX_BANDS = 8
 -- Band, tenant and table are the path on which the job was found.
-local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0', 'attempts', 'generation', 'token'}
+local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0', 'attempts', 'generation', 'token', 'reach'}
 
 -- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and when what is due
 -- was last looked for.

@@ -1,0 +1,212 @@
+"""What the decider is told by its environment; a value that it cannot use stops the start and is named."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
+from services.settings import (
+    ARCHIVE,
+    BODY_TIMEOUT_S,
+    BUCKETS,
+    CALLS_PER_S,
+    DEFAULT_REDIS_URL,
+    DISCOVERY_DEPTH,
+    DISCOVERY_REQUESTS_PER_S,
+    DISCOVERY_S,
+    DRIFT_S,
+    EVENTS_PER_S,
+    HMAC_SECRETS,
+    HMAC_WINDOW_S,
+    HTTP_ADDRESS,
+    LOG_LEVEL,
+    MAX_BODY_BYTES,
+    OPTIMIZATIONS,
+    POLICY,
+    QUEUE,
+    REDIS_URL,
+    ROOTS,
+    SNS_TOPICS,
+    SWEEP_S,
+    TENANT,
+    TENANTS,
+    TOKEN,
+    TOKENS,
+    TOKENS_FILE,
+    WEBHOOK_ORIGINS,
+    Reader,
+    log_level_name,
+    number,
+    parse_redis_url,
+    store_options,
+)
+from shared.errors import InvalidInput
+from shared.policy import Policy, apply
+from shared.properties import as_properties, read_properties
+from shared.queue.limits import require_name
+from shared.store_options import StoreOptions
+
+_MAX_PORT = 65_535
+_MONTH_S = 30 * 86_400.0
+_DISCOVERY_RATE = (0.1, 10_000.0)
+_DISCOVERY_DEPTHS = (0, 20)
+_SWEEP_RANGE_S = (1.0, 86_400.0)
+_BODY_RANGE_BYTES = (1_024, 64 * 1_048_576)
+_WINDOW_RANGE_S = (1.0, 3_600.0)
+_RATE_RANGE_PER_S = (0.1, 1_000_000.0)
+_BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen; `host` may be a name or an IP address, in brackets for IPv6 in the text form."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeciderSettings:
+    """What the decider is told by its environment; see the variables above for units and reasons."""
+
+    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
+    queue: str = "default"
+    address: Address = Address("127.0.0.1", 7420)
+    token: str | None = field(default=None, repr=False)
+    known: Credentials = field(default_factory=Credentials)
+    roots: tuple[str, ...] = ()
+    drift_s: float = 3_600.0
+    tenant: str = "path"
+    discovery_s: float = 3_600.0
+    discovery_requests_per_s: float = 10.0
+    discovery_depth: int = 5
+    buckets: Mapping[str, str] = field(default_factory=dict)
+    sweep_s: float = 300.0
+    store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
+    policy: Policy = field(default_factory=Policy)
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    max_body_bytes: int = 1_048_576
+    body_timeout_s: float = 10.0
+    events_per_s: float = 1_000.0
+    calls_per_s: float = 200.0
+    sns_topics: tuple[str, ...] = ()
+    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    archive: str | None = None
+    optimizations: str | None = None
+    log_level: str = "info"
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return what callers must show: what is known, and the one administrator's token."""
+        if self.token is None:
+            return self.known
+        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
+
+
+def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
+    """Read the decider's settings; raises InvalidInput that names the variable and what it accepts."""
+    read = Reader(environment)
+    defaults = DeciderSettings()
+    return DeciderSettings(
+        redis_url=read(REDIS_URL, parse_redis_url, defaults.redis_url),
+        queue=read(QUEUE, str, defaults.queue),
+        address=read(HTTP_ADDRESS, parse_address, defaults.address),
+        token=read(TOKEN, _token, None),
+        known=Credentials(
+            tokens=(
+                *read(TOKENS, parse_tokens, defaults.known.tokens),
+                *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
+            ),
+            secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
+            window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
+        ),
+        roots=read(ROOTS, _list, ()),
+        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
+        tenant=read(TENANT, _tenant, defaults.tenant),
+        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
+        discovery_requests_per_s=read(
+            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
+        ),
+        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
+        buckets=read(BUCKETS, _pairs, {}),
+        sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
+        store_options=store_options(environment),
+        policy=read(POLICY, parse_policy, defaults.policy),
+        tenants=read(TENANTS, _tenants, {}),
+        max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
+        body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
+        events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
+        calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
+        sns_topics=read(SNS_TOPICS, _list, ()),
+        webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
+        archive=read(ARCHIVE, str.strip, None),
+        optimizations=read(OPTIMIZATIONS, str.strip, None),
+        log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
+    )
+
+
+def parse_address(text: str) -> Address:
+    """Read `host:port`; an IPv6 address stands in brackets. Raises ValueError."""
+    host, colon, port = text.strip().rpartition(":")
+    bare = host.removeprefix("[").removesuffix("]")
+    bracketed = host != bare
+    if not colon or not bare or (":" in bare and not bracketed) or not port.isdecimal() or int(port) > _MAX_PORT:
+        raise ValueError("expected host:port such as 127.0.0.1:7420 or [::1]:7420")
+    return Address(bare, int(port))
+
+
+def parse_policy(text: str) -> Policy:
+    """Read `target-file-size=64mb,fan-in=8` over the built-in defaults. Raises ValueError."""
+    layer = read_properties(as_properties(_pairs(text)))
+    if layer.issues:
+        raise ValueError("; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in layer.issues))
+    try:
+        return apply(Policy(), layer)
+    except InvalidInput as problem:
+        raise ValueError(str(problem)) from problem
+
+
+def _tenant(text: str) -> str:
+    require_name(text, "tenant")
+    return text
+
+
+def _list(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _pairs(text: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for part in _list(text):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise ValueError(f"expected name=value pairs separated by commas, found {part!r}")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def _tenants(text: str) -> dict[str, dict[str, str]]:
+    found = json.loads(text)
+    if not isinstance(found, dict) or not all(isinstance(said, dict) for said in found.values()):
+        raise ValueError('expected a JSON object of objects, such as {"sales": {"target-file-size": "256mb"}}')
+    spelled = {
+        tenant: {name: value if isinstance(value, str) else json.dumps(value) for name, value in said.items()}
+        for tenant, said in found.items()
+    }
+    return {tenant: as_properties(said) for tenant, said in spelled.items()}
+
+
+def _token(text: str) -> str:
+    token = text.strip()
+    TokenHash.of(Role.ADMIN, token)
+    return token
+
+
+def _tokens_of_file(path: str) -> tuple[TokenHash, ...]:
+    try:
+        text = Path(path.strip()).read_text(encoding="utf-8")
+    except OSError as problem:
+        raise ValueError(f"the file cannot be read: {problem.strerror}") from problem
+    return parse_tokens(text)

@@ -1,0 +1,69 @@
+"""Strangers' places, however slow their store is, hold up neither known tables nor fill the memory."""
+
+import asyncio
+
+import pytest
+
+from decider.intake.hints import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, Intake, Places
+from decider.intake.inbox import Inbox
+from decider.observe.locations import table_id
+from decider.observe.shapes.hint import Hint
+from decider.store.queue import connect
+from decider.store.tables import TableRegistry
+from shared.table import TableRef
+
+pytestmark = pytest.mark.redis
+
+ROOT = "s3://lake"
+
+
+class SlowLake:
+    """A store that answers when it is allowed to."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+        self.begun = asyncio.Semaphore(0)
+
+    async def has_log(self, path: str) -> bool:
+        """Say that there is no table, in the end."""
+        assert path
+        self.begun.release()
+        await self.go.wait()
+        return False
+
+    def path_of(self, location: str) -> str:
+        """Return the location without its root."""
+        return location.removeprefix(ROOT)
+
+
+async def never(_: TableRef, __: int | None) -> None:
+    """Look at nothing."""
+    raise AssertionError("the inbox does not run")
+
+
+def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_url: str) -> None:
+    async def scenario() -> None:
+        async with connect(redis_url) as redis:
+            registry, inbox, lake = TableRegistry(redis), Inbox(never), SlowLake()
+            intake = Intake(registry, inbox, Places((ROOT,), lambda _: lake))
+            known = f"{ROOT}/known"
+            await registry.register(TableRef(table_id(known), "known", known))
+
+            def delivery(number: int) -> list[Hint]:
+                places = [f"{ROOT}/forged/{number}/{one}" for one in range(NEW_PLACES)]
+                return [Hint(location=place) for place in (*places, known)]
+
+            async with asyncio.TaskGroup() as group:
+                slow = [group.create_task(intake.take(delivery(number))) for number in range(MAX_LOOKS // NEW_PLACES)]
+                for _ in range(LOOKS_AT_ONCE):
+                    await lake.begun.acquire()
+                async with asyncio.timeout(30):
+                    while inbox.backlog == 0 or intake.looking < MAX_LOOKS:  # noqa: ASYNC110 - a number is waited for
+                        await asyncio.sleep(0)
+                    assert await intake.take(delivery(-1)) == (1, {"too_many_new_places": NEW_PLACES})
+                assert not any(task.done() for task in slow)
+                lake.go.set()
+            assert [await task for task in slow] == [(1, {"no_table_there": NEW_PLACES})] * len(slow)
+            assert (await intake.take(delivery(-1)))[1] == {"no_table_there": NEW_PLACES}
+
+    asyncio.run(scenario())

@@ -1,0 +1,133 @@
+"""A table that is switched off keeps no job, whoever dies on the way; one that is on again keeps every job."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import replace
+from typing import Any, TypeVar
+
+import pytest
+
+from decider.following.follower import Follower
+from decider.following.standing import Alone
+from decider.orient.policies import Defaults
+from decider.store.queue import AsyncQueue, connect
+from shared.errors import RetryableError
+from shared.policy import MIB, Policy
+from shared.queue import reads
+from shared.queue.library import ScriptName
+from shared.queue.model import JobState
+from shared.queue.transition import Transition
+from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
+from tests.support.memory_log import MemoryLog
+
+pytestmark = pytest.mark.redis
+
+R = TypeVar("R")
+Hook = Callable[[], Awaitable[None]]
+
+TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
+CELLS = [CellKey(f'{{"dt":"{number}"}}') for number in range(3)]
+
+
+class HookedQueue(AsyncQueue):
+    """Runs something else once, before or after the first call of a script."""
+
+    before: tuple[ScriptName, Hook] | None = None
+    after: tuple[ScriptName, Hook] | None = None
+
+    async def run(self, transition: Transition[R]) -> R:
+        if self.before is not None and self.before[0] is transition.script:
+            (_, hook), self.before = self.before, None
+            await hook()
+        result = await super().run(transition)
+        if self.after is not None and self.after[0] is transition.script:
+            (_, hook), self.after = self.after, None
+            await hook()
+        return result
+
+
+class World:
+    """One table with three cells that wait for their jobs, and two deciders; the first one can be held up."""
+
+    def __init__(self, url: str) -> None:
+        self.log = MemoryLog(self.metadata(enabled=True))
+        self.log.add([DataFile(f"{cell}-{number}", 100_000, cell) for cell in CELLS for number in range(9)])
+        self.first, self.second = (HookedQueue(connect(url), "default") for _ in range(2))
+
+    @staticmethod
+    def metadata(*, enabled: bool) -> TableMetadata:
+        configuration = {} if enabled else {"lakewright.enabled": "false"}
+        return TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration)
+
+    def switch(self, *, on: bool) -> None:
+        self.log.add(metadata=self.metadata(enabled=on), data_change=False)
+
+    async def follow(self, queue: AsyncQueue) -> None:
+        standing = Alone(Defaults(Policy(target_bytes=8 * MIB)))
+        await Follower(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
+
+    async def waiting(self) -> list[str]:
+        """Cells that have a job."""
+        pages = [await self.second.run(reads.jobs("default", state)) for state in JobState]
+        return sorted(job.key.cell for page in pages for job in page.jobs)
+
+
+def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    async def tell() -> None:
+        world = World(url)
+        await world.follow(world.first)
+        assert await world.waiting() == CELLS
+        try:
+            await story(world)
+        finally:
+            await world.first.redis.aclose()
+            await world.second.redis.aclose()
+
+    asyncio.run(tell())
+
+
+@pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("before", ScriptName.CANCEL)])
+def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
+    redis_url: str, moment: str, script: ScriptName
+) -> None:
+    async def story(world: World) -> None:
+        async def on_again() -> None:
+            world.switch(on=True)
+            await world.follow(world.second)
+            assert await world.waiting() == CELLS
+
+        world.switch(on=False)
+        setattr(world.first, moment, (script, on_again))
+        await world.follow(world.first)
+        assert await world.waiting() == CELLS
+
+    in_world(redis_url, story)
+
+
+def test_a_table_made_anew_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
+    """Its versions start over, below those that the jobs were wished for at."""
+
+    async def story(world: World) -> None:
+        files = (await world.log.snapshot()).files
+        world.log = MemoryLog(world.metadata(enabled=False))
+        world.log.commits[0] = replace(world.log.commits[0], added=files)
+        await world.follow(world.first)
+        assert await world.waiting() == []
+
+    in_world(redis_url, story)
+
+
+@pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("after", ScriptName.CANCEL)])
+def test_who_dies_while_switching_off_leaves_no_job_behind(redis_url: str, moment: str, script: ScriptName) -> None:
+    async def story(world: World) -> None:
+        async def dies() -> None:
+            raise RetryableError("killed here")
+
+        world.switch(on=False)
+        setattr(world.first, moment, (script, dies))
+        with pytest.raises(RetryableError, match="killed here"):
+            await world.follow(world.first)
+        await world.follow(world.second)
+        assert await world.waiting() == []
+
+    in_world(redis_url, story)

@@ -1,0 +1,115 @@
+"""What a table's policy once asked of the queue is taken back with it, whatever came between."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from decider.following import recount
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+
+pytestmark = pytest.mark.redis
+
+LIMIT = "lakewright.max-concurrent-jobs"
+ONE = {LIMIT: "1", "lakewright.weight": "2"}
+REAL = recount.ingest
+
+
+@pytest.fixture
+def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
+    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def levers(decider: LiveDecider) -> list[str]:
+    return sorted(
+        name.partition(":")[0] for name in decider.run(decider.services.steering.settings()) if "table" in name
+    )
+
+
+def say(decider: LiveDecider, name: str, said: dict[str, str]) -> None:
+    assert decider.client.patch(f"/v1/tables/{name}", json={"properties": said}).status_code == 200
+
+
+def set_properties(table: WrittenTable, said: dict[str, str]) -> None:
+    DeltaTable(str(table.path)).alter.set_table_properties(said, raise_if_not_exists=False)
+
+
+def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider: LiveDecider, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    name = decider.register(table.path)
+    say(decider, name, ONE)
+    decider.drain()
+    assert levers(decider) == ["limit", "weight"]
+    shutil.rmtree(table.path)
+    decider.sweep()
+    assert decider.get(f"/v1/tables/{name}")["refusal"]["gone"] is True
+    assert levers(decider) == []
+
+
+def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    name = decider.register(table.path)
+
+    async def dies(*_: Any, **__: Any) -> bool:
+        raise RuntimeError("the process ended")
+
+    monkeypatch.setattr(recount, "ingest", dies)
+    say(decider, name, ONE)
+    decider.drain()
+    assert levers(decider) == ["limit", "weight"]
+    monkeypatch.setattr(recount, "ingest", REAL)
+    say(decider, name, {"lakewright.fan-in": "4"})
+    decider.drain()
+    assert levers(decider) == []
+
+
+def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_them(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before a recount sets its levers another decider sees the properties taken back, and moves the cursor first."""
+    table = WrittenTable(tmp_path / "orders")
+    name = decider.register(table.path)
+    known = decider.run(decider.services.registry.find(name))
+    assert known is not None
+    follower = decider.services.adhoc._follower
+    races: list[str] = []
+    real = recount.steer
+
+    async def late(*args: Any) -> None:
+        if not races:
+            races.append(known.id)
+            set_properties(table, {LIMIT: "off", "lakewright.weight": "1"})
+            await follower.follow(known)
+        await real(*args)
+        races.append(args[-1])
+
+    set_properties(table, ONE)
+    monkeypatch.setattr(recount, "steer", late)
+    decider.sweep()
+    assert races == [known.id, "", "2|1", ""]
+    assert levers(decider) == []
+
+
+def test_forgetting_a_table_lifts_what_a_cut_short_recount_had_set(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = WrittenTable(tmp_path / "orders")
+    name = decider.register(table.path)
+
+    async def dies(*_: Any, **__: Any) -> bool:
+        raise RuntimeError("the process ended")
+
+    monkeypatch.setattr(recount, "ingest", dies)
+    say(decider, name, ONE)
+    decider.drain()
+    assert levers(decider) == ["limit", "weight"]
+    assert decider.client.delete(f"/v1/tables/{name}").status_code == 204
+    assert levers(decider) == []
