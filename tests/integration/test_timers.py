@@ -1,8 +1,6 @@
 """Timers: a cell that goes quiet is settled once for each quiet spell, whoever ticks, crashes or commits in between."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from typing import Any
 
 import pytest
 
@@ -11,126 +9,21 @@ from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
 from decider.duties.settle import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
 from decider.following.follower import Follower
-from decider.following.recount import RECORDS
 from decider.following.standing import Alone
 from decider.orient.policies import Defaults
-from decider.store import ingest as storing
-from decider.store.ingest import CELLS_INLINE
 from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue, connect
 from decider.store.removal import forget
-from decider.store.tables import TableRegistry
-from decider.store.timers import Timers
 from shared.errors import RetryableError
 from shared.facts import Ask, JobFacts
-from shared.planner import SETTLED_TAG
-from shared.policy import MIB, Policy
-from shared.queue import keys, reads, transitions
-from shared.queue.model import DecideOutcome, JobState, Staged, Timer
-from shared.queue.model import Verdict as RunVerdict
-from shared.queue.views import JobView
-from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.policy import MIB
+from shared.queue import keys, transitions
+from shared.queue.model import DecideOutcome, Timer
+from shared.table import RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
+from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, cell, in_world
 
 pytestmark = pytest.mark.redis
-
-HOUR_MS = 3_600_000
-POLICY = Policy(target_bytes=8 * MIB)
-DT = (PartitionColumn("dt", "dt", "string"),)
-TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-
-
-class World:
-    """One registered table, its log, and a decider with a clock that is turned by hand."""
-
-    def __init__(self, url: str, configuration: dict[str, str]) -> None:
-        self.metadata = TableMetadata("u-1", DT, configuration)
-        self.log = MemoryLog(self.metadata)
-        self.queue = AsyncQueue(connect(url), "default")
-        self.registry = TableRegistry(self.queue.redis)
-        self.timers = Timers(self.queue)
-        self.now_ms = 1_000_000
-        self.files = 0
-        self.decider = self.new_decider()
-
-    def new_decider(self) -> "Decider":
-        return Decider(self)
-
-    async def write(self, cell: CellKey, sizes: Iterable[int]) -> None:
-        """Commit files, and let the decider see it."""
-        self.log.add([self.file(cell, size) for size in sizes])
-        await self.decider.follow()
-
-    def file(self, cell: CellKey, size: int, *, settled: bool = False) -> DataFile:
-        self.files += 1
-        tags = {SETTLED_TAG: "1"} if settled else {}
-        return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
-
-    async def jobs(self) -> list[JobView]:
-        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
-        return [job for page in pages for job in page.jobs]
-
-    async def run_job(self) -> None:
-        """Play the actor: all files of the cell become one that says it was settled."""
-        (claim,) = await self.queue.run(
-            transitions.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
-        )
-        cell = CellKey(claim.key.cell)
-        live = [file for file in (await self.log.snapshot()).files if file.cell == cell]
-        merged = self.file(cell, sum(file.size_bytes for file in live), settled=True)
-        gone = [RemovedFile(file.path, None, file.size_bytes, cell) for file in live]
-        self.log.add([merged], gone, data_change=False)
-        await self.queue.run(
-            transitions.finish(
-                "default",
-                worker="w",
-                nonce=f"f{self.files}",
-                id=claim.id,
-                token=claim.token,
-                verdict=RunVerdict.DONE,
-                cost_bytes=0,
-                seen_version=claim.version,
-            )
-        )
-        await self.decider.follow()
-
-
-class Decider:
-    """A follower and its timers."""
-
-    def __init__(self, world: World) -> None:
-        self.follower = Follower(world.queue, lambda _: world.log, lambda: world.now_ms, Alone(Defaults(POLICY)))
-        self.settle = Settle(world.queue, world.registry, self.follower, lambda: world.now_ms)
-
-    async def follow(self) -> None:
-        await self.follower.follow(TABLE)
-
-    async def tick(self) -> Ticked:
-        return await self.settle.run_once()
-
-
-def cell(name: object) -> CellKey:
-    return CellKey(f'{{"dt":"{name}"}}')
-
-
-def in_world(
-    url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
-) -> None:
-    async def tell() -> None:
-        world = World(url, configuration or {})
-        await world.registry.register(TABLE)
-        await world.decider.follow()
-        try:
-            await story(world)
-        finally:
-            await world.queue.redis.aclose()
-
-    asyncio.run(tell())
-
-
-TWO_SMALL = [MIB, MIB]
-"""Two files that no level lets merge, and that are far from the target."""
 
 
 def test_a_cell_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
@@ -380,55 +273,5 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         assert await world.timers.ringing_tables(world.now_ms, limit=9) == ()
         world.now_ms += AGAIN_MS
         assert len(await world.timers.ringing_tables(world.now_ms, limit=999)) == len(broken)
-
-    in_world(redis_url, story)
-
-
-def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
-    redis_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A failover between two pages leaves the new cells incomplete; in place, nobody would look for the others."""
-    stage, lost = storing._stage, []
-
-    async def cut(queue: AsyncQueue, step: storing.Step) -> Staged:
-        made = await stage(queue, step)
-        if not lost:
-            lost.append(await queue.redis.hdel(keys.staged_cells("default", made.name), cell(7)))
-        return made
-
-    async def story(world: World) -> None:
-        many = CELLS_INLINE + 1
-        world.log.add([world.file(cell(number), MIB) for number in range(many)])
-        await world.decider.follow()
-        assert lost == [1]
-        assert await world.queue.redis.hlen(keys.cells("default", TABLE.id)) == many
-
-    monkeypatch.setattr(storing, "_stage", cut)
-    in_world(redis_url, story)
-
-
-def test_a_recount_takes_a_table_of_any_number_of_cells_and_says_what_it_decided(redis_url: str) -> None:
-    """Beyond a thousand cells they are staged: the old ones are gone, jobs and timers are there, and no key leaks."""
-
-    async def story(world: World) -> None:
-        many = CELLS_INLINE + 500
-        await world.write(cell("old"), TWO_SMALL)
-        world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
-        for number in range(many):
-            world.log.add([world.file(cell(number), size) for size in (TWO_SMALL if number else [100_000] * 8)])
-        world.now_ms += HOUR_MS
-        restarted = world.new_decider()
-        world.log.oldest = many - 1
-        await restarted.follow()
-        cells = await world.queue.redis.hlen(keys.cells("default", TABLE.id))
-        assert cells == many
-        assert len(await world.timers.all(TABLE.id)) == many
-        assert [job.key.cell for job in await world.jobs()] == [cell(0)]
-        records = await Ledgers(world.queue).newest(TABLE.id, limit=1_000)
-        assert len([record for record in records if record.version == many]) == RECORDS
-        assert any(record.cell == cell(0) and record.outcome == "queued" for record in records)
-        assert await world.queue.redis.ttl(keys.cells("default", TABLE.id)) == -1
-        assert await world.queue.redis.ttl(keys.timers("default", TABLE.id)) == -1
-        assert not await world.queue.redis.keys("*new*")
 
     in_world(redis_url, story)

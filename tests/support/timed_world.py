@@ -1,0 +1,118 @@
+"""One table in memory and deciders on a real queue, with a clock turned by hand: stories about time that take none."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Any
+
+from decider.duties.settle import Settle, Ticked
+from decider.following.follower import Follower
+from decider.following.standing import Alone
+from decider.orient.policies import Defaults
+from decider.store.queue import AsyncQueue, connect
+from decider.store.tables import TableRegistry
+from decider.store.timers import Timers
+from shared.planner import SETTLED_TAG
+from shared.policy import MIB, Policy
+from shared.queue import reads, transitions
+from shared.queue.model import JobState
+from shared.queue.model import Verdict as RunVerdict
+from shared.queue.views import JobView
+from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.memory_log import MemoryLog
+
+HOUR_MS = 3_600_000
+POLICY = Policy(target_bytes=8 * MIB)
+DT = (PartitionColumn("dt", "dt", "string"),)
+TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
+
+
+class World:
+    """One registered table, its log, and a decider with a clock that is turned by hand."""
+
+    def __init__(self, url: str, configuration: dict[str, str]) -> None:
+        self.metadata = TableMetadata("u-1", DT, configuration)
+        self.log = MemoryLog(self.metadata)
+        self.queue = AsyncQueue(connect(url), "default")
+        self.registry = TableRegistry(self.queue.redis)
+        self.timers = Timers(self.queue)
+        self.now_ms = 1_000_000
+        self.files = 0
+        self.decider = self.new_decider()
+
+    def new_decider(self) -> "Decider":
+        return Decider(self)
+
+    async def write(self, cell: CellKey, sizes: Iterable[int]) -> None:
+        """Commit files, and let the decider see it."""
+        self.log.add([self.file(cell, size) for size in sizes])
+        await self.decider.follow()
+
+    def file(self, cell: CellKey, size: int, *, settled: bool = False) -> DataFile:
+        self.files += 1
+        tags = {SETTLED_TAG: "1"} if settled else {}
+        return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
+
+    async def jobs(self) -> list[JobView]:
+        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        return [job for page in pages for job in page.jobs]
+
+    async def run_job(self) -> None:
+        """Play the actor: all files of the cell become one that says it was settled."""
+        (claim,) = await self.queue.run(
+            transitions.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
+        )
+        cell = CellKey(claim.key.cell)
+        live = [file for file in (await self.log.snapshot()).files if file.cell == cell]
+        merged = self.file(cell, sum(file.size_bytes for file in live), settled=True)
+        gone = [RemovedFile(file.path, None, file.size_bytes, cell) for file in live]
+        self.log.add([merged], gone, data_change=False)
+        await self.queue.run(
+            transitions.finish(
+                "default",
+                worker="w",
+                nonce=f"f{self.files}",
+                id=claim.id,
+                token=claim.token,
+                verdict=RunVerdict.DONE,
+                cost_bytes=0,
+                seen_version=claim.version,
+            )
+        )
+        await self.decider.follow()
+
+
+class Decider:
+    """A follower and its timers."""
+
+    def __init__(self, world: World) -> None:
+        self.follower = Follower(world.queue, lambda _: world.log, lambda: world.now_ms, Alone(Defaults(POLICY)))
+        self.settle = Settle(world.queue, world.registry, self.follower, lambda: world.now_ms)
+
+    async def follow(self) -> None:
+        await self.follower.follow(TABLE)
+
+    async def tick(self) -> Ticked:
+        return await self.settle.run_once()
+
+
+def cell(name: object) -> CellKey:
+    return CellKey(f'{{"dt":"{name}"}}')
+
+
+def in_world(
+    url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
+) -> None:
+    async def tell() -> None:
+        world = World(url, configuration or {})
+        await world.registry.register(TABLE)
+        await world.decider.follow()
+        try:
+            await story(world)
+        finally:
+            await world.queue.redis.aclose()
+
+    asyncio.run(tell())
+
+
+TWO_SMALL = [MIB, MIB]
+"""Two files that no level lets merge, and that are far from the target."""
