@@ -27,7 +27,7 @@ check: setup ## formatting, lint, types, import laws; no tests
 
 test: check ## everything: the checks and all tests, with real Redis and real Spark
 	@echo "[test] all tests; the slowest and the reasons of skips are listed at the end"
-	@$(BIN)/pytest -n 2 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
+	@$(BIN)/pytest -n 3 --dist loadgroup --durations=10 --durations-min=1 $(ARGS)
 
 integration: setup ## only the tests that need real Redis or real Spark
 	@$(BIN)/pytest --durations=10 --durations-min=1 -m "redis or spark or e2e" $(ARGS)

@@ -68,7 +68,7 @@ def new_server(appendfsync: str) -> RedisServer:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With two processes (`-n 2 --dist loadgroup`) one owns Spark's session, the other the services under test."""
+    """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.xdist_group("services"))
