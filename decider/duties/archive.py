@@ -4,18 +4,18 @@ The archive is a table like others: registered, followed, and compacted by us. W
 too, and would lead to another append for ever; so its own records ride along only when others are on their way.
 """
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import structlog
 
+from decider.duties.ticking import regularly
 from decider.intake.inbox import Inbox
 from decider.store.archive import Archive
 from decider.store.ledger_batches import LedgerBatch, LedgerBatches
 from decider.store.ledger_rows import ledger_row
 from decider.store.tables import TableRegistry
-from shared.errors import InvalidInput, LakewrightError
+from shared.errors import InvalidInput
 from shared.table import TableId, TableRef
 
 APP = "lakewright.ledger"
@@ -79,14 +79,12 @@ class LedgerArchive:
 
     async def run(self) -> None:
         """Archive until cancelled; a store that is away is waited for."""
-        while True:
-            try:
-                done = await self.run_once()
-                if done.records:
-                    log.info("ledger_archived", records=done.records, batches=done.batches)
-            except LakewrightError as problem:
-                log.warning("ledger_not_archived", error=str(problem))
-            await asyncio.sleep(EVERY_S)
+        await regularly(self._tick, every_s=EVERY_S, failed="ledger_not_archived")
+
+    async def _tick(self) -> None:
+        done = await self.run_once()
+        if done.records:
+            log.info("ledger_archived", records=done.records, batches=done.batches)
 
     async def _take_up(self) -> Archived:
         """Finish the batch that somebody left on its way, and note what the archive holds beyond our notes."""

@@ -5,12 +5,12 @@ newest batch: the version up to which that table's history was taken. So nothing
 changes nothing. Rewrites of the table of optimizations itself are not taken: they would follow one another for ever.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
 
+from decider.duties.ticking import regularly
 from decider.intake.inbox import Inbox
 from decider.observe.own_commits import MAX_SCANNED, OptimizationEvent, OwnCommits
 from decider.store.archive import Archive
@@ -79,13 +79,11 @@ class OptimizationsTable:
 
     async def run(self) -> None:
         """Take until cancelled; a store that is away is waited for."""
-        while True:
-            try:
-                if written := await self.run_once():
-                    log.info("optimizations_taken", rewrites=written)
-            except LakewrightError as problem:
-                log.warning("optimizations_not_taken", error=str(problem))
-            await asyncio.sleep(EVERY_S)
+        await regularly(self._tick, every_s=EVERY_S, failed="optimizations_not_taken")
+
+    async def _tick(self) -> None:
+        if written := await self.run_once():
+            log.info("optimizations_taken", rewrites=written)
 
     async def _carry(self, table: TableRef, cursor: Cursor) -> int | None:
         """Take one table's rewrites above the version that its newest batch came to; None if another was faster."""

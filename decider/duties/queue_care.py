@@ -9,7 +9,7 @@ from typing import Protocol
 
 import structlog
 
-from shared.errors import LakewrightError
+from decider.duties.ticking import regularly
 from shared.queue.model import QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
@@ -21,6 +21,8 @@ AUDIT_EVERY_S = 600.0
 
 SLOTS_EVERY_S = 10.0
 """Actors come and go by minutes; a look costs one round trip."""
+
+FAILED = "queue_care_failed"
 
 log = structlog.get_logger()
 
@@ -53,9 +55,9 @@ class QueueCare:
     async def run(self) -> None:
         """Look after the queue until cancelled; a Redis that is away is waited for."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(_regularly("audit", self.tidy, AUDIT_EVERY_S))
-            group.create_task(_regularly("slots", self.tell_slots, SLOTS_EVERY_S))
-            group.create_task(_regularly("preempt", self.preempt, PREEMPT_EVERY_S))
+            group.create_task(regularly(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
+            group.create_task(regularly(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
+            group.create_task(regularly(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
 
     async def tell_slots(self) -> None:
         """Tell the queue how many slots there are; while no actor is there, the last number stands."""
@@ -71,12 +73,3 @@ class QueueCare:
         """Give each urgent job that has waited for too long the prospect of a slot."""
         for one in await self._levers.preempt(self._rules):
             log.info("job_preempted", job=one.victim, waiting=one.waiting)
-
-
-async def _regularly(name: str, act: Callable[[], Awaitable[object]], every_s: float) -> None:
-    while True:
-        try:
-            await act()
-        except LakewrightError as problem:
-            log.warning("queue_care_failed", duty=name, error=str(problem))
-        await asyncio.sleep(every_s)

@@ -4,7 +4,6 @@ A tick takes each timer that is due with what follows from it in one step, if it
 number of deciders may tick, a crash repeats nothing, and a commit in between postpones.
 """
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +12,7 @@ import structlog
 from decider.decide import ledger
 from decider.decide.timers import parse_timer
 from decider.decide.verdict import corrected, decide_rung, heed
+from decider.duties.ticking import regularly
 from decider.following.batch import counted, job_spec
 from decider.following.follower import Follower
 from decider.store.cursors import TableStates
@@ -80,12 +80,7 @@ class Settle:
 
     async def run(self) -> None:
         """Tick until cancelled; a Redis that is away is waited for."""
-        while True:
-            try:
-                await self.run_once()
-            except LakewrightError as problem:
-                log.warning("settle_failed", error=str(problem))
-            await asyncio.sleep(EVERY_S)
+        await regularly(self.run_once, every_s=EVERY_S, failed="settle_failed")
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the timers of one table; a failure puts the table off, so that it does not hold a place of each tick."""

@@ -36,17 +36,6 @@ class Standing(Protocol):
         """Ask again; return whether that changed them."""
 
 
-class Alone:
-    """The defaults of a decider that shares its Redis with no other."""
-
-    def __init__(self, defaults: Defaults) -> None:
-        self.current = defaults
-
-    async def refresh(self) -> bool:
-        """Return False: there is nobody to ask."""
-        return False
-
-
 class Shared:
     """The defaults that the deciders of one queue share, in the string `lw:defaults:<queue>`."""
 

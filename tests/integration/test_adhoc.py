@@ -6,7 +6,6 @@ import pytest
 
 from decider.decide import ledger
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.orient.policies import Defaults
 from decider.requests.adhoc import Adhoc, Request
 from decider.store.ledgers import Ledgers
@@ -16,6 +15,7 @@ from shared.queue.model import EnqueueOutcome
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

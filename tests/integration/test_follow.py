@@ -9,7 +9,6 @@ import pytest
 
 from decider.following.follower import TRUSTED_MS, Follower
 from decider.following.recount import Recounter
-from decider.following.standing import Alone
 from decider.orient.cells import recount
 from decider.orient.policies import Defaults
 from decider.store.cursors import Known, TableStates
@@ -21,6 +20,7 @@ from shared.queue.model import JobState
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

@@ -10,7 +10,6 @@ import pytest
 from decider.decide import ledger
 from decider.decide.verdict import Verdict
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.orient.policies import Defaults
 from decider.store.counters import Counters
 from decider.store.cursors import TableStates
@@ -24,6 +23,7 @@ from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

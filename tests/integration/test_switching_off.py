@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import pytest
 
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.orient.policies import Defaults
 from decider.store.queue import AsyncQueue, connect
 from shared.errors import RetryableError
@@ -19,6 +18,7 @@ from shared.queue.model import JobState
 from shared.queue.transition import Transition
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

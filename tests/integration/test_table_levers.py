@@ -40,6 +40,11 @@ def set_properties(table: WrittenTable, said: dict[str, str]) -> None:
     DeltaTable(str(table.path)).alter.set_table_properties(said, raise_if_not_exists=False)
 
 
+async def dies(*_: Any, **__: Any) -> bool:
+    """What a process does that ends before the cursor moves."""
+    raise RuntimeError("the process ended")
+
+
 def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
@@ -57,9 +62,6 @@ def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
 ) -> None:
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
-
-    async def dies(*_: Any, **__: Any) -> bool:
-        raise RuntimeError("the process ended")
 
     monkeypatch.setattr(recount, "ingest", dies)
     say(decider, name, ONE)
@@ -103,9 +105,6 @@ def test_forgetting_a_table_lifts_what_a_cut_short_recount_had_set(
 ) -> None:
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
-
-    async def dies(*_: Any, **__: Any) -> bool:
-        raise RuntimeError("the process ended")
 
     monkeypatch.setattr(recount, "ingest", dies)
     say(decider, name, ONE)

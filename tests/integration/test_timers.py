@@ -9,7 +9,6 @@ from decider.decide.timers import parse_timer
 from decider.decide.verdict import Verdict
 from decider.duties.settle import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.orient.policies import Defaults
 from decider.store.ledgers import Ledgers
 from decider.store.removal import forget
@@ -21,6 +20,7 @@ from shared.queue.model import DecideOutcome, Timer
 from shared.table import RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, cell, in_world
 
 pytestmark = pytest.mark.redis

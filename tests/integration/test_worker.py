@@ -8,7 +8,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-import redis
 
 from actor.ports import EngineDied
 from shared.errors import RetryableError
@@ -17,7 +16,7 @@ from shared.policy import MIB
 from shared.queue import reads, steering, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
-from tests.support.worker_bench import EIGHT, KEY, POLICY, Bench, spec
+from tests.support.worker_bench import EIGHT, KEY, POLICY, Bench, counters, spec
 
 pytestmark = pytest.mark.redis
 
@@ -27,11 +26,6 @@ def bench(redis_url: str) -> Iterator[Bench]:
     made = Bench(redis_url, MemoryEngine(EIGHT))
     yield made
     made.close()
-
-
-def counters(bench: Bench) -> dict[str, int]:
-    raw = redis.Redis.from_url(bench.url).hgetall("{lw:default}:count")
-    return {name.decode(): int(value) for name, value in raw.items()}
 
 
 def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:

@@ -1,7 +1,6 @@
 """What a job may ask for besides levels, and what a run teaches: settling, full rewrites, shrinking, hot cells."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
 
@@ -15,21 +14,9 @@ from shared.planner import SETTLED_TAG
 from shared.policy import MIB
 from shared.queue import transitions
 from tests.support.memory_engine import MemoryEngine
-from tests.support.worker_bench import EIGHT, POLICY, Bench, spec
+from tests.support.worker_bench import POLICY, Bench, spec
 
 pytestmark = pytest.mark.redis
-
-
-@pytest.fixture
-def bench(redis_url: str) -> Iterator[Bench]:
-    made = Bench(redis_url, MemoryEngine(EIGHT))
-    yield made
-    made.close()
-
-
-def counters(bench: Bench) -> dict[str, int]:
-    raw = redis.Redis.from_url(bench.url).hgetall("{lw:default}:count")
-    return {name.decode(): int(value) for name, value in raw.items()}
 
 
 def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 from decider.duties.settle import Settle, Ticked
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.orient.policies import Defaults
 from decider.store.queue import AsyncQueue, connect
 from decider.store.tables import TableRegistry
@@ -19,6 +18,7 @@ from shared.queue.model import Verdict as RunVerdict
 from shared.queue.views import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
+from tests.support.standing import Alone
 
 HOUR_MS = 3_600_000
 POLICY = Policy(target_bytes=8 * MIB)

@@ -2,6 +2,8 @@
 
 import threading
 
+import redis
+
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
@@ -56,3 +58,8 @@ class Bench:
     def close(self) -> None:
         for heart in self._hearts:
             heart.close()
+
+
+def counters(bench: Bench) -> dict[str, int]:
+    raw = redis.Redis.from_url(bench.url).hgetall("{lw:default}:count")
+    return {name.decode(): int(value) for name, value in raw.items()}

@@ -17,7 +17,6 @@ from actor.store.queue import SyncQueue
 from actor.store.queue import connect as connect_actor
 from actor.worker import Actor, Worker, WorkerSettings
 from decider.following.follower import Follower
-from decider.following.standing import Alone
 from decider.observe.delta_log import open_log
 from decider.observe.object_reads import ReadMeter
 from decider.orient.policies import Defaults
@@ -28,6 +27,7 @@ from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
 from tests.bench.delta.table import PlayedTable
 from tests.support.redis_server import RedisServer, find_binary
+from tests.support.standing import Alone
 
 QUEUE = "default"
 LAG_COMMITS = 2

@@ -1,0 +1,14 @@
+"""The defaults of a decider that nobody shares a Redis with."""
+
+from decider.orient.policies import Defaults
+
+
+class Alone:
+    """The defaults of a decider that shares its Redis with no other."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self.current = defaults
+
+    async def refresh(self) -> bool:
+        """Return False: there is nobody to ask."""
+        return False
