@@ -14,7 +14,7 @@ from shared.planner import SETTLED_TAG
 from shared.policy import MIB
 from shared.queue import transitions
 from tests.support.memory_engine import MemoryEngine
-from tests.support.worker_bench import POLICY, Bench, spec
+from tests.support.worker_bench import POLICY, Bench, counters, spec
 
 pytestmark = pytest.mark.redis
 
