@@ -25,7 +25,7 @@ from shared.facts import Ask, JobFacts
 from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
-from shared.properties import terms
+from shared.properties import is_switched_off, terms
 from shared.queue import transitions
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile, Origin
@@ -70,6 +70,7 @@ class _End(StrEnum):
 
     NOTHING_LEFT = "nothing_left"
     STOPPED = "stopped"
+    SWITCHED_OFF = "switched_off"
     ROUNDS_USED_UP = "rounds_used_up"
 
 
@@ -158,6 +159,9 @@ class Worker:
         live = self._engine.read_cell(facts.location, cell)
         lost = 0
         for _ in range(self._settings.max_rounds):
+            if is_switched_off(live.metadata.configuration) and not facts.despite_switch:
+                # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
+                return _End.SWITCHED_OFF
             planned = _plan(cell, live.files, facts)
             report.saw(live.version, planned.before)
             report.other_terms = terms(live.metadata.configuration) != facts.terms
@@ -275,7 +279,7 @@ def _is_the_tables_fault(failure: Exception) -> bool:
 def _verdict(end: _End, lease: Lease) -> Verdict:
     if end is _End.NOTHING_LEFT:
         return Verdict.DONE
-    if lease.stop_reason == StopReason.CANCEL:
+    if end is _End.SWITCHED_OFF or lease.stop_reason == StopReason.CANCEL:
         return Verdict.CANCELLED
     return Verdict.YIELD
 

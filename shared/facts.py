@@ -63,7 +63,8 @@ class JobFacts:
 
     `terms` is the digest of the properties that the policy was read from (`policy.terms`); an actor that finds others
     on the table has not satisfied what may be asked for under them. `is_hot`: other commands change the cell's rows so
-    often that each file group is committed by itself, and what a conflict costs is one group.
+    often that each file group is committed by itself, and what a conflict costs is one group. `despite_switch`: the job
+    was asked for although the table is switched off; any other is given up where the table says so when it runs.
     """
 
     location: str
@@ -74,6 +75,7 @@ class JobFacts:
     terms: str = ""
     ask: Ask = Ask.LEVELS
     is_hot: bool = False
+    despite_switch: bool = False
 
     def reaching(self, reach: int) -> "JobFacts":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
@@ -91,6 +93,7 @@ class JobFacts:
                 "terms": self.terms,
                 "ask": self.ask,
                 "is_hot": self.is_hot,
+                "despite_switch": self.despite_switch,
             },
             separators=(",", ":"),
         )
@@ -108,4 +111,5 @@ class JobFacts:
             raw.get("terms", ""),
             Ask(raw.get("ask", Ask.LEVELS)),
             raw.get("is_hot", False),
+            raw.get("despite_switch", False),
         )

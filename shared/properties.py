@@ -291,6 +291,11 @@ def as_properties(said: Mapping[str, str]) -> dict[str, str]:
     return {name if "." in name else PREFIX + name: value for name, value in said.items()}
 
 
+def is_switched_off(configuration: Mapping[str, str]) -> bool:
+    """Whether the table itself says that it is not to be optimized automatically, in a way that can be read."""
+    return read_properties(configuration).values.get("enabled") is False
+
+
 def terms(configuration: Mapping[str, str]) -> str:
     """Return a digest of all properties that can bear on the policy: while it stays, so does what they ask for."""
     known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()

@@ -20,7 +20,6 @@ from decider.store.queue import AsyncQueue
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
 from shared.errors import LakewrightError
-from shared.properties import terms
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
 from shared.worth import Reason
@@ -110,7 +109,7 @@ class Settle:
         for timer, ask, cell in asked:
             made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
-            spec = job_spec(table, made, policy, terms(cursor.metadata.configuration)) if made.prediction else None
+            spec = job_spec(table, made, policy, cursor.metadata.configuration) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
             is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
             again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0

@@ -14,8 +14,9 @@ from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
+from shared.properties import is_switched_off, terms
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
-from shared.table import CellKey, Commit, PartitionColumn, TableRef
+from shared.table import CellKey, Commit, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
@@ -37,13 +38,13 @@ class Decided:
 class Batch:
     """Commits folded but not yet ingested, in order."""
 
-    def __init__(self, table: TableRef, policy: Policy, terms: str, columns: Sequence[PartitionColumn] = ()) -> None:
+    def __init__(self, table: TableRef, policy: Policy, metadata: TableMetadata) -> None:
         self.table = table
         self.policy = policy
-        self.terms = terms
         self.rungs = policy.ladder
         self.changes = 0
-        self._columns = columns
+        self._configuration = metadata.configuration
+        self._columns = metadata.partition_columns
         self._folded: list[tuple[Commit, Fold]] = []
         self._aborts = 0
 
@@ -104,7 +105,7 @@ class Batch:
         """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
         newest = {made.cell: made for made in decisions if made.prediction}
         return [
-            job_spec(self.table, made, policy, self.terms)
+            job_spec(self.table, made, policy, self._configuration)
             for made in newest.values()
             if decide_numbers(made.cell, current[made.cell], policy, made.version, made.purgeable).prediction
         ]
@@ -147,10 +148,13 @@ def counted(decisions: Iterable[Decision]) -> dict[str, int]:
     return dict(Counter(_FUNNEL[made.reason] for made in decisions))
 
 
-def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) -> JobSpec:
+def job_spec(
+    table: TableRef, decision: Decision, policy: Policy, configuration: Mapping[str, str], *, is_forced: bool = False
+) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
-    The job names a cell and never a file: the actor plans on the live snapshot.
+    The job names a cell and never a file: the actor plans on the live snapshot. `configuration` holds the table's
+    properties at the decision.
     """
     prediction = decision.prediction
     if decision.verdict is Verdict.SKIP or prediction is None:
@@ -167,9 +171,10 @@ def job_spec(table: TableRef, decision: Decision, policy: Policy, terms: str) ->
             prediction.state_removed,
             prediction.state_bytes,
         ),
-        terms=terms,
+        terms=terms(configuration),
         ask=decision.ask,
         is_hot=decision.heat > policy.max_heat,
+        despite_switch=is_forced or is_switched_off(configuration),
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

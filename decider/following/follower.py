@@ -21,7 +21,6 @@ from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
-from shared.properties import terms
 from shared.queue.transitions import LEDGER_KEPT
 from shared.table import Commit, TableId, TableMetadata, TableRef
 
@@ -130,7 +129,7 @@ class Follower:
             return _Step(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
             )
-        batch = Batch(table, policy, terms(cursor.metadata.configuration), cursor.metadata.partition_columns)
+        batch = Batch(table, policy, cursor.metadata)
         last = cursor
         more = hinted is None or hinted > cursor.version
         while more and len(batch) < COMMITS_PER_INGEST:

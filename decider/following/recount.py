@@ -26,7 +26,6 @@ from decider.store.table_levers import steer, wanted
 from decider.store.timers import Timers
 from shared.cells import CellState
 from shared.policy import Policy
-from shared.properties import terms
 from shared.queue import transitions
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.queue.transitions import LEDGER_KEPT
@@ -94,8 +93,8 @@ class Recounter:
             heed(corrected(made, calibration), heat.share(made.cell, at_ms), policy)
             for made in _decisions(snapshot, policy, cells)
         ]
-        said = terms(snapshot.metadata.configuration)
-        jobs = [job_spec(table, made, policy, said) for made in decisions if made.prediction]
+        configuration = snapshot.metadata.configuration
+        jobs = [job_spec(table, made, policy, configuration) for made in decisions if made.prediction]
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,

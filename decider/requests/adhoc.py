@@ -27,7 +27,6 @@ from shared.errors import RetryableError
 from shared.planner import Plan, plan
 from shared.policy import Policy
 from shared.predicate import permits
-from shared.properties import terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
 from shared.table import CellKey, PartitionColumn, TableRef
@@ -233,11 +232,9 @@ class Adhoc:
 def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, cursor: Cursor, policy: Policy) -> _Sorted:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
-    said = terms(cursor.metadata.configuration)
-    wanted = [
-        (made, replace(job_spec(table, made, policy, said), band=request.band, insistence=int(request.force)))
-        for made in asked
-    ]
+    configuration = cursor.metadata.configuration
+    specs = ((made, job_spec(table, made, policy, configuration, is_forced=request.force)) for made in asked)
+    wanted = [(made, replace(spec, band=request.band, insistence=int(request.force))) for made, spec in specs]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _Sorted(tuple(wanted), reasons)
 

@@ -1,6 +1,7 @@
 """Requests by people: what they lead to is queued and kept in the ledger in one step, purges included."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,9 @@ from decider.orient.policies import Defaults
 from decider.requests.adhoc import Adhoc, Request
 from decider.store.ledgers import Ledgers
 from decider.store.queue import AsyncQueue, connect
+from shared.facts import JobFacts
 from shared.policy import MIB, Policy
+from shared.queue import reads, transitions
 from shared.queue.model import EnqueueOutcome
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from shared.worth import Reason
@@ -56,6 +59,36 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
             assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
             assert ledger.recompute(newest) is newest.verdict
+        finally:
+            await queue.redis.aclose()
+
+    asyncio.run(story())
+
+
+def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_switch(redis_url: str) -> None:
+    async def story() -> None:
+        columns = (PartitionColumn("dt", "dt", "string"),)
+        log = MemoryLog(TableMetadata("u-1", columns))
+        queue = AsyncQueue(connect(redis_url), "default")
+        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = Adhoc(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
+
+        async def asked(table: TableRef, *, force: bool) -> bool:
+            (job,) = (await adhoc.optimize(table, Request(force=force))).jobs
+            view = await queue.run(reads.job("default", job.id))
+            assert view is not None
+            await queue.run(transitions.cancel("default", job.id, nonce=f"{table.id}-{force}"))
+            return JobFacts.decode(view.facts).despite_switch
+
+        kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})
+        log.add([DataFile(str(number), 100_000, ONE) for number in range(9)])
+        try:
+            assert not await asked(TABLE, force=False)
+            assert await asked(TABLE, force=True)
+            log.add(metadata=TableMetadata("u-1", columns, {"lakewright.enabled": "false"}), data_change=False)
+            assert await asked(TABLE, force=True)
+            # What was said at its registration is nearer than the table's own property.
+            assert await asked(kept_on, force=False)
         finally:
             await queue.redis.aclose()
 

@@ -13,8 +13,9 @@ from shared.facts import Ask, JobFacts, Predicted
 from shared.planner import SETTLED_TAG
 from shared.policy import MIB
 from shared.queue import transitions
+from shared.queue.model import JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
-from tests.support.worker_bench import POLICY, Bench, counters, spec
+from tests.support.worker_bench import EIGHT, POLICY, Bench, counters, spec
 
 pytestmark = pytest.mark.redis
 
@@ -127,5 +128,53 @@ def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> Non
         assert made.worker().run_next()
         (run,) = made.runs()
         assert len(json.loads(run.result)["versions"]) == 4
+    finally:
+        made.close()
+
+
+OFF = {"lakewright.enabled": "false"}
+
+
+def test_a_table_that_was_switched_off_after_the_decision_is_left_alone(redis_url: str) -> None:
+    """The decider may not have seen that commit; whoever switched the table off must find no rewrite after it."""
+    made = Bench(redis_url, MemoryEngine(EIGHT))
+    made.engine.configuration = OFF
+    try:
+        made.enqueue(1)
+        assert made.worker().run_next()
+        assert len(made.engine.files) == len(EIGHT)
+        assert [run.verdict for run in made.runs()] == [Verdict.CANCELLED]
+        assert made.state() is None
+    finally:
+        made.close()
+
+
+def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_loses_no_wish(redis_url: str) -> None:
+    """What arrived while the job ran is the decider's word about a newer version; it is not taken back here."""
+    made = Bench(redis_url, MemoryEngine(EIGHT))
+
+    def switch_off() -> None:
+        made.engine.configuration = OFF
+        made.enqueue(made.engine.append(EIGHT))
+
+    made.engine.after_commit = switch_off
+    try:
+        made.enqueue(1)
+        worker = made.worker()
+        assert worker.run_next()
+        assert len(made.engine.files) == 1 + len(EIGHT)
+        assert made.state() is JobState.QUEUED
+    finally:
+        made.close()
+
+
+def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
+    facts = JobFacts("memory://t", "t", POLICY, "requested", Predicted(8, 7, 800_000), despite_switch=True).encode()
+    made = Bench(redis_url, MemoryEngine(EIGHT))
+    made.engine.configuration = OFF
+    try:
+        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        assert made.worker().run_next()
+        assert len(made.engine.files) == 1
     finally:
         made.close()
