@@ -164,8 +164,3 @@ def actor(queue: str, name: str) -> str:
 def drain(queue: str, name: str) -> str:
     """Return the key of the wish that an actor take no more jobs (string with TTL)."""
     return f"{prefix(queue)}dr:{name}"
-
-
-def wake(queue: str) -> str:
-    """Channel, not a key: a hint without payload that something became ready; nothing depends on it."""
-    return prefix(queue) + "wake"

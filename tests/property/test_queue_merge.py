@@ -61,7 +61,7 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
     delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else ()
-    return (*(raw[mark + name] for name in WISH), *delay)
+    return (*(raw.get(mark + name, b"0") for name in WISH), *delay)
 
 
 def texts(spec: JobSpec) -> tuple[bytes, bytes]:

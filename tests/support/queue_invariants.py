@@ -156,6 +156,6 @@ def _wish(stored: dict[str, str], mark: str) -> Wish:
         int(stored[f"{mark}version"]),
         stored[f"{mark}facts"],
         int(stored[f"{mark}t0"]),
-        int(stored[f"{mark}insist"]),
-        int(stored[f"{mark}reach"]),
+        int(stored.get(f"{mark}insist", 0)),
+        int(stored.get(f"{mark}reach", 0)),
     )

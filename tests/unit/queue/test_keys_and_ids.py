@@ -57,7 +57,6 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.actors("q"),
         keys.actor("q", "a"),
         keys.drain("q", "a"),
-        keys.wake("q"),
     ]
     assert all(key.startswith("{lw:q}:") for key in made)
     assert len(set(made)) == len(made)
@@ -76,7 +75,6 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         keys.in_flight("q"),
         keys.history("q"),
         keys.events("q"),
-        keys.wake("q"),
         keys.counters("q"),
         keys.job("q", JobId("")),
         keys.ready("q", ""),

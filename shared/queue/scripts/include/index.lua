@@ -1,14 +1,6 @@
 -- The one way into and out of the index that a job's state names; every path that queues goes through `place`.
 -- include: job
 -- include: tree
-local woken
-fresh[#fresh + 1] = function() woken = false end
-
--- A hint for idle workers, at most one per script; nothing depends on it.
-local function wake()
-  if not woken then call('PUBLISH', WAKE, '') end
-  woken = true
-end
 
 -- `at`: when a delayed or quarantined job becomes ready. The rest are fields and values to write with the state.
 local function place(id, job, state, at, ...)
@@ -19,7 +11,6 @@ local function place(id, job, state, at, ...)
     call('ZADD', flow_key(job.band, job.tenant, job.table), aged, id)
     call('ZADD', QUEUED, job.t0, id)
     enter_tree(job.band, job.tenant, job.table)
-    wake()
   elseif state == 'delayed' then
     call('ZADD', DELAY, at, id)
   else

@@ -16,7 +16,7 @@ local function read_job(id, names)
   if not values[1] then return nil end
   local job = {}
   for i = 1, #names do job[names[i]] = values[i] or nil end
-  -- A job of the release before has none.
+  -- Written only where they are not zero.
   job.insist, job.reach = job.insist or '0', job.reach or '0'
   return job
 end
@@ -32,10 +32,14 @@ local function pending_wish(id, job)
 end
 
 -- The fields and values of a wish, as HSET takes them; `mark` is '' or 'd_'.
-local function wish_fields(wish, mark)
+local function plain_fields(wish, mark)
   return mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
-    mark .. 'version', wish.version, mark .. 'insist', wish.insist, mark .. 'facts', wish.facts, mark .. 't0', wish.t0,
-    mark .. 'reach', wish.reach
+    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0
+end
+
+-- With what is zero in nearly every wish, and absent from a new job then: a field costs a microsecond.
+local function wish_fields(wish, mark)
+  return mark .. 'insist', wish.insist, mark .. 'reach', wish.reach, plain_fields(wish, mark)
 end
 
 local function write_wish(id, wish) call('HSET', job_key(id), wish_fields(wish, '')) end

@@ -1,5 +1,5 @@
 -- Every key of the queue, twin of keys.py; nothing else builds a key.
-local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, WAKE
+local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS
 local ROOT = 'root'
 
 -- Makes the names anew only when another queue was served by the last call.
@@ -8,7 +8,7 @@ local function name_keys(prefix)
   P = prefix
   CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
   LEASE, DELAY, DEAD, RINGING = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
-  IN_FLIGHT, HISTORY, EVENTS, WAKE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'wake'
+  IN_FLIGHT, HISTORY, EVENTS = P .. 'infl', P .. 'hist', P .. 'ev'
 end
 
 local function job_key(id) return P .. 'j:' .. id end

@@ -21,7 +21,10 @@ local function put_new(spec)
   local at = debounced(spec.t0, spec)
   local state = at > now_ms and 'delayed' or 'queued'
   place(spec.id, spec, state, at, 'table', spec.table, 'cell', spec.cell, 'kind', spec.kind,
-    'attempts', '0', 'generation', '1', wish_fields(spec, ''))
+    'attempts', '0', 'generation', '1', plain_fields(spec, ''))
+  if spec.insist ~= '0' or spec.reach ~= '0' then
+    call('HSET', job_key(spec.id), 'insist', spec.insist, 'reach', spec.reach)
+  end
   if state == 'delayed' then call('HSET', job_key(spec.id), 'why', 'debounce') end
   return 'queued', spec.state
 end

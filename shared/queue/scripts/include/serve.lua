@@ -9,17 +9,21 @@ local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0
 -- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and when what is due
 -- was last looked for.
 local strict_run, root_time, last_token, looked_at_ms
+local strict_run_before, looked_before_ms
 
 local function begin_service()
   local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'looked_at')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
   looked_at_ms = number(found[4])
+  strict_run_before, looked_before_ms = strict_run, looked_at_ms
 end
 
 -- Writes what the claims have moved, with one HSET.
 local function end_service()
   -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
-  local moved = {'token', last_token, 'strict_run', strict_run, 'looked_at', looked_at_ms}
+  if strict_run ~= strict_run_before then virtual_now.strict_run = strict_run end
+  if looked_at_ms ~= looked_before_ms then virtual_now.looked_at = looked_at_ms end
+  local moved = {'token', last_token}
   for node, time in pairs(virtual_now) do
     moved[#moved + 1] = node
     moved[#moved + 1] = time
