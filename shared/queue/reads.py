@@ -73,10 +73,10 @@ def order(queue: str, *, claims: int = 20) -> Transition[tuple[Next, ...]]:
 
 
 def _order(raw: Any) -> tuple[Next, ...]:
-    return tuple(_next([decode.text(field) for field in row]) for row in raw)
+    return tuple(_next([field if isinstance(field, int) else decode.text(field) for field in row]) for row in raw)
 
 
-def _next(row: list[str]) -> Next:
+def _next(row: list[Any]) -> Next:
     job, band, tenant, table, why, *numbers = row
     band_tag, tenant_tag, table_tag, aged_ms, t0_ms, priority = (int(float(number)) for number in numbers)
     return Next(

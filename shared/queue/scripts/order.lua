@@ -7,13 +7,13 @@
   ARGV[1]  number of claims
 
   Output: list of {id, band, tenant, table, reason (strict, guard, share), tag of the band, of the tenant, of the table,
-          aged arrival ms, t0 ms, priority}, all as text
+          aged arrival ms, t0 ms, priority}; tags are integers, the rest is text
 ]]
 -- include: charge
 -- include: limits
 -- include: merge
 local wanted = tonumber(ARGV[1])
-local nodes, flows, flights = {}, {}, {}
+local nodes, flows, flown = {}, {}, {}
 
 -- The first children of a node by (tag, name); more than `wanted` cannot be reached.
 local function children(node)
@@ -53,13 +53,12 @@ end
 local function is_full(limit, level, name)
   if not limit then return false end
   local field = level .. '|' .. name
-  flights[field] = flights[field] or number(call('HGET', IN_FLIGHT, field))
-  return flights[field] >= limit
+  return number(call('HGET', IN_FLIGHT, field)) + (flown[field] or 0) >= limit
 end
 
 local function fly(level, name)
   local field = level .. '|' .. name
-  flights[field] = (flights[field] or number(call('HGET', IN_FLIGHT, field))) + 1
+  flown[field] = (flown[field] or 0) + 1
 end
 
 local strict_run = number(call('HGET', VIRTUAL, 'strict_run'))
@@ -113,8 +112,7 @@ local function serve()
   local job = id and call('HMGET', job_key(id), 'cost', 't0', 'prio')
   if not id or not job[1] then drop(tables, tbl) return false end
   flow.at, flow.left = flow.at + 2, flow.left - 1
-  local row = {id, band.name, tenant.name, tbl.name, reason, int(band.tag), int(tenant.tag), int(tbl.tag), aged, job[2],
-    job[3]}
+  local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, aged, job[2], job[3]}
   local cost = tonumber(job[1])
   local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), flow.left > 0)
   more = advance(tenants, tenant, units(cost, tonumber(set[2] or 1)), more)

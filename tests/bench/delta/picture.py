@@ -9,6 +9,9 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 250, 52, 40
 COLOURS = ("#8a8f98", "#d9480f", "#1864ab", "#4dabf7", "#2b8a3e", "#e6a100", "#7048e8")
 """Grey for the table left alone, the strong one for Lakewright, then the others in their order."""
 
+DASHED_FROM = 5
+"""The last curves are dashed: rules that keep the same hours lie on one another, and both shall be seen."""
+
 
 def draw(title: str, curves: Sequence[tuple[str, Sequence[int]]], *, per_hour: int) -> str:
     """Return SVG text; each curve is a label and the files after each commit, `per_hour` of them an hour."""
@@ -36,12 +39,13 @@ def draw(title: str, curves: Sequence[tuple[str, Sequence[int]]], *, per_hour: i
     for index, (label, curve) in enumerate(curves):
         colour = COLOURS[index % len(COLOURS)]
         width = 3 if label == "Lakewright" else 1.5
+        dashes = ' stroke-dasharray="7 6"' if index >= DASHED_FROM else ""
         path = " ".join(f"{x(commit):.1f},{y(files):.1f}" for commit, files in enumerate(curve, 1))
         legend = TOP + 8 + index * 22
         parts.append(
-            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="{width}"{dashes}/>'
             f'<line x1="{WIDTH - RIGHT + 16}" x2="{WIDTH - RIGHT + 40}" y1="{legend}" y2="{legend}" '
-            f'stroke="{colour}" stroke-width="{width}"/>'
+            f'stroke="{colour}" stroke-width="{width}"{dashes}/>'
             f'<text x="{WIDTH - RIGHT + 48}" y="{legend + 4}">{escape(label)}</text>'
         )
     return (
