@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import InvalidInput
 from shared.queue import reads, steering, transitions
-from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, QueueSettings, StopReason, Verdict
+from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, StopReason, Verdict
 from shared.queue.reads import Why
 from shared.queue.steering import Preemption, Quota, Slots
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
@@ -47,7 +47,7 @@ def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, QueueSettings(slots=8)))
+    bench.run(transitions.configure(QUEUE, {"slots": 8}))
     bench.run(steering.limit(QUEUE, Level.TABLE, "big", Quota(50)))
     bench.run(steering.limit(QUEUE, Level.TABLE, "small", Quota(1)))
     fill(bench, 8, table="big")
