@@ -9,7 +9,9 @@ import typer
 
 from services.cli.context import setting_of
 from services.cli.output import at, duration
+from services.cli.queue_settings import COLUMNS, changes, rows
 from services.cli.simulation import Load, arrivals, fair, fifo, outcome, picture
+from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and steer the queue.")
 
@@ -20,7 +22,9 @@ NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table
 @app.command("show")
 def show_queue(
     context: typer.Context,
-    claims: Annotated[int, typer.Option("--next", min=1, max=100, help="How many claims to foresee.")] = 20,
+    claims: Annotated[
+        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="How many claims to foresee.")
+    ] = MAX_FORESEEN,
 ) -> None:
     """Show who waits, and the order of the next claims with the reason for each."""
     out = setting_of(context).output()
@@ -38,6 +42,28 @@ def show_queue(
     out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
     rows = [(one["id"], one["priority"], one["tenant"], at(one["asked_at"]), one["sentence"]) for one in answer["next"]]
     return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
+
+
+@app.command("settings")
+def show_settings(context: typer.Context) -> None:
+    """Show each setting of the queue with its value, default, range and meaning."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/queue/settings")
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+
+
+@app.command("set")
+def change_settings(
+    context: typer.Context,
+    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as aging=60s max-attempts=5.")],
+) -> None:
+    """Change settings while the queue runs; those not named stay. `lakewright queue settings` shows all names."""
+    asked = changes(settings)
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.patch("/v1/queue/settings", asked)
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
 
 
 @app.command("weight")
