@@ -145,6 +145,22 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
 
 
+@pytest.mark.parametrize("level", [Level.TABLE, Level.TENANT])
+def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Level) -> None:
+    """A limit that came after the claims leaves whoever is at it in the tree until it is met."""
+    names = [f"{number:02}" for number in range(45)]
+    for cell in ("runs", "waits"):
+        for name in names:
+            bench.enqueue(spec(cell=cell, **{"table": name, level.value: name}))
+        for _ in names if cell == "runs" else ():
+            bench.claim()
+    for name in names[:30]:
+        bench.run(steering.limit(QUEUE, level, name, Slots(1)))
+    foreseen = bench.run(reads.order(QUEUE, claims=5))
+    assert len(foreseen) == 5
+    assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
+
+
 # Moving jobs
 
 
