@@ -196,13 +196,10 @@ def _resolve(
     ) as process:
         overdue = threading.Timer(_FETCH_TIMEOUT_S, process.kill)
         overdue.start()
-        try:
-            for line in process.stdout or ():
-                output.append(line.rstrip())
-                arrived = re.search(r"\[SUCCESSFUL ?\] (\S+?)!.* \((\d+)ms\)", line)
-                if arrived:
-                    progress(f"{arrived[1].replace('#', ':').replace(';', ':')} in {arrived[2]} ms")
-        finally:
-            overdue.cancel()
-            process.kill()  # It has ended by itself, unless we are asked to end: nobody waits for jars then.
+        for line in process.stdout or ():
+            output.append(line.rstrip())
+            arrived = re.search(r"\[SUCCESSFUL ?\] (\S+?)!.* \((\d+)ms\)", line)
+            if arrived:
+                progress(f"{arrived[1].replace('#', ':').replace(';', ':')} in {arrived[2]} ms")
+        overdue.cancel()
     return output
