@@ -14,7 +14,7 @@ def mended(queue: Any, client: redis.Redis) -> Iterator[int]:
     """Yield the number of things that each call mended."""
     start = keys.prefix(queue.name)
     found = [one for key in client.scan_iter(match=start + "*") if (one := audit.found(queue.name, key))]
-    for asked in (*audit.steps(queue.name, found), *audit.closing(queue.name)):
+    for asked in (*audit.steps(queue.name, found), *audit.closing(queue.name, found)):
         yield from _pages(queue, asked)
 
 
