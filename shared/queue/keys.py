@@ -152,7 +152,7 @@ def history(queue: str) -> str:
 
 
 def events(queue: str) -> str:
-    """Capped stream: what people want to know of and no worker reported (expired, quarantined, cancelled)."""
+    """Capped stream: what people want to know of and no run reports (quarantined, preempted, cancelled)."""
     return prefix(queue) + "ev"
 
 

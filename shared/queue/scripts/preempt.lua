@@ -17,6 +17,7 @@
 -- include: event
 local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
 local LOOKED_AT, WAITING, LEASES = 10, 8, 100
+local TURN_MS = 2000
 
 -- True if the job that was revoked for this one has not given its slot back yet.
 local function is_served(revoked)
@@ -58,7 +59,9 @@ local function loss(cost, progress)
 end
 
 local function victims()
-  local found, ids = {}, call('ZRANGE', LEASE, 0, LEASES - 1)
+  -- With more leases than are looked at, each look begins elsewhere.
+  local first = LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASE)) / LEASES))
+  local found, ids = {}, call('ZRANGE', LEASE, first, first + LEASES - 1)
   for i = 1, #ids do
     local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token')
     local ran_ms = now_ms - number(job[2])
