@@ -39,8 +39,8 @@ class Replayed:
 
     small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
     the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
-    cell; file_ms: live files integrated over time; tail_file_ms: the same for the time after the last commit; stale_ms:
-    mean time that an added file stayed small while commits came.
+    cell; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms after
+    the last commit; stale_ms: mean time that an added file stayed small while commits came.
     """
 
     name: str
@@ -57,6 +57,7 @@ class Replayed:
     file_ms: int
     tail_file_ms: int
     span_ms: int
+    tail_ms: int
     stale_ms: float
     curve: tuple[Point, ...]
 
@@ -77,8 +78,14 @@ class Replayed:
 
     @property
     def mean_files(self) -> float:
-        """Live files, averaged over time."""
-        return self.file_ms / self.span_ms if self.span_ms else float(self.files_at_end)
+        """Live files, averaged over the history and the time that was replayed after it, as costs count them."""
+        all_ms = self.span_ms + self.tail_ms
+        return self.all_file_ms / all_ms if all_ms else float(self.files_at_end)
+
+    @property
+    def all_file_ms(self) -> int:
+        """Live files integrated over the history and the time that was replayed after it."""
+        return self.file_ms + self.tail_file_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +178,7 @@ class _Tally:
             file_ms=ended.file_ms,
             tail_file_ms=self.file_ms - ended.file_ms,
             span_ms=ended.at_ms - first,
+            tail_ms=(self.last_ms or 0) - ended.at_ms,
             stale_ms=ended.small_ms / added if added else 0.0,
             curve=tuple(self.curve),
         )

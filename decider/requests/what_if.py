@@ -231,6 +231,7 @@ def describe(report: Report) -> dict[str, Any]:
 
 def _policy(policy: Policy) -> dict[str, Any]:
     return {
+        "enabled": policy.enabled,
         "target_bytes": policy.target_bytes,
         "fan_in": policy.fan_in,
         "tolerance": float(policy.tolerance),

@@ -150,7 +150,9 @@ def _over_time(rules: Sequence[dict[str, Any]], column: int, unit: str, label: C
 
 def _trade(rules: Sequence[dict[str, Any]]) -> str:
     """Draw each rule as a dot: files that readers meet against bytes rewritten per byte added."""
-    across = _value_axis("files, mean over time", (rule["files_mean"] for rule in rules), lambda x: f"{x:,.0f}")
+    across = _value_axis(
+        "files, mean over all that was replayed", (rule["files_mean"] for rule in rules), lambda x: f"{x:,.0f}"
+    )
     up = _value_axis("bytes rewritten per byte added", (r["write_amplification"] for r in rules), lambda y: f"{y:.3g}")
     dots = []
     for index, rule in enumerate(rules):
@@ -175,7 +177,7 @@ def _by_target(advice: dict[str, Any]) -> str:
         x = LEFT + (index + 0.2) * wide
         middle, floor = _y(up, option["write_cost_s"]), _y(up, 0)
         top = _y(up, option["cost_s"])
-        is_best = option["target_bytes"] == advice["policy"]["target_bytes"]
+        is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
         weight = ' font-weight="700"' if is_best else ""
         drawn.append(
             f'<rect class="f3" x="{x:.1f}" y="{top:.1f}" width="{0.6 * wide:.1f}" height="{middle - top:.1f}"/>'

@@ -132,8 +132,8 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     out.line("")
     out.line(
         f"Core time is {prices['write_s_per_gib']:g} s for each GiB rewritten, and {prices['queries_per_hour']:g} "
-        f"queries an hour that take {prices['open_s']:g} s for each file, until {prices['tail_hours']:g} h after the "
-        "last commit. "
+        f"queries an hour that take {prices['open_s']:g} s for each file. Costs are added up and files averaged until "
+        f"{prices['tail_hours']:g} h after the last commit. "
         "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
     )
     out.line("")
@@ -156,7 +156,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
     for rule in rules:
         made.add_row(
             rule["title"],
-            f"{rule['files_mean']:,.0f}",
+            _mean(rule["files_mean"]),
             f"{rule['files_at_end']:,}",
             f"{rule['jobs']:,}",
             size(rule["bytes_rewritten"]),
@@ -174,10 +174,10 @@ def _targets(out: Output, answer: dict[str, Any]) -> Table:
     made = _table("Lakewright by target size", ("files", "rewritten", "core time"), "target")
     most = max((option["cost_s"] for option in advice["curve"]), default=0.0)
     for option in advice["curve"]:
-        is_best = option["target_bytes"] == advice["policy"]["target_bytes"]
+        is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
         made.add_row(
             size(option["target_bytes"]) + (" <" if is_best else ""),
-            f"{option['files_mean']:,.0f}",
+            _mean(option["files_mean"]),
             size(option["bytes_rewritten"]),
             time_span(option["cost_s"]),
             _bar(out, option, most),
@@ -193,6 +193,10 @@ def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:
         made.add_column(name, justify="right")
     made.add_column("", no_wrap=True)
     return made
+
+
+def _mean(files: float) -> str:
+    return f"{files:,.0f}" if files >= 100 else f"{files:.3g}"  # noqa: PLR2004 - three digits before the point
 
 
 def _bar(out: Output, costs: dict[str, Any], most_s: float) -> Text:

@@ -37,6 +37,7 @@ class WhatIfRequest(Asked):
 class PolicyTried(Wire):
     """The values of a policy that matter here."""
 
+    enabled: bool = Field(description="Whether anything is rewritten at all.")
     target_bytes: int = Field(description="Target size in bytes.")
     fan_in: int = Field(description="Ratio between neighbouring levels.")
     tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
@@ -45,7 +46,9 @@ class PolicyTried(Wire):
 class OptionTried(PolicyTried):
     """A policy that was replayed."""
 
-    files_mean: float = Field(description="Live files, averaged over time.")
+    files_mean: float = Field(
+        description="Live files, averaged until tail_hours after the last commit, as costs count them."
+    )
     bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_cost_s: float = Field(description="Core-seconds of rewriting.")
     read_cost_s: float = Field(description="Core-seconds that queries spend on opening files.")
@@ -57,7 +60,9 @@ class RuleReplayed(Wire):
 
     name: str = Field(description="Short name of the rule.")
     title: str = Field(description="The rule in words.")
-    files_mean: float = Field(description="Live files, averaged over time.")
+    files_mean: float = Field(
+        description="Live files, averaged until tail_hours after the last commit, as costs count them."
+    )
     files_at_end: int = Field(description="Live files when the hours after the last commit are over.")
     small_max_per_cell: int = Field(description="Most small files in one cell at any time.")
     jobs: int = Field(description="Rewrites.")
@@ -103,7 +108,7 @@ class Recommended(Wire):
 
 
 _COSTS: JsonDict = {"write_cost_s": 4.1, "read_cost_s": 9.9, "cost_s": 14.0}
-_POLICY: JsonDict = {"target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15}
+_POLICY: JsonDict = {"enabled": True, "target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15}
 _EXAMPLE: JsonDict = {
     "location": "s3://lake/sales/orders",
     "versions": [120, 520],

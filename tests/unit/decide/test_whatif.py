@@ -1,13 +1,23 @@
 """What-if: the cheapest policy is found, a change has to pay, a log is read as others wrote it."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 from decider.decide.history import History
 from decider.decide.replay import replay_untouched
-from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices, compare, recommend
+from decider.decide.whatif import (
+    STEPS_OF_COMPARISON,
+    STEPS_OF_RECOMMENDATION,
+    Prices,
+    Recommendation,
+    compare,
+    recommend,
+)
 from decider.requests.what_if import describe, examine, read_history
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE
@@ -33,7 +43,8 @@ def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
 
 def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
     history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), Prices(), []
-    found = recommend(history, policy, prices, replay_untouched(history, policy), said.append)
+    nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
+    found = recommend(history, policy, prices, nothing, said.append)
     assert found.is_change
     assert found.best.cost_s == min(option.cost_s for option in found.tried)
     assert "lakewright.target-file-size=" in found.sentence
@@ -41,21 +52,102 @@ def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
         {32 * MIB, *(MIB << n for n in range(5, 11))}
     )
     assert len(said) == len(found.tried) <= STEPS_OF_RECOMMENDATION
-    again = recommend(history, found.best.policy, prices, replay_untouched(history, policy))
+    again = recommend(history, found.best.policy, prices, nothing)
     assert not again.is_change
     assert "Keep the policy" in again.sentence
 
 
-def test_a_table_that_nobody_reads_is_best_left_alone() -> None:
-    history, policy = stream(100), Policy()
-    found = recommend(history, policy, Prices(queries_per_hour=0), replay_untouched(history, policy))
-    assert "alone" in found.sentence
+def advice(history: History, policy: Policy, prices: Prices) -> Recommendation:
+    return recommend(history, policy, prices, replay_untouched(history, policy, tail_ms=prices.tail_ms))
+
+
+@pytest.mark.parametrize("queries_per_hour", [0, 0.001, 0.01])
+def test_a_table_that_nobody_reads_is_best_left_alone_and_nothing_else_is_set(queries_per_hour: float) -> None:
+    found = advice(stream(200), Policy(), Prices(queries_per_hour=queries_per_hour))
+    assert "Leave this table alone" in found.sentence
+    assert found.properties == {"lakewright.enabled": "false"}
+    assert found.best.cost_s == found.nothing_cost_s < found.current.cost_s
+
+
+def test_a_table_that_is_switched_off_is_switched_on_only_where_that_pays() -> None:
+    off = Policy(enabled=False)
+    found = advice(stream(200), off, Prices(queries_per_hour=1_000))
+    assert found.properties["lakewright.enabled"] == "true"
+    assert found.current.cost_s == found.nothing_cost_s > found.best.cost_s
+    unread = advice(stream(200), off, Prices(queries_per_hour=0))
+    assert (unread.properties, unread.is_change) == ({}, False)
+    assert "Leave this table alone, as it is" in unread.sentence
+
+
+def figure(text: str) -> float:
+    number, _, unit = text.replace(",", "").partition(" ")
+    return float(number) * {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}[unit]
+
+
+CLAIMS = {
+    "Fewer files and less rewriting": (-1, -1),
+    "Fewer files are worth more rewriting": (-1, 1),
+    "Fewer files": (-1, 0),
+    "Less rewriting is worth more files": (1, -1),
+    "Less rewriting": (0, -1),
+}
+CHANGE = re.compile(
+    r"(?P<claim>[A-Z][a-z ]+): (?P<files>[\d.,e+-]+) files? instead of (?P<before>[\d.,e+-]+), .* commit, "
+    r"and (?P<bytes>[\d.,]+ \w+) rewritten instead of (?P<bytes_before>[\d.,]+ \w+)\."
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    size = draw(st.integers(KIB, 100 * MIB))
+    files, gap_ms = draw(st.integers(1, 12)), draw(st.sampled_from([1, 60, 3_600])) * 1_000
+    sizes = st.lists(st.integers(size // 3 + 1, size * 2), min_size=files, max_size=files)
+    commits = draw(st.lists(sizes, min_size=1, max_size=12))
+    return History(
+        (),
+        tuple(
+            Commit(n, n * gap_ms, "WRITE", tuple(DataFile(f"f{n}-{i}", one, WHOLE_TABLE) for i, one in enumerate(some)))
+            for n, some in enumerate(commits)
+        ),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    histories(),
+    st.sampled_from([0, 0.01, 0.3, 1, 10, 1_000]),
+    st.sampled_from([0, 1, 24]),
+    st.sampled_from([32 * MIB, 128 * MIB, GIB]),
+    st.booleans(),
+)
+def test_a_recommendation_follows_from_the_figures_that_it_shows(
+    history: History, queries_per_hour: float, tail_hours: float, target_bytes: int, enabled: bool
+) -> None:
+    prices = Prices(queries_per_hour=queries_per_hour, tail_hours=tail_hours)
+    found = advice(history, Policy(enabled=enabled, target_bytes=target_bytes), prices)
+    said = CHANGE.search(found.sentence)
+    event(found.sentence.split(" ", 1)[0] + (" " + said["claim"] if said else ""))
+    assert (found.best.cost_s < 0.95 * found.current.cost_s) == found.is_change == bool(found.properties)
+    assert ("Set " in found.sentence) == found.is_change
+    assert all(f"{name}={value}" in found.sentence for name, value in found.properties.items())
+    assert (found.properties == {"lakewright.enabled": "false"}) == found.sentence.startswith("Leave this table alone:")
+    if said:
+        files, before, rewritten, rewritten_before = (
+            figure(said[name]) for name in ("files", "before", "bytes", "bytes_before")
+        )
+        assert CLAIMS[said["claim"]] == (
+            (files > before) - (files < before),
+            (rewritten > rewritten_before) - (rewritten < rewritten_before),
+        )
+        assert files == pytest.approx(found.best.replayed.mean_files, rel=0.006)
+        assert rewritten == pytest.approx(found.best.replayed.bytes_rewritten, rel=0.006)
+    else:
+        assert not found.is_change or "enabled=false" in found.sentence
 
 
 def test_more_readers_never_ask_for_smaller_files() -> None:
     history, policy = stream(1_200), Policy()
-    nothing = replay_untouched(history, policy)
-    few, many = (recommend(history, policy, Prices(queries_per_hour=q), nothing) for q in (0.05, 5_000))
+    few, many = (advice(history, policy, Prices(queries_per_hour=q)) for q in (0.05, 5_000))
     cheapest = [min(found.curve, key=lambda option: option.cost_s).policy.target_bytes for found in (few, many)]
     assert cheapest[0] <= cheapest[1]
 
