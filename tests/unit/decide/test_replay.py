@@ -2,13 +2,16 @@
 
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from decider.decide.history import History
 from decider.decide.optimum import equal_files, neighbours
 from decider.decide.peers import optimize_after_each_commit
-from decider.decide.replay import replay_lakewright, replay_peer, replay_untouched
+from decider.decide.replay import Replayed, replay_lakewright, replay_peer, replay_untouched
 from decider.decide.rules import PEERS
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
@@ -105,6 +108,45 @@ def test_a_later_removal_takes_a_file_out_of_what_it_was_merged_into() -> None:
     gone = tuple(RemovedFile(f"f{n}", None, MIB, WHOLE_TABLE) for n in range(64))
     emptied = History((), (*history.commits, Commit(64, 64 * 60_000, "DELETE", (), gone)))
     assert replay_lakewright(emptied, POLICY, lag_commits=0).files_at_end == 0
+
+
+def replay(name: str, history: History, policy: Policy) -> Replayed:
+    return replay_peer(history, policy, RULES[name]) if name in RULES else replay_lakewright(history, policy, tail_ms=1)
+
+
+@pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
+def test_a_partition_that_was_emptied_holds_nothing_of_it_under_any_rule(name: str) -> None:
+    files = tuple(DataFile(f"f{n}", 10 * MIB, WHOLE_TABLE) for n in range(100))
+    gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files)
+    commits = (
+        Commit(0, 0, "WRITE", files),
+        Commit(1, 60_000, "DELETE", (), gone),
+        Commit(2, 120_000, "WRITE", (DataFile("z", MIB, WHOLE_TABLE),)),
+    )
+    assert replay(name, History((), commits), Policy()).files_at_end == 1
+
+
+@pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 30).map(lambda size: 2 * MIB * size), min_size=1, max_size=40), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_removals_of_all_that_was_written_empty_a_table_under_any_rule(
+    name: str, commits: list[list[int]], random: Random
+) -> None:
+    made = [
+        Commit(n, n * 60_000, "WRITE", tuple(DataFile(f"f{n}-{i}", size, WHOLE_TABLE) for i, size in enumerate(sizes)))
+        for n, sizes in enumerate(commits)
+    ]
+    files = [file for commit in made for file in commit.added]
+    random.shuffle(files)
+    for n in range(4):
+        gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files[n::4])
+        made.append(Commit(len(made), len(made) * 60_000, "DELETE", (), gone))
+    done = replay(name, History((), tuple(made)), POLICY)
+    assert done.files_at_end == 0
+    assert done.bytes_added == sum(file.size_bytes for file in files)
 
 
 def test_the_optimum_equals_brute_force() -> None:
