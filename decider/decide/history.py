@@ -9,18 +9,20 @@ from dataclasses import dataclass, field, replace
 
 from shared.cells import EMPTY_CELL, CellState, file_state
 from shared.levels import Ladder
-from shared.table import CellKey, Commit, DataFile
+from shared.table import CellKey, Commit, DataFile, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
-    Only commits that change data belong here; rewrites by anybody are what a replay decides anew.
+    Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
+    that the table is partitioned by, whose names a policy's filter uses.
     """
 
     initial: tuple[DataFile, ...] = ()
     commits: tuple[Commit, ...] = ()
+    columns: tuple[PartitionColumn, ...] = ()
 
     @property
     def bytes_added(self) -> int:

@@ -148,7 +148,7 @@ class _Reading:
             first_version=self._base.version,
             last_version=last_version,
             metadata=self.metadata,
-            history=History(self._base.files, tuple(self.commits)),
+            history=History(self._base.files, tuple(self.commits), self.metadata.partition_columns),
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
