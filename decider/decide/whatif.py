@@ -98,11 +98,11 @@ class Recommendation:
 
 
 def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambda _: None) -> Comparison:
-    """Replay a history without rewrites, under a policy of ours, and under each rule of others."""
+    """Replay a history without rewrites, under a policy of ours, switched on if it is not, and under others' rules."""
     tick("left alone")
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
     tick("Lakewright")
-    ours = replay_lakewright(history, policy, tail_ms=prices.tail_ms)
+    ours = replay_lakewright(history, replace(policy, enabled=True), tail_ms=prices.tail_ms)
     peers = []
     for rule in PEERS:
         tick(rule.title)

@@ -26,10 +26,32 @@ LOG_FROM = 12
 MAX_TICKS = 7
 """Labels on one axis at most: more of them would touch."""
 
-DAY_COLOURS = ("#8a8f98", "#d9480f", "#1864ab", "#4dabf7", "#0b7285", "#2b8a3e", "#e6a100", "#c2255c", "#7048e8")
-"""Grey for the table left alone, the strong one for Lakewright, then the others in their order."""
+DAY_COLOURS = (
+    "#8a8f98",
+    "#d9480f",
+    "#1864ab",
+    "#4dabf7",
+    "#0b7285",
+    "#2b8a3e",
+    "#e6a100",
+    "#c2255c",
+    "#7048e8",
+    "#5c940d",
+)
+"""Grey for the table left alone, the strong one for Lakewright, then the others in their order, the last for --set."""
 
-NIGHT_COLOURS = ("#868e96", "#ff8a4c", "#74a9ff", "#a5d8ff", "#3bc9db", "#69db7c", "#ffd43b", "#f783ac", "#b197fc")
+NIGHT_COLOURS = (
+    "#868e96",
+    "#ff8a4c",
+    "#74a9ff",
+    "#a5d8ff",
+    "#3bc9db",
+    "#69db7c",
+    "#ffd43b",
+    "#f783ac",
+    "#b197fc",
+    "#c0eb75",
+)
 
 HOUR_S = 3_600
 TIME_STEPS_S = (

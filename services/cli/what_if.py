@@ -17,6 +17,7 @@ from rich.text import Text
 from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
+from services.cli.optimize import is_location, pairs
 from services.cli.output import Output, counted, size, time_span
 from services.settings import store_options
 from shared.policy import Policy
@@ -49,6 +50,10 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         ),
     ] = 24.0,
     max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replay this policy value, too, as target-file-size=64MiB; may be repeated."),
+    ] = None,
     svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file.")] = None,
 ) -> None:
     """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
@@ -60,10 +65,12 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
-    if "/" in table or table in (".", ".."):
-        answer = _examine(table, prices, max_commits)
+    said = pairs(set_ or [])
+    if is_location(table):
+        answer = _examine(table, prices, max_commits, said)
     else:
-        answer = _ask(setting, table, {**prices, "max_commits": min(max_commits, 2_000)})
+        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": said} if said else {})}
+        answer = _ask(setting, table, body)
     if svg is not None:
         _write(svg, draw(answer))
     if out.as_json:
@@ -80,37 +87,41 @@ def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str, Any]:
+def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[str, str]) -> dict[str, Any]:
     try:
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
         from decider.observe.delta_log import open_log  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
         from decider.observe.stores import Stores  # noqa: PLC0415
+        from decider.orient.policies import effective  # noqa: PLC0415
         from decider.requests import what_if as parts  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.requests.what_if_history import read_history  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[decider]'"
         ) from missing
+    parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
     location = table if "://" in table else str(Path(table).resolve())
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
         log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
         history = asyncio.run(
-            parts.read_history(
+            read_history(
                 log,
                 max_commits=max_commits,
                 read=lambda done, all_: progress.update(reading, completed=done, total=all_),
             )
         )
         progress.remove_task(reading)
-        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION)
+        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(said))
 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
-        return parts.describe(parts.examine(history, Policy(), Prices(**prices), tick))
+        in_force = effective(Policy(), history.metadata.configuration, {})
+        return parts.describe(parts.examine(history, in_force, Prices(**prices), said, tick))
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -136,11 +147,23 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
         f"{prices['tail_hours']:g} h after the last commit. "
         "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
     )
+    for note in answer["notes"]:
+        out.line(note)
+    if answer["yours"] is not None:
+        out.line(_yours(answer["yours"], advice["current_cost_s"]))
     out.line("")
     out.console.print(Text("Recommendation ", style="bold").append(advice["sentence"], style="not bold"))
     if advice["properties"]:
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
         out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
+
+
+def _yours(yours: dict[str, Any], current_s: float) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in yours["properties"].items())
+    return (
+        f"With your settings ({said}) it would have taken {time_span(yours['cost_s'])} of core time, "
+        f"as it is set now {time_span(current_s)}."
+    )
 
 
 def _rules(out: Output, answer: dict[str, Any]) -> Table:
@@ -164,7 +187,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
             time_span(rule["stale_s"]),
             time_span(rule["cost_s"]),
             _bar(out, rule, most),
-            style={"lakewright": "bold", "nothing": "dim"}.get(rule["name"], ""),
+            style={"lakewright": "bold", "yours": "bold", "nothing": "dim"}.get(rule["name"], ""),
         )
     return made
 

@@ -4,6 +4,7 @@ from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from decider.http.schemas.base import Asked, Wire
+from decider.http.schemas.tables import PropertyName, PropertyText
 
 MAX_COMMITS = 2_000
 """Commits that one request may replay: some seconds of one core; the command line takes more, on its own machine."""
@@ -16,7 +17,7 @@ class WhatIfRequest(Asked):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        json_schema_extra={"examples": [{"queries_per_hour": 30}, {}]},
+        json_schema_extra={"examples": [{"queries_per_hour": 30, "properties": {"lakewright.fan-in": "4"}}, {}]},
     )
 
     queries_per_hour: float = Field(
@@ -32,6 +33,12 @@ class WhatIfRequest(Asked):
         24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours that reading goes on after the last commit."
     )
     max_commits: int = Field(MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Newest commits to replay.")
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
+        max_length=100,
+        description="Properties to lay over the policy in force and to replay beside it; `fan-in` is "
+        "`lakewright.fan-in`.",
+    )
 
 
 class PolicyTried(Wire):
@@ -75,6 +82,12 @@ class RuleReplayed(Wire):
     curve: tuple[tuple[int, int, int, int], ...] = Field(
         description="Points over time: milliseconds since 1970, files, small files, bytes rewritten until then."
     )
+
+
+class YoursReplayed(OptionTried):
+    """What the properties that were given would have done."""
+
+    properties: dict[str, str] = Field(description="The properties as they were given, with their full names.")
 
 
 class SoFar(Wire):
@@ -134,6 +147,8 @@ _EXAMPLE: JsonDict = {
             **_COSTS,
         }
     ],
+    "yours": None,
+    "notes": [],
     "recommendation": {
         "is_change": False,
         "sentence": "Keep the policy: nothing that was tried is 5% cheaper.",
@@ -161,5 +176,9 @@ class WhatIf(Wire):
     so_far: SoFar = Field(description="What was really rewritten in that time.")
     prices: PricesUsed = Field(description="What writing and reading were taken to cost.")
     policy: PolicyTried = Field(description="The policy in force, which the rules were replayed with.")
-    rules: tuple[RuleReplayed, ...] = Field(description="Left alone first, then Lakewright, then others' rules.")
+    rules: tuple[RuleReplayed, ...] = Field(
+        description="Left alone first, then Lakewright, then others' rules; last what properties were given for."
+    )
+    yours: YoursReplayed | None = Field(description="The properties that were given, and their cost; null without any.")
+    notes: tuple[str, ...] = Field(description="What holds in production and not here, or is not as it may seem.")
     recommendation: Recommended = Field(description="What to do.")

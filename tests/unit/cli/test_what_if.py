@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, LakewrightError
 
 pa = pytest.importorskip("pyarrow")
 deltalake = pytest.importorskip("deltalake")
@@ -71,3 +71,20 @@ def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["what-if", str(tmp_path)])
     assert isinstance(result.exception, InvalidInput)
     assert str(tmp_path) in str(result.exception)
+
+
+def test_settings_are_shown_beside_the_policy_in_force(table: Path, tmp_path: Path) -> None:
+    svg = tmp_path / "curves.svg"
+    settings = ["--set", "target-file-size=64KiB", "--set", "min-input-files=2", "--svg", str(svg)]
+    result = CliRunner().invoke(app, ["what-if", str(table), *settings], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "with your settings" in result.stdout
+    assert "lakewright.target-file-size=64KiB, lakewright.min-input-files=2" in result.stdout
+    assert "with your settings" in svg.read_text()
+
+
+@pytest.mark.parametrize("said", ["fan-in=banana", "banana=1", "fan-in"])
+def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(said: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--set", said])
+    assert isinstance(result.exception, LakewrightError)
+    assert said.partition("=")[0] in str(result.exception)

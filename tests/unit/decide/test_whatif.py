@@ -18,7 +18,9 @@ from decider.decide.whatif import (
     compare,
     recommend,
 )
-from decider.requests.what_if import describe, examine, read_history
+from decider.orient.policies import effective
+from decider.requests.what_if import describe, examine
+from decider.requests.what_if_history import TableHistory, read_history
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy
@@ -231,9 +233,57 @@ def test_a_log_without_writes_is_refused_with_a_reason() -> None:
         asyncio.run(read_history(Log(LOG[:1])))
 
 
+def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
+    table = TableHistory("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
+    in_force = effective(default or Policy(), configuration, {})
+    return describe(examine(table, in_force, Prices(), said))
+
+
+def rule(described: dict, name: str) -> dict:
+    return next(one for one in described["rules"] if one["name"] == name)
+
+
 def test_a_report_is_made_under_the_tables_own_policy() -> None:
-    table = asyncio.run(read_history(Log(LOG)))
-    described = describe(examine(table, Policy(target_bytes=GIB), Prices()))
+    described = report({"lakewright.target-file-size": "1mb"}, default=Policy(target_bytes=GIB))
     assert described["policy"]["target_bytes"] == MIB
     assert described["rules"][0]["title"] == "left alone"
     assert described["recommendation"]["sentence"].endswith(".")
+    assert (described["yours"], described["notes"]) == (None, [])
+
+
+def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
+    described = report({}, {"target-file-size": "8MiB", "lakewright.fan-in": "4"})
+    same = report({"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"})
+    yours, theirs = rule(described, "yours"), rule(same, "lakewright")
+    assert {**yours, "name": "", "title": ""} == {**theirs, "name": "", "title": ""}
+    assert yours["jobs"] != rule(described, "lakewright")["jobs"]
+    assert described["yours"]["properties"] == {"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"}
+    assert (described["yours"]["fan_in"], described["yours"]["cost_s"]) == (4, yours["cost_s"])
+    assert described["policy"]["fan_in"] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("fan-in", "banana", "lakewright.fan-in = 'banana' cannot be used"),
+        ("banana", "4", "unknown property; known are"),
+        ("delta.banana", "4", "no property of a policy; known are"),
+        ("retain-hours", "4", "VACUUM"),
+        ("full-file-ratio", "0.25", "must exceed 1/fan-in"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, value: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        report({"lakewright.fan-in": "4"}, {name: value})
+
+
+def test_what_holds_in_production_and_not_in_a_replay_is_said() -> None:
+    (unusable,) = report({"lakewright.target-file-size": "banana"})["notes"]
+    assert "lakewright.target-file-size = banana cannot be used" in unusable
+    off = report({"lakewright.enabled": "false"})
+    assert "as if it were switched on" in off["notes"][0]
+    assert rule(off, "lakewright")["jobs"] > 0
+    assert off["recommendation"]["current_cost_s"] == rule(off, "nothing")["cost_s"]
+    (weight, ratio) = report({"lakewright.weight": "2"}, {"delete-ratio": "0.2"})["notes"]
+    assert "lakewright.weight is not replayed" in weight
+    assert "lakewright.delete-ratio is not replayed" in ratio
