@@ -5,6 +5,7 @@ asked of the decider.
 """
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,15 +34,19 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
     queries_per_hour: Annotated[
         float,
-        typer.Option(min=0, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
+        typer.Option(min=0, max=1_000_000, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
     ] = 10.0,
     open_s: Annotated[
         float,
-        typer.Option(min=0, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=3_600, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES
+        ),
     ] = 0.05,
     write_s_per_gib: Annotated[
         float,
-        typer.Option(min=0, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=1_000_000, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
+        ),
     ] = 20.0,
     tail_hours: Annotated[
         float,
@@ -54,7 +59,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         list[str] | None,
         typer.Option("--set", help="Replay this policy value, too, as target-file-size=64MiB; may be repeated."),
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file, as SVG.")] = None,
 ) -> None:
     """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
     setting = setting_of(context)
@@ -65,6 +70,10 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
+    if not all(map(math.isfinite, prices.values())):
+        raise typer.BadParameter("a price is a number, and nan is none")
+    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
+        raise typer.BadParameter(f"only SVG is drawn, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
     said = pairs(set_ or [])
     if is_location(table):
         answer = _examine(table, prices, max_commits, said)
@@ -82,8 +91,15 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
 
 
 def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
-    with setting.api() as api:
-        answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
+    try:
+        with setting.api() as api:
+            answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
+    except CallFailed as problem:
+        if not Path(table).is_dir():
+            raise
+        raise CallFailed(
+            f"{problem}. A name is asked of the decider; to read the directory: lakewright what-if ./{table}"
+        ) from problem
     return answer
 
 
