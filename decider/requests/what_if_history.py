@@ -55,7 +55,8 @@ async def read_history(
     """
     versions = await log.versions_after(-1)
     if not versions:
-        raise InvalidInput(f"{log.location}: there is no Delta log", field="location")
+        # Checkpoints may be all that is left; where there is no log at all, this says so.
+        raise _Reading(await log.snapshot()).nothing(log.location)
     base = await _oldest(log, versions[-max_commits - 1 :])
     wanted = [version for version in versions if version > base.version]
     if base.version == 0 and len(wanted) < max_commits:
@@ -70,11 +71,7 @@ async def read_history(
             raise Corrupt(f"{log.location}: commit {version} is listed and not there")
         reading.add(commit)
     if not reading.commits:
-        raise InvalidInput(
-            f"{log.location}: no commit from version {base.version} on added or removed data, so there is nothing "
-            "to replay; try a table that has been written to",
-            field="location",
-        )
+        raise reading.nothing(log.location)
     return reading.result(log.location, wanted[-1])
 
 
@@ -104,12 +101,14 @@ class _Reading:
         self._base = base
         self._files = {file.path: file for file in base.files}
         self._origins: dict[str, list[RemovedFile]] = {}
+        self._read = 0
         self._rewrites = 0
         self._bytes_rewritten = 0
 
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
         self.metadata = commit.metadata or self.metadata
+        self._read += 1
         removed = [self._known(gone) for gone in commit.removed]
         if commit.origin is None and commit.data_change:
             self._add_data(commit, removed)
@@ -131,6 +130,24 @@ class _Reading:
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
         )
+
+    def nothing(self, location: str) -> InvalidInput:
+        """Return the refusal where there is nothing to replay, with what can be said of the table all the same."""
+        version = self._base.version
+        why = (
+            f"no commit from version {version} on added or removed data"
+            if self._read or not version
+            else f"the log was cleaned up, and no commit is left that leads to version {version}"
+        )
+        count, total = len(self._files), sum(file.size_bytes for file in self._files.values())
+        advice = (
+            f"The table has {count:,} live file{'' if count == 1 else 's'} of {total:,} bytes in all: a dry run of "
+            "optimize shows which of them would be merged now, and what-if can tell more when the table has been "
+            "written to again"
+            if self._files
+            else "The table has no files; try one that has been written to"
+        )
+        return InvalidInput(f"{location}: {why}, so there is nothing to replay. {advice}", field="location")
 
     def _add_data(self, commit: Commit, removed: Sequence[RemovedFile]) -> None:
         # A file that is removed and added again got another deletion vector: no bytes were written or went away.

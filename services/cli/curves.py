@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-from services.cli.output import counted, size, time_span
+from services.cli.output import counted, mean, size, time_span
 
 WIDTH, HEIGHT = 1000, 820
 PANEL_WIDTH, PANEL_HEIGHT = 480, 300
@@ -179,7 +179,9 @@ def _trade(rules: Sequence[dict[str, Any]]) -> str:
     dots = []
     for index, rule in enumerate(rules):
         x, y = _x(across, rule["files_mean"]), _y(up, rule["write_amplification"])
-        said = escape(f"{rule['title']}: {rule['files_mean']:,.0f} files, {rule['write_amplification']:.2f} per byte")
+        files = mean(rule["files_mean"])
+        noun = "file" if files == "1" else "files"
+        said = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
         radius = 8 if index == 1 else 5.5
         dots.append(
             f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{said}</title></circle>'

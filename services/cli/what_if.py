@@ -19,7 +19,7 @@ from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
 from services.cli.optimize import is_location, pairs
-from services.cli.output import Output, counted, size, time_span
+from services.cli.output import Output, counted, mean, size, time_span
 from services.settings import store_options
 from shared.policy import Policy
 
@@ -195,7 +195,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
     for rule in rules:
         made.add_row(
             rule["title"],
-            _mean(rule["files_mean"]),
+            mean(rule["files_mean"]),
             f"{rule['files_at_end']:,}",
             f"{rule['jobs']:,}",
             size(rule["bytes_rewritten"]),
@@ -216,7 +216,7 @@ def _targets(out: Output, answer: dict[str, Any]) -> Table:
         is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
         made.add_row(
             size(option["target_bytes"]) + (" <" if is_best else ""),
-            _mean(option["files_mean"]),
+            mean(option["files_mean"]),
             size(option["bytes_rewritten"]),
             time_span(option["cost_s"]),
             _bar(out, option, most),
@@ -232,10 +232,6 @@ def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:
         made.add_column(name, justify="right")
     made.add_column("", no_wrap=True)
     return made
-
-
-def _mean(files: float) -> str:
-    return f"{files:,.0f}" if files >= 100 else f"{files:.3g}"  # noqa: PLR2004 - three digits before the point
 
 
 def _bar(out: Output, costs: dict[str, Any], most_s: float) -> Text:

@@ -21,7 +21,7 @@ from decider.decide.whatif import (
 from decider.orient.policies import effective
 from decider.requests.what_if import describe, examine
 from decider.requests.what_if_history import TableHistory, read_history
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
@@ -156,20 +156,23 @@ def test_more_readers_never_ask_for_smaller_files() -> None:
 
 @dataclass
 class Log:
-    """A log in memory; versions below `oldest` cannot be rebuilt."""
+    """A log in memory; versions below `oldest` cannot be rebuilt, commits below `kept` are gone."""
 
     commits: tuple[Commit, ...]
     oldest: int = 0
+    kept: int = 0
     location: str = "memory:///t"
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         return self.commits[version]
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
-        return tuple(range(version + 1, len(self.commits)))
+        return tuple(range(max(version + 1, self.kept), len(self.commits)))
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
-        assert version is not None
+        version = len(self.commits) - 1 if version is None else version
+        if not self.commits:
+            raise NoTable("there is no Delta log", field="location")
         if version < self.oldest:
             raise InvalidInput("the log was cleaned up", field="version")
         live: dict[str, DataFile] = {}
@@ -241,6 +244,20 @@ def report(configuration: dict[str, str], said: dict[str, str] | None = None, de
 
 def rule(described: dict, name: str) -> dict:
     return next(one for one in described["rules"] if one["name"] == name)
+
+
+@pytest.mark.parametrize("kept", [6, 7])
+def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_told(kept: int) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"cleaned up.* version 6.*2 live files of 409,600 bytes in all.*dry run"
+    ) as refused:
+        asyncio.run(read_history(Log(LOG, oldest=6, kept=kept)))
+    assert "written to again" in str(refused.value)
+
+
+def test_where_there_is_no_log_at_all_that_is_said() -> None:
+    with pytest.raises(NoTable, match="there is no Delta log"):
+        asyncio.run(read_history(Log(())))
 
 
 def test_a_report_is_made_under_the_tables_own_policy() -> None:
