@@ -14,11 +14,21 @@ from typing import Any
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung, heed
 from shared.cells import CellState
+from shared.errors import InvalidInput
 from shared.facts import Ask
-from shared.partitions import cell_label
+from shared.partitions import cell_label, cell_values
 from shared.policy import MIB, Policy
 from shared.table import CellKey
 from shared.worth import Reason
+
+MAX_WHOLE = 2**63 - 1
+"""Largest whole number of a record: what a column of the archive holds."""
+
+MAX_AT_MS = 253_402_300_799_000
+"""The last second of the year 9999: what a moment can be written as."""
+
+MAX_PROBLEM_CHARS = 300
+"""What is told of why a record cannot be read; the record itself is kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,27 @@ class Record:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that this release cannot read, as one of a newer release may be: its text, and what it plainly says.
+
+    at_ms: its place in the ledger, by the server's clock; problem: why it cannot be read.
+    """
+
+    at_ms: int
+    text: str
+    problem: str
+    outcome: str = ""
+    version: int | None = None
+    cell: CellKey | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What there is to say of it, in words."""
+        version = "" if self.version is None else f"Version {self.version}: "
+        return f"{version}this release cannot read the record, which is kept as it is: {self.problem}"
+
+
 def _mib(count_bytes: float) -> str:
     return f"{count_bytes / MIB:.4g} MiB"
 
@@ -100,8 +131,72 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
 
 
 def decode(text: str, outcome: str = "") -> Record:
-    """Read what `encode` wrote."""
-    raw = json.loads(text)
+    """Read what `encode` wrote; raises InvalidInput for whatever else, a record of a newer release included.
+
+    What it returns can be shown: its sentence and its numbers exist, and the whole ones fit 64 bits.
+    """
+    try:
+        record = _record(json.loads(text), outcome)
+        _check(record)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
+        raise InvalidInput(f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_CHARS], field="record") from problem
+    return record
+
+
+def read(text: str, outcome: str, at_ms: int) -> Record | Unreadable:
+    """Read a record of any release as far as it can be read; `at_ms` is its place in the ledger."""
+    try:
+        return decode(text, outcome)
+    except InvalidInput as problem:
+        return Unreadable(at_ms, text, str(problem), outcome, *_plainly_said(text))
+
+
+def _plainly_said(text: str) -> tuple[int | None, CellKey | None]:
+    """Return the version and the cell of a record that cannot be read, each where it is there and sound."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(raw, dict):
+        return None, None
+    version, cell = raw.get("v"), raw.get("cell")
+    is_version = type(version) is int and abs(version) <= MAX_WHOLE
+    return version if is_version else None, CellKey(str(cell)) if _is_cell(cell) else None
+
+
+def _is_cell(said: object) -> bool:
+    """Say whether this is the key of a cell, and can be written as UTF-8."""
+    if not isinstance(said, str):
+        return False
+    try:
+        values = cell_values(CellKey(said))
+        "".join((said, *values, *(value for value in values.values() if value is not None))).encode()
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _check(record: Record) -> None:
+    """Raise one of the errors that `decode` knows if something of the record cannot be shown: all of it is tried."""
+    state = record.state
+    sums = asdict(record.calibration).values() if record.calibration.runs else ()
+    whole = (
+        *(record.at_ms, record.version, record.purgeable, state.files, state.bytes),
+        *(*state.counts, *state.sizes, *sums),
+    )
+    if any(type(number) is not int or abs(number) > MAX_WHOLE for number in whole):
+        raise ValueError("a number is none, or does not fit 64 bits")
+    if not 0 <= record.at_ms <= MAX_AT_MS:
+        raise ValueError(f"no moment is {record.at_ms} ms after 1970")
+    if not _is_cell(record.cell):
+        raise ValueError("its cell is no text of partition values")
+    if any(abs(int(value)) > MAX_WHOLE for value in record.predicted.values()):
+        raise ValueError("a predicted number does not fit 64 bits")
+    "".join((record.sentence, record.policy.version, *record.predicted)).encode()
+    float(state.mse())
+
+
+def _record(raw: Mapping[str, Any], outcome: str) -> Record:
     return Record(
         raw["at"],
         raw["v"],

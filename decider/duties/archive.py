@@ -133,7 +133,8 @@ class LedgerArchive:
             # and gets a number of its own.
             await self._believe_archive(batch.number - 1)
             return done
-        await self._batches.note(batch.number, batch.ends)
+        unreadable = sum(row.get("verdict") is None for row in rows)
+        await self._batches.note(batch.number, batch.ends, unreadable=unreadable)
         return Archived(done.records + is_new * len(rows), done.batches + is_new)
 
     async def _holds(self, batch: LedgerBatch) -> bool:

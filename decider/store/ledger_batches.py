@@ -13,6 +13,7 @@ from typing import Any
 from redis.exceptions import WatchError
 
 from decider.store.answers import answered
+from decider.store.ledger_rows import kept
 from decider.store.queue import AsyncQueue
 from shared.queue import keys
 from shared.queue.decode import text
@@ -20,6 +21,9 @@ from shared.table import TableId
 
 START = "0-0"
 """The place before every record of a stream."""
+
+UNREADABLE = "records_unreadable"
+"""Counter of the records that were archived without having been read."""
 
 Span = tuple[str, str]
 """Records after the first entry, up to and including the second."""
@@ -115,13 +119,16 @@ class LedgerBatches:
                 pipe.xrange(keys.ledger(self._queue.name, table), f"({start}", end)
             pages: list[Any] = await pipe.execute()
         return {
-            table: [(text(entry), text(fields[b"record"]), text(fields[b"out"])) for entry, fields in page]
+            table: [(text(entry), *kept(fields)) for entry, fields in page]
             for table, page in zip(batch.spans, pages, strict=True)
         }
 
     @answered
-    async def note(self, number: int, ends: Mapping[TableId, str]) -> bool:
-        """Note that the batch of this number is archived; False if that, or more, was noted already."""
+    async def note(self, number: int, ends: Mapping[TableId, str], *, unreadable: int = 0) -> bool:
+        """Note that the batch of this number is archived; False if that, or more, was noted already.
+
+        unreadable: records of it that this release could not read, which are counted over all tables.
+        """
         async with self._queue.redis.pipeline(transaction=True) as pipe:
             await pipe.watch(self._key)
             if _progress(await pipe.hgetall(self._key)).number >= number:
@@ -131,6 +138,8 @@ class LedgerBatches:
                 pipe.hset(self._places, mapping={str(table): end for table, end in ends.items()})
             pipe.hset(self._key, "number", str(number))
             pipe.hdel(self._key, "pending")
+            if unreadable:
+                pipe.hincrby(keys.counters(self._queue.name), UNREADABLE, unreadable)
             try:
                 await pipe.execute()
             except WatchError:

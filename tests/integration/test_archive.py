@@ -1,6 +1,7 @@
 """The archive holds every record of the ledgers once, whatever crashes, races or is lost on the way there."""
 
 import asyncio
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Coroutine
@@ -17,6 +18,7 @@ from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS, LedgerArchive
 from decider.intake.inbox import Inbox
 from decider.store import archive
 from decider.store.archive import Archive, ArchivePlace
+from decider.store.counters import Counters
 from decider.store.ledger_batches import LedgerBatches
 from decider.store.ledger_rows import LEDGER_SCHEMA
 from decider.store.ledgers import Ledgers
@@ -137,6 +139,49 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
             made = ledger.decode(record)
             assert (made.version, made.reason) == (version, reason)
             assert ledger.recompute(made) is made.verdict
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no_other(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """Deciders of two releases share a ledger: what the newer one writes must not stand in the way of the older."""
+
+    async def story(world: World) -> None:
+        await world.write()
+        busy = world.tables[0]
+        plain = ledger.encode(decide_state(WHOLE_TABLE, recount(Policy().ladder, [1]), Policy(), 77), Policy(), 1)
+        policy = Policy().encode().replace('"full_ratio":"3/4"', '"full_ratio":"1/100"')
+        odd = [
+            json.dumps(json.loads(plain) | {"policy": policy}),
+            json.dumps(json.loads(plain) | {"reason": "of a newer release"}),
+            json.dumps(json.loads(plain) | {"at": 10**40}),
+            "no JSON",
+        ]
+        for record in odd:
+            await world.keep(busy, record)
+        stream = keys.ledger("default", busy.id)
+        await world.queue.redis.xadd(stream, {"record": b"\xff", "out": ""})
+        await world.queue.redis.xadd(stream, {"line": "another layout"})
+        kept = [*odd, "\\xff", '{"line": "another layout"}']
+        await world.write()
+        done = await world.decider().run_once(batch_records=3)
+        assert done.records == world.written + len(kept)
+        rows = list(zip(*map(world.column, ("record", "verdict", "version", "table_name")), strict=True))
+        assert Counter(row for row in rows if row[1] is None) == Counter(
+            (text, None, 77 if n < 3 else None, busy.name) for n, text in enumerate(kept)
+        )
+        assert sorted(row[2] for row in rows if row[1]) == list(range(1, world.written + 1))
+        assert (await world.decider().run_once()).batches == 0
+        assert (await Counters(world.queue).read())["records_unreadable"] == len(kept)
+        newest = await world.ledgers.newest(busy.id, limit=20)
+        assert [one.text if isinstance(one, ledger.Unreadable) else one.version for one in newest] == [
+            *(4, *reversed(kept), 1)
+        ]
+        now_ms = await world.decider().batches.now_ms()
+        last, other = await world.ledgers.in_force(busy.id, now_ms, limit=20)
+        assert (last.version, other.version, isinstance(other, ledger.Unreadable)) == (4, None, True)
 
     in_world(redis_url, tmp_path, story)
 
