@@ -95,14 +95,20 @@ class LedgerBatches:
 
     @answered
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:
-        """Write down the next batch, which takes each table up to its end; None if somebody else was first."""
-        starts = await self._ends(list(ends))
-        batch = LedgerBatch(number, {table: (starts[table], end) for table, end in ends.items()})
+        """Write down the next batch, which takes each table up to its end; None if somebody else was first.
+
+        A table that is archived up to there by now, or further, is left out: no place ever moves back.
+        """
         async with self._queue.redis.pipeline(transaction=True) as pipe:
             await pipe.watch(self._key)
             found = _progress(await pipe.hgetall(self._key))
             if found.pending is not None or found.number >= number:
                 return None
+            starts = await self._ends(list(ends))
+            spans = {table: (starts[table], end) for table, end in ends.items() if _place(starts[table]) < _place(end)}
+            if not spans:
+                return None
+            batch = LedgerBatch(number, spans)
             pipe.multi()  # type: ignore[no-untyped-call] # redis-py has no type for it
             pipe.hset(self._key, "pending", json.dumps({"number": number, "spans": batch.spans}))
             try:
@@ -160,6 +166,12 @@ class LedgerBatches:
     async def _ends(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         found = await self._queue.redis.hmget(self._places, list(tables)) if tables else []
         return {table: START if end is None else text(end) for table, end in zip(tables, found, strict=True)}
+
+
+def _place(entry: str) -> tuple[int, int]:
+    """Return an entry's place in its stream as numbers, which compare as places do."""
+    at_ms, _, seq = entry.partition("-")
+    return int(at_ms), int(seq)
 
 
 def _progress(raw: Mapping[Any, Any]) -> Progress:
