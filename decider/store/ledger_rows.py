@@ -44,6 +44,15 @@ LEDGER_SCHEMA = pa.schema(
 `entry` is the record's place in the stream of its table: with `table_id` it names a record once and for all.
 """
 
+FURTHEST = """
+SELECT
+  table_id,
+  max(lpad(split_part(entry, '-', 1), 20, '0') || '-' || lpad(split_part(entry, '-', 2), 20, '0')) AS entry
+FROM archive GROUP BY table_id
+"""
+"""Finds each table's last entry in the archive itself: batches take a stream in its order, without holes. The numbers
+of an entry are filled up with zeros, because they are compared as text; Redis reads them so as well."""
+
 ESCAPED = "backslashreplace"
 """How bytes are kept that are no UTF-8."""
 

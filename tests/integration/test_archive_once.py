@@ -5,7 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
+from decider.duties.archive import APP
+from shared.errors import RetryableError
 from shared.queue import keys
 from tests.support.archive_world import World, in_world
 
@@ -39,6 +42,46 @@ def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back
         await going
         assert await world.queue.redis.hgetall(keys.archived("default")) == places
         await world.write(1)
+        await world.decider().run_once()
+        world.expect_each_once()
+
+    in_world(redis_url, tmp_path, story)
+
+
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_an_archive_whose_log_was_cleaned_still_knows_what_it_holds(
+    redis_url: str, tmp_path: Path, *, is_pending: bool
+) -> None:
+    """Redis comes back from a state that is older than the log's oldest commit: the notes of batches are gone."""
+
+    async def story(world: World) -> None:
+        names = (keys.archive("default"), keys.archived("default"))
+        await world.write(2)
+        await world.decider().run_once(batch_records=3)
+        await world.write(1)
+        if is_pending:
+            dying = world.decider()
+            with pytest.raises(RetryableError, match="killed here"):
+                await dying.dies_at(dying.batches, "note").run_once(batch_records=3)
+        dumps = [await world.queue.redis.dump(name) for name in names]
+        every = world.tables
+        for some in (every, every, every[:1], every[:1]):
+            world.tables = some
+            await world.write(2)
+            await world.decider().run_once(batch_records=3)
+        world.expect_each_once()
+        table = DeltaTable(str(world.folder))
+        table.create_checkpoint()
+        for version in range(table.version() - 1):
+            (world.folder / "_delta_log" / f"{version:020}.json").unlink()
+        assert await world.decider().archive.notes(APP, above=1) is None
+        for name, dump in zip(names, dumps, strict=True):
+            assert dump is not None
+            await world.queue.redis.restore(name, 0, dump, replace=True)
+        await world.decider().run_once()
+        world.expect_each_once()
+        world.tables = every
+        await world.write(2)
         await world.decider().run_once()
         world.expect_each_once()
 
