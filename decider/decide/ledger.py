@@ -1,24 +1,27 @@
 """The ledger: every decision, skips included, in a form from which it can be recomputed.
 
-A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline;
-"why was this table not optimized at 14:03" has an answer that can be checked.
+A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline, and
+`contradictions` tells what of a record cannot have been decided so; "why was this table not optimized at 14:03" has an
+answer that can be checked.
 """
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung, heed
+from decider.decide.verdict import Decision, Verdict, corrected, decide_rung, decide_state, heed
 from shared.cells import CellState
 from shared.errors import InvalidInput
 from shared.facts import Ask
+from shared.levels import FULL
 from shared.partitions import cell_label, cell_values
 from shared.policy import MIB, Policy
-from shared.table import CellKey
+from shared.predicate import parse_filter
+from shared.table import CellKey, PartitionColumn
 from shared.worth import Reason
 
 MAX_WHOLE = 2**63 - 1
@@ -48,6 +51,7 @@ class Record:
     ask: Ask = Ask.LEVELS
     calibration: Calibration = UNCALIBRATED
     heat: Fraction = Fraction(0)
+    columns: tuple[PartitionColumn, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -119,6 +123,8 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     }
     if decision.heat:
         record["heat"] = str(decision.heat)
+    if decision.columns:
+        record["columns"] = {column.physical: column.name for column in decision.columns}
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
     if decision.ask is not Ask.LEVELS:
@@ -192,7 +198,9 @@ def _check(record: Record) -> None:
         raise ValueError("its cell is no text of partition values")
     if any(abs(int(value)) > MAX_WHOLE for value in record.predicted.values()):
         raise ValueError("a predicted number does not fit 64 bits")
-    "".join((record.sentence, record.policy.version, *record.predicted)).encode()
+    "".join((record.sentence, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
+    if record.policy.filter is not None:
+        parse_filter(record.policy.filter)
     float(state.mse())
 
 
@@ -211,28 +219,74 @@ def _record(raw: Mapping[str, Any], outcome: str) -> Record:
         Ask(raw.get("ask", Ask.LEVELS)),
         Calibration(**raw.get("calibration", {})),
         Fraction(raw.get("heat", 0)),
+        # Their types do not matter to a filter, and are not kept.
+        tuple(PartitionColumn(name, physical, "") for physical, name in raw.get("columns", {}).items()),
     )
 
 
 def recompute(record: Record) -> Verdict:
-    """Decide again from the record's own numbers; what the commit was and the filter lie outside of them."""
-    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.FILTERED):
-        return Verdict.SKIP
-    return _decided_again(record).verdict
+    """Decide again from the record's own numbers, see `decide_again`."""
+    return decide_again(record).verdict
 
 
 def predict_again(record: Record) -> Mapping[str, float]:
     """Predict again from the record's own numbers, calibration included; empty where no rewrite was asked for."""
-    if recompute(record) is Verdict.SKIP:
-        return {}
-    return _predicted(_decided_again(record))
+    return _predicted(decide_again(record))
 
 
-def _decided_again(record: Record) -> Decision:
-    about = (record.cell, record.state, record.policy, record.version)
-    made = decide_numbers(*about, record.purgeable) if record.ask is Ask.LEVELS else decide_rung(record.ask, *about)
-    made = corrected(made, record.calibration)
-    return made if record.reason is Reason.REQUESTED else heed(made, record.heat, record.policy)
+def decide_again(record: Record) -> Decision:
+    """Decide again from the record's own numbers: policy, state, partition, filter, heat and calibration.
+
+    Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
+    asked (REQUESTED), who does not wait for other commands.
+    """
+    cell, state, policy, version = about = (record.cell, record.state, record.policy, record.version)
+    if record.ask is not Ask.LEVELS:
+        return heed(corrected(decide_rung(record.ask, *about), record.calibration), record.heat, policy)
+    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE):
+        return Decision(version, cell, Verdict.SKIP, record.reason, state, None)
+    made = corrected(decide_state(*about, record.purgeable, record.columns), record.calibration)
+    if record.reason is Reason.REQUESTED and made.prediction is not None:
+        return replace(made, reason=Reason.REQUESTED, heat=record.heat)
+    return heed(made, record.heat, policy)
+
+
+def contradictions(record: Record) -> tuple[str, ...]:
+    """Return the fields that the record's own numbers contradict, by the names that `Record` has for them.
+
+    What cannot be told: `at_ms`, `version` and the kind of outcome, which nothing follows from; what `decide_again`
+    believes; and another value of a number from which the same verdict, reason and prediction follow.
+    """
+    again = decide_again(record)
+    partition = set(cell_values(record.cell))
+    agrees = {
+        "verdict": again.verdict is record.verdict,
+        "reason": again.reason is record.reason,
+        "predicted": _predicted(again) == dict(record.predicted),
+        "calibration": again.calibration == record.calibration,
+        "heat": again.heat == record.heat and 0 <= record.heat <= 1,
+        "purgeable": again.purgeable == record.purgeable <= record.state.dv_files,
+        "columns": not record.columns or {column.physical for column in record.columns} == partition,
+        "state": _is_countable(record.state, record.policy),
+        "outcome": not record.outcome or record.verdict is not Verdict.SKIP,
+    }
+    return tuple(name for name, is_so in agrees.items() if not is_so)
+
+
+def _is_countable(state: CellState, policy: Policy) -> bool:
+    """Say whether there can be files that count to this state on the policy's levels."""
+    floors = policy.ladder.floors
+    full_files, full_bytes = state.files - state.small_files, state.bytes - state.small_bytes
+    return (
+        state.is_possible
+        and state.small_shortfall <= state.shortfall
+        and state.dv_files <= state.files
+        and full_bytes >= full_files * floors[FULL] >= 0
+        and all(
+            count * floors[level] <= size <= count * (floors[level + 1] - 1)
+            for level, (count, size) in enumerate(zip(state.counts, state.sizes, strict=True))
+        )
+    )
 
 
 def _predicted(decision: Decision) -> dict[str, float]:

@@ -95,6 +95,7 @@ def test_every_decision_can_be_recomputed_from_its_own_numbers(decider: LiveDeci
     records = decider.run(decider.services.ledgers.newest(found.id, limit=500))
     assert len(records) >= 12
     assert [ledger.recompute(record) for record in records] == [record.verdict for record in records]
+    assert not any(ledger.contradictions(record) for record in records)
 
 
 def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(decider: LiveDecider, lake: Path) -> None:
