@@ -19,7 +19,6 @@ from shared.queue.model import (
     JobSpec,
     JobState,
     Level,
-    QueueSettings,
     Verdict,
 )
 from shared.queue.transition import Transition, Tries
@@ -121,7 +120,7 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
     "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
     "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
-    "configure": lambda _: transitions.configure(QUEUE, QueueSettings(max_attempts=3)),
+    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
 }
 
 
