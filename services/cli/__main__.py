@@ -1,6 +1,5 @@
 """`lakewright`: one command for people and scripts; exit code 1 is a failure, 2 a wrong use."""
 
-import atexit
 import os
 import sys
 from typing import Annotated, Any
@@ -16,6 +15,7 @@ from services.cli.output import duration, size
 from services.cli.service import Service, become
 from services.cli.watch import watch
 from services.cli.what_if import what_if
+from services.ending import Ending
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -95,8 +95,6 @@ def doctor(context: typer.Context) -> None:
 def main() -> int:
     """Run the command; a failure is one line on standard error."""
     ended = Ending()
-    # Handlers run last in, first out: whatever a command leaves to be done at the end is done before this.
-    atexit.register(ended.leave)
     try:
         app(prog_name="lakewright")
     except LakewrightError as problem:
@@ -107,26 +105,6 @@ def main() -> int:
     else:
         ended.code = 0
     return ended.code
-
-
-class Ending:
-    """The last thing that a command does: it ends the process before the interpreter is torn down.
-
-    A thread of obstore (tokio) hands the result of a read to the event loop and takes the interpreter's lock for it,
-    even when nobody waits any more. If the interpreter is being torn down by then, CPython before 3.14 ends that thread
-    from outside, which its Rust frames answer with SIGABRT: exit code 134 after the right words.
-    """
-
-    code = 1
-
-    def leave(self) -> None:
-        """Write out what was printed and end with the exit code; 1 where nobody takes what was printed."""
-        try:
-            sys.stdout.flush()
-            sys.stderr.flush()
-        except OSError:
-            self.code = self.code or 1
-        os._exit(self.code)
 
 
 def _status(answer: dict[str, Any]) -> dict[str, object]:

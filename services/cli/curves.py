@@ -193,7 +193,7 @@ def _by_target(advice: dict[str, Any]) -> str:
     """Draw a bar for each target: reading on top of rewriting, the recommended target named."""
     curve = advice["curve"]
     highest = max((option["cost_s"] for option in curve), default=0.0) or 1.0
-    up = Axis("core time", 0, highest * 1.12, _time_ticks(highest), time_span)
+    up = Axis("core time", 0, highest * 1.12, _time_ticks(highest), tick)
     blank = Axis("target size", 0, 1, (), str)
     wide = (PANEL_WIDTH - LEFT - RIGHT) / max(1, len(curve))
     drawn = [_frame(blank, up)]
@@ -262,7 +262,15 @@ def _kind(index: int) -> str:
 
 
 def _time_axis(end_s: float) -> Axis:
-    return Axis("time since the first commit", 0, end_s, _time_ticks(end_s), time_span)
+    return Axis("time since the first commit", 0, end_s, _time_ticks(end_s), tick)
+
+
+def tick(seconds: float) -> str:
+    """Return a time span as it stands at an axis: in the largest unit that it is whole quarters of, never rounded."""
+    units = ((86_400, "d"), (HOUR_S, "h"), (60, "min"))
+    fits = ((unit_s, unit) for unit_s, unit in units if seconds >= unit_s and 4 * seconds % unit_s == 0)
+    unit_s, unit = next(fits, (1, "s"))
+    return f"{seconds / unit_s:g} {unit}"
 
 
 def _time_ticks(end_s: float) -> list[float]:
