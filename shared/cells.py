@@ -73,14 +73,13 @@ class CellState:
         return Fraction(self.shortfall, self.files) if self.files else Fraction(0)
 
     def excess(self, target_bytes: int) -> int:
-        """Return the part of the total squared shortfall (bytes^2) that merging the small files could remove."""
-        total = self.small_bytes
-        if total < target_bytes:
-            best = (target_bytes - total) ** 2
-        else:
-            remainder = total % target_bytes
-            best = (target_bytes - remainder) ** 2 if remainder else 0
-        return max(0, self.small_shortfall - best)
+        """Return the most of the total squared shortfall (bytes^2) that merging small files can remove; never less.
+
+        Below the target in all, one output of all of them is the best, and leaves what is missing to the target. From
+        the target on one output may have no shortfall at all, whatever its overshoot: only 0 is sure to be reached.
+        """
+        left = max(0, target_bytes - self.small_bytes) ** 2
+        return max(0, self.small_shortfall - left)
 
     def encode(self) -> str:
         """Write the state as comma-separated decimal integers, the form in which it is stored."""
