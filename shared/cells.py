@@ -5,7 +5,7 @@ path; a commit costs the size of the commit and an idle cell costs nothing.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import add, sub
 
@@ -14,6 +14,10 @@ from shared.table import DataFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
+_LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS)
+
+SETTLED_TAG = "lakewright.settled"
+"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,8 @@ class CellState:
 
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
     small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
-    hide; counts and sizes: number and bytes of the small files on each level.
+    hide; counts and sizes: number and bytes of the small files on each level; settled: how many of them on each level
+    say that they were settled.
     """
 
     files: int = 0
@@ -33,6 +38,7 @@ class CellState:
     deleted_rows: int = 0
     counts: tuple[int, ...] = _NO_LEVELS
     sizes: tuple[int, ...] = _NO_LEVELS
+    settled: tuple[int, ...] = _NO_LEVELS
 
     def __add__(self, other: "CellState") -> "CellState":
         return self._combine(other, add)
@@ -50,6 +56,7 @@ class CellState:
             plus(self.deleted_rows, other.deleted_rows),
             tuple(map(plus, self.counts, other.counts)),
             tuple(map(plus, self.sizes, other.sizes)),
+            tuple(map(plus, self.settled, other.settled)),
         )
 
     @property
@@ -61,6 +68,20 @@ class CellState:
     def small_bytes(self) -> int:
         """Total bytes of the files below the full size."""
         return sum(self.sizes)
+
+    def to_settle(self, levels: int) -> int:
+        """Number of small files on the first `levels` levels that were never settled."""
+        return sum(self.counts[:levels]) - sum(self.settled[:levels])
+
+    def plausible(self) -> "CellState":
+        """Return the state with no negative number of settled files.
+
+        Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
+        there is to settle is counted too high rather than too low, and never by more than there are settled files.
+        """
+        if min(self.settled) >= 0:
+            return self
+        return replace(self, settled=tuple(max(0, count) for count in self.settled))
 
     @property
     def is_possible(self) -> bool:
@@ -82,26 +103,28 @@ class CellState:
         return max(0, self.small_shortfall - left)
 
     def encode(self) -> str:
-        """Write the state as comma-separated decimal integers, the form in which it is stored."""
+        """Write the state as comma-separated decimal integers, without the settled files where there are none."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
-        return ",".join(map(str, (*scalars, *self.counts, *self.sizes)))
+        settled = self.settled if any(self.settled) else ()
+        return ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled)))
 
     @staticmethod
     def decode(text: str) -> "CellState":
         """Read what `encode` wrote; raises ValueError for anything else."""
         numbers = [int(part) for part in text.split(",")]
-        if len(numbers) != _SCALARS + 2 * SMALL_LEVELS:
-            raise ValueError(f"a cell state has {_SCALARS + 2 * SMALL_LEVELS} integers, found {len(numbers)}")
-        levels = _SCALARS + SMALL_LEVELS
+        if len(numbers) not in _LENGTHS:
+            raise ValueError(f"a cell state has {_LENGTHS[0]} or {_LENGTHS[1]} integers, found {len(numbers)}")
         files, total, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
-        counts, sizes = tuple(numbers[_SCALARS:levels]), tuple(numbers[levels:])
-        return CellState(files, total, shortfall, small, dv_files, deleted, counts, sizes)
+        rows = [tuple(numbers[at : at + SMALL_LEVELS]) for at in range(_SCALARS, len(numbers), SMALL_LEVELS)]
+        return CellState(files, total, shortfall, small, dv_files, deleted, *rows)
 
 
 EMPTY_CELL = CellState()
 
 
-def file_state(ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted_rows: int = 0) -> CellState:
+def file_state(
+    ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted_rows: int = 0, is_settled: bool = False
+) -> CellState:
     """Return the state of a cell that holds just one file of this size."""
     missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
     shortfall = missing * missing
@@ -109,14 +132,24 @@ def file_state(ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted
     dv_files = int(has_dv)
     if level == FULL:
         return CellState(1, size_bytes, shortfall, 0, dv_files, deleted_rows)
-    counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
-    counts[level], sizes[level] = 1, size_bytes
-    return CellState(1, size_bytes, shortfall, shortfall, dv_files, deleted_rows, tuple(counts), tuple(sizes))
+    one = _at(level, 1)
+    settled = one if is_settled else _NO_LEVELS
+    return CellState(1, size_bytes, shortfall, shortfall, dv_files, deleted_rows, one, _at(level, size_bytes), settled)
+
+
+def _at(level: int, value: int) -> tuple[int, ...]:
+    return (*_NO_LEVELS[:level], value, *_NO_LEVELS[level + 1 :])
 
 
 def contribution(file: DataFile, ladder: Ladder) -> CellState:
     """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
-    return file_state(ladder, file.size_bytes, has_dv=file.dv_id is not None, deleted_rows=file.deleted_rows)
+    return file_state(
+        ladder,
+        file.size_bytes,
+        has_dv=file.dv_id is not None,
+        deleted_rows=file.deleted_rows,
+        is_settled=SETTLED_TAG in file.tags,
+    )
 
 
 def recount(ladder: Ladder, sizes_bytes: Iterable[int]) -> CellState:

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from shared.cells import EMPTY_CELL, CellState, contribution, file_state
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
 from shared.grouping import GENERATED_TAG, choose, pack_all, small_files, window_of, windows
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, Worth, is_purgeable, judge, judge_settling
-
-SETTLED_TAG = "lakewright.settled"
-"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
 
 class Mode(StrEnum):
@@ -121,15 +118,20 @@ def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellS
 
 
 def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
-    """Plan the last merge of a cell that went quiet: all small files at once, whether or not they are promoted.
+    """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
 
-    Only files that hold no settled bytes take part, and the outputs, like whatever is made of them later, say that
-    they were settled: so no byte is settled twice, however often its cell goes quiet.
+    Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
+    like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
+    cell goes quiet.
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
     worth = judge_settling(before, policy)
-    fresh = [file for file in small_files(files, rungs) if SETTLED_TAG not in file.tags] if worth.is_work else []
+    fresh = [
+        file
+        for file in (small_files(files, rungs) if worth.is_work else ())
+        if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
+    ]
     groups = [
         FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, window), SETTLED_TAG: "1"})
         for window, small in windows(fresh, policy)
@@ -187,5 +189,5 @@ def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> C
     for group in groups:
         for file in group.files:
             state -= contribution(file, rungs)
-        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink))
+        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
     return state

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NOTHING_SMALL = "nothing_small"
     WITHIN_TOLERANCE = "within_tolerance"
     NO_PROMOTION = "no_promotion"
+    SETTLED = "settled"
     WORTH_IT = "worth_it"
     TOO_MANY_SMALL = "too_many_small"
     REQUESTED = "requested"
@@ -44,6 +45,7 @@ _SENTENCES = {
     Reason.NOTHING_SMALL: "Fewer than two files are small: there is nothing to merge.",
     Reason.WITHIN_TOLERANCE: "Merging could remove less shortfall per file than the tolerance: it would not pay.",
     Reason.NO_PROMOTION: "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    Reason.SETTLED: "Fewer than two of the small files are left to settle: settled ones and those above the cap stay.",
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
@@ -100,12 +102,17 @@ def _judge_merge(state: CellState, policy: Policy) -> Worth:
 
 
 def judge_settling(state: CellState, policy: Policy) -> Worth:
-    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not."""
+    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
+
+    Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
+    """
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Worth(Reason.NOTHING_SMALL, None)
+    if state.to_settle(policy.levels) < 2:  # noqa: PLR2004 - a merge takes two
+        return Worth(Reason.SETTLED, None)
     if is_tolerable(state, policy):
         return Worth(Reason.WITHIN_TOLERANCE, None)
-    return Worth(Reason.QUIET, SMALL_LEVELS - 1)
+    return Worth(Reason.QUIET, policy.levels - 1)
 
 
 def judge_full(state: CellState) -> Worth:

@@ -17,7 +17,7 @@ from decider.decide.rules import Look, PeerRule
 from shared.planner import Plan, plan, plan_settling
 from shared.policy import Policy
 from shared.table import CellKey
-from shared.worth import judge
+from shared.worth import judge, judge_settling
 
 POINTS = 200
 """Points of a curve over time: as many as a chart shows, however long the history."""
@@ -324,8 +324,8 @@ class _Ours:
                 return
             self._quiet.popitem(last=False)
             self._tally.pass_time(since_ms + after_s * 1000)
-            made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-            if made.groups:
+            if judge_settling(cell.state, self._policy).is_work:
+                made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
                 self._tally.scan(cell, _merges(made))
 
 

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from shared.cells import CellState
 from shared.facts import Ask
-from shared.levels import FULL
-from shared.planner import SETTLED_TAG
 from shared.policy import Policy
 from shared.predicate import permits
 from shared.queue.model import Timer, TimerChange
@@ -55,22 +53,15 @@ def timers_after_recount(
     at_ms: int,
     columns: Sequence[PartitionColumn],
 ) -> Iterator[Timer]:
-    """Yield the timers of a table that was counted anew; quiet begins with a cell's newest file.
-
-    Cells whose small files are settled, but for one at most, get none: there is nothing left to settle.
-    """
-    rungs = policy.ladder
+    """Yield the timers of a table that was counted anew; quiet begins with a cell's newest file."""
     newest: dict[CellKey, int] = {}
-    fresh: dict[CellKey, int] = {}
     for file in files:
         newest[file.cell] = max(newest.get(file.cell, 0), file.modified_ms)
-        is_fresh = SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < FULL
-        fresh[file.cell] = fresh.get(file.cell, 0) + is_fresh
     for cell, state in cells.items():
         # A clock that runs ahead must not postpone the settling for ever.
         quiet_since_ms = min(at_ms, newest.get(cell, at_ms))
         for timer in timers_after_commit(cell, state, policy, at_ms, columns):
             if timer.name.startswith(Ask.FULL):
                 yield timer
-            elif timer.change is TimerChange.SET and fresh.get(cell, 0) > 1:
+            elif timer.change is TimerChange.SET:
                 yield Timer(timer.name, timer.at_ms - at_ms + quiet_since_ms)

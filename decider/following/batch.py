@@ -73,7 +73,7 @@ class Batch:
         is_possible = True
         for commit, folded in self._folded:
             for cell, change in folded.changes.items():
-                current[cell] = current.get(cell, EMPTY_CELL) + change
+                current[cell] = (current.get(cell, EMPTY_CELL) + change).plausible()
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
                 made = decide(cell, current[cell], policy, commit, heavy, self._columns)
@@ -130,6 +130,7 @@ _FUNNEL = {
     Reason.OWN_COMMIT: "cells_rewritten",
     Reason.NO_DATA_CHANGE: "cells_rewritten",
     Reason.NOTHING_SMALL: "pruned_by_entropy",
+    Reason.SETTLED: "pruned_by_entropy",
     Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
     Reason.NO_PROMOTION: "pruned_by_levels",
     Reason.WORTH_IT: "asked",

@@ -7,7 +7,7 @@ from its log instead.
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shared.cells import EMPTY_CELL, CellState, contribution, file_state
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
 from shared.levels import Ladder
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
 
@@ -58,7 +58,12 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
         cell = removed.cell if removed.cell is not None or twin is None else twin.cell
         if size is None or cell is None:
             return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
-        gone = file_state(rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows)
+        tags = removed.tags if removed.tags is not None or twin is None else twin.tags
+        # Without tags it may have been a settled file, see `CellState.plausible`.
+        is_settled = tags is None or SETTLED_TAG in tags
+        gone = file_state(
+            rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows, is_settled=is_settled
+        )
         changes[cell] = changes.get(cell, EMPTY_CELL) - gone
     return Fold(commit.version, changes, with_deletes=with_deletes)
 
@@ -85,4 +90,4 @@ def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:
 
 
 def _is_partial(removed: RemovedFile) -> bool:
-    return removed.size_bytes is None or removed.cell is None
+    return removed.size_bytes is None or removed.cell is None or removed.tags is None

@@ -75,6 +75,23 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
     in_world(redis_url, story)
 
 
+def test_one_late_file_in_a_settled_cell_has_no_timer_and_two_have(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        world.now_ms += 6 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.run_job()
+        await world.write(cell(1), [MIB])
+        assert await world.timers.all(TABLE.id) == {}
+        await world.write(cell(1), [MIB])
+        world.now_ms += 6 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.run_job()
+        assert await world.timers.all(TABLE.id) == {}
+
+    in_world(redis_url, story)
+
+
 @pytest.mark.parametrize("deciders", [2, 5])
 def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int) -> None:
     async def story(world: World) -> None:

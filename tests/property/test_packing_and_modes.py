@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from shared.cells import EMPTY_CELL, contribution
+from shared.cells import EMPTY_CELL, SETTLED_TAG, contribution
 from shared.grouping import window_of
 from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.packing import Badness, cover, cover_in_order
-from shared.planner import SETTLED_TAG, FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
+from shared.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import KIB, MaxMode, Order, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, judge

@@ -3,7 +3,8 @@
 import pytest
 
 from decider.orient.cells import REPLACING, fold, recount
-from shared.cells import EMPTY_CELL
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
+from shared.levels import SMALL_LEVELS
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import CellKey, Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata
@@ -18,7 +19,7 @@ def file(path: str, size: int = MIB, cell: CellKey = WHOLE_TABLE, **more) -> Dat
 
 
 def removed(of: DataFile, **more) -> RemovedFile:
-    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.cell, of.deleted_rows, **more)
+    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.cell, of.deleted_rows, **{"tags": of.tags, **more})
 
 
 def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
@@ -46,6 +47,25 @@ def test_a_removal_without_size_is_completed_by_the_add_of_the_same_path() -> No
     made = fold(commit(added=(after,), removed=(RemovedFile("a"),)), HERE, RUNGS)
     assert made.rescan is None
     assert made.changes[WHOLE_TABLE].files == 0
+
+
+def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_what_there_is_to_settle() -> None:
+    settled, fresh = file("a", tags={SETTLED_TAG: "1"}), file("b")
+    state = recount([settled, fresh], RUNGS)[WHOLE_TABLE]
+    assert (state.small_files, state.to_settle(SMALL_LEVELS)) == (2, 1)
+
+    def after(gone: DataFile, **more) -> CellState:
+        made = fold(commit(removed=(removed(gone, **more),)), HERE, RUNGS)
+        return (state + made.changes[WHOLE_TABLE]).plausible()
+
+    assert after(settled) == recount([fresh], RUNGS)[WHOLE_TABLE]
+    assert after(fresh) == recount([settled], RUNGS)[WHOLE_TABLE]
+    assert after(settled, tags=None).to_settle(SMALL_LEVELS) == 1
+    assert after(fresh, tags=None).to_settle(SMALL_LEVELS) == 1
+    rewritten = fold(
+        commit(added=(file("a", dv_id="u", tags=settled.tags),), removed=(removed(settled, tags=None),)), HERE, RUNGS
+    )
+    assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_CELL.settled
 
 
 def test_a_removal_without_size_is_not_guessed() -> None:
