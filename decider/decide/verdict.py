@@ -121,19 +121,18 @@ def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, versi
 def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     """Predict gain and cost from the rolling state, without a file list.
 
-    Benefit is files removed plus shortfall removed in units of T^2; the excess stands for the latter, of which it is
-    the upper bound.
+    Benefit is files removed plus shortfall removed in units of T^2, of which the excess is the upper bound, plus one
+    for each file to purge that is not merged anyway. Where such files lie and how large they are is not in the state:
+    deleted rows are taken to be where the bytes are, and files outside of the merge to have their mean size.
     """
-    if worth.through_level is None:
-        # How large the files to purge are is not in the state: the mean stands for them, and each counts as a benefit.
-        mean_bytes = state.bytes // max(1, state.files)
-        total = worth.purges * mean_bytes
-        return Prediction(worth.purges, 0, total, Fraction(worth.purges), 0, total)
-    inputs = sum(state.counts[: worth.through_level + 1])
-    total = sum(state.sizes[: worth.through_level + 1])
-    removed = inputs - max(1, total // policy.target_bytes)
-    shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2)
-    return Prediction(inputs, removed, total, removed + shortfall, removed, total)
+    levels = 0 if worth.through_level is None else worth.through_level + 1
+    inputs, merged_bytes = sum(state.counts[:levels]), sum(state.sizes[:levels])
+    rest, rest_bytes = state.files - inputs, state.bytes - merged_bytes
+    purged = min(rest, -(-worth.purges * rest_bytes // max(1, state.bytes)))
+    total = merged_bytes + purged * rest_bytes // max(1, rest)
+    removed = inputs - max(1, merged_bytes // policy.target_bytes) if inputs else 0
+    shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2) if inputs else Fraction(0)
+    return Prediction(inputs + purged, removed, total, removed + shortfall + purged, removed, total)
 
 
 def heed(decision: Decision, heat: Fraction, policy: Policy) -> Decision:
