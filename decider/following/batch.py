@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
@@ -16,7 +16,7 @@ from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
-from shared.table import CellKey, Commit, TableMetadata, TableRef
+from shared.table import CellKey, Commit, FileKey, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
@@ -102,13 +102,25 @@ class Batch:
     def _jobs(
         self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
     ) -> list[JobSpec]:
-        """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
-        newest = {made.cell: made for made in decisions if made.prediction}
-        return [
-            job_spec(self.table, made, policy, self._configuration)
-            for made in newest.values()
-            if decide_numbers(made.cell, current[made.cell], policy, made.version, made.purgeable).prediction
-        ]
+        """One job per cell that was asked for, for what is left after the last commit; none where nothing is."""
+        heavy = self._heavy()
+        jobs: list[JobSpec] = []
+        for made in {made.cell: made for made in decisions if made.prediction}.values():
+            left = decide_numbers(made.cell, current[made.cell], policy, made.version, heavy[made.cell])
+            if left.prediction is not None:
+                asked = replace(corrected(left, made.calibration), verdict=made.verdict, heat=made.heat)
+                jobs.append(job_spec(self.table, asked, policy, self._configuration))
+        return jobs
+
+    def _heavy(self) -> Counter[CellKey]:
+        """Count the files to purge that the commits added and none of them removed since, by cell."""
+        live: dict[FileKey, CellKey] = {}
+        for commit, folded in self._folded:
+            for gone in commit.removed:
+                live.pop(gone.key, None)
+            for cell, files in folded.with_deletes.items():
+                live |= {file.key: cell for file in files if is_purgeable(file, self.policy)}
+        return Counter(live.values())
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
         """Count the funnel: what came in, and what each prune kept out."""
