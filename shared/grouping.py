@@ -14,7 +14,8 @@ from shared.policy import Order, Policy
 from shared.table import DataFile
 
 GENERATED_TAG = "lakewright.generated-ms"
-"""AddFile tag of a rewritten file: the start of its window, because its modification time is that of the rewrite."""
+"""AddFile tag of a rewritten file: the start of its window, or the oldest time among its inputs where files are packed
+by time; its modification time is that of the rewrite."""
 
 
 def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
@@ -38,14 +39,24 @@ def window_of(file: DataFile, policy: Policy) -> int | None:
     return generated_ms(file) // length_ms * length_ms
 
 
-def windows(small: Sequence[DataFile], policy: Policy) -> list[tuple[int | None, list[DataFile]]]:
+def came(inputs: Sequence[DataFile], policy: Policy) -> int | None:
+    """Return the time in ms that an output of these files says its rows came; None where times do not matter.
+
+    With windows that is the start of theirs; where files are packed by time, that of the oldest one.
+    """
+    if policy.time_window_s is not None:
+        return window_of(inputs[0], policy)
+    return min(map(generated_ms, inputs)) if policy.order is Order.TIME else None
+
+
+def windows(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Return the small files by window, oldest first, each in the order given; one window where there are none."""
     if policy.time_window_s is None:
-        return [(None, list(small))]
+        return [list(small)]
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in small:
         found[window_of(file, policy) or 0].append(file)
-    return sorted(found.items())
+    return [files for _, files in sorted(found.items())]
 
 
 def choose(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:

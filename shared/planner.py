@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
-from shared.grouping import GENERATED_TAG, choose, pack_all, small_files, window_of, windows
+from shared.grouping import GENERATED_TAG, came, choose, pack_all, small_files, windows
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
@@ -102,15 +102,15 @@ def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellS
     worth = judge(before, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
-        for window, small in windows(small_files(files, rungs), policy):
+        for small in windows(small_files(files, rungs), policy):
             groups += [
-                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, window))
+                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, policy))
                 for inputs in choose(small, policy)
             ]
     if worth.purges:
         taken = {file.key for group in groups for file in group.files}
         groups += [
-            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), window_of(file, policy)))
+            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), policy))
             for file in files
             if is_purgeable(file, policy) and file.key not in taken
         ]
@@ -133,8 +133,8 @@ def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, befo
         if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
     ]
     groups = [
-        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, window), SETTLED_TAG: "1"})
-        for window, small in windows(fresh, policy)
+        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
+        for small in windows(fresh, policy)
         for inputs in pack_all(small, policy)
     ]
     return _cut(cell, worth, groups, before, policy)
@@ -148,12 +148,12 @@ def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     rungs = policy.ladder
     before = state_of(files, rungs)
     groups: list[FileGroup] = []
-    for window, small in windows(small_files(files, rungs), policy):
+    for small in windows(small_files(files, rungs), policy):
         packed = pack_all(small, policy)
-        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, window)) for inputs in packed]
+        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, policy)) for inputs in packed]
     taken = {file.key for group in groups for file in group.files}
     groups += [
-        FileGroup(cell, (file,), Mode.FULL, _tags((file,), window_of(file, policy)))
+        FileGroup(cell, (file,), Mode.FULL, _tags((file,), policy))
         for file in files
         if file.dv_id is not None and file.key not in taken
     ]
@@ -174,9 +174,10 @@ def _cut(cell: CellKey, worth: Worth, groups: Sequence[FileGroup], before: CellS
     return Plan(cell, worth, chosen, before, predicted, is_cut=kept < len(groups))
 
 
-def _tags(inputs: Iterable[DataFile], window_start_ms: int | None) -> dict[str, str]:
+def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
     tags = {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
-    return tags if window_start_ms is None else tags | {GENERATED_TAG: str(window_start_ms)}
+    came_ms = came(inputs, policy)
+    return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], rungs: Ladder) -> Mode:

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shared.cells import EMPTY_CELL, SETTLED_TAG, contribution
-from shared.grouping import window_of
+from shared.grouping import generated_ms, window_of
 from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.packing import Badness, cover, cover_in_order
 from shared.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
-from shared.policy import KIB, MaxMode, Order, Policy
+from shared.policy import KIB, MIB, MaxMode, Order, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, judge
 
@@ -328,3 +328,17 @@ def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_av
     assert found["entropy"] <= 1.05
     assert found["benefit"] <= 1.05
     assert found["entropy and outputs"] == 1
+
+
+def test_a_rewritten_file_keeps_its_place_in_time_where_the_order_matters() -> None:
+    policy = Policy(order=Order.TIME)
+    old = DataFile("january", 60 * MIB, CELL, dv_id="x", rows=100, deleted_rows=50, modified_ms=1_000)
+    later = [DataFile(f"m{n}", 60 * MIB, CELL, modified_ms=2_000 + n * 1_000) for n in range(5)]
+    (purge,) = plan(CELL, [old], policy).groups
+    purged = DataFile("purged", 60 * MIB, CELL, modified_ms=9_999_000, tags=purge.tags)
+    first, second = plan(CELL, [purged, *later], policy).groups
+    assert [file.path for file in (*first.files, *second.files)] == ["purged", "m0", "m1", "m2", "m3", "m4"]
+    # What is made of several files lies where the oldest of them lay, however often it is rewritten.
+    merged = DataFile("r", first.bytes, CELL, modified_ms=10**9, tags=first.tags)
+    assert generated_ms(merged) == 1_000
+    assert not plan(CELL, [old], Policy()).groups[0].tags
