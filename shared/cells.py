@@ -8,13 +8,21 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from operator import add, sub
+from typing import Any
 
 from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.table import DataFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
+_ROWS = range(_SCALARS, _SCALARS + 3 * SMALL_LEVELS, SMALL_LEVELS)
 _LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS)
+
+WINDOWS_KEPT = 2
+"""Windows of time that a state tells apart: files come into the newest and, around its start, into the one before."""
+
+SOMEWHERE = -1
+"""In a change: the window of removed files of which nobody says where they lay."""
 
 SETTLED_TAG = "lakewright.settled"
 """AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
@@ -27,7 +35,8 @@ class CellState:
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
     small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
     hide; counts and sizes: number and bytes of the small files on each level; settled: how many of them on each level
-    say that they were settled.
+    say that they were settled; windows: the start in ms and the state of the newest windows of time, where there are
+    any, the oldest first. A removal seldom tells its window, so that these hold at most what is there.
     """
 
     files: int = 0
@@ -39,6 +48,7 @@ class CellState:
     counts: tuple[int, ...] = _NO_LEVELS
     sizes: tuple[int, ...] = _NO_LEVELS
     settled: tuple[int, ...] = _NO_LEVELS
+    windows: tuple[tuple[int, "CellState"], ...] = ()
 
     def __add__(self, other: "CellState") -> "CellState":
         return self._combine(other, add)
@@ -46,7 +56,7 @@ class CellState:
     def __sub__(self, other: "CellState") -> "CellState":
         return self._combine(other, sub)
 
-    def _combine(self, other: "CellState", plus: Callable[[int, int], int]) -> "CellState":
+    def _combine(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> "CellState":
         return CellState(
             plus(self.files, other.files),
             plus(self.bytes, other.bytes),
@@ -57,7 +67,17 @@ class CellState:
             tuple(map(plus, self.counts, other.counts)),
             tuple(map(plus, self.sizes, other.sizes)),
             tuple(map(plus, self.settled, other.settled)),
+            self._windows(other, plus) if self.windows or other.windows else (),
         )
+
+    def _windows(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> tuple[tuple[int, "CellState"], ...]:
+        mine, theirs = dict(self.windows), dict(other.windows)
+        starts = sorted(mine.keys() | theirs.keys())
+        return tuple((at, plus(mine.get(at, EMPTY_CELL), theirs.get(at, EMPTY_CELL))) for at in starts)
+
+    def within(self, start_ms: int | None) -> "CellState":
+        """Return this state as one whose files all lie in a window; None: in none."""
+        return self if start_ms is None else replace(self, windows=((start_ms, self),))
 
     @property
     def small_files(self) -> int:
@@ -74,14 +94,19 @@ class CellState:
         return sum(self.counts[:levels]) - sum(self.settled[:levels])
 
     def plausible(self) -> "CellState":
-        """Return the state with no negative number of settled files.
+        """Return the state with no negative number of settled files, and the newest windows alone, at least empty.
 
         Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
-        there is to settle is counted too high rather than too low, and never by more than there are settled files.
+        there is to settle is counted too high rather than too low, and never by more than there are settled files. A
+        file whose window is not known is taken out of each, so that none promises work that is not there.
         """
-        if min(self.settled) >= 0:
+        if min(self.settled) >= 0 and not self.windows:
             return self
-        return replace(self, settled=tuple(max(0, count) for count in self.settled))
+        placed = dict(self.windows)
+        gone = placed.pop(SOMEWHERE, EMPTY_CELL)
+        newest = sorted(placed.items())[-WINDOWS_KEPT:]
+        windows = tuple((at, _floored(one + gone)) for at, one in newest)
+        return replace(self, settled=tuple(max(0, count) for count in self.settled), windows=windows)
 
     @property
     def is_possible(self) -> bool:
@@ -103,23 +128,42 @@ class CellState:
         return max(0, self.small_shortfall - left)
 
     def encode(self) -> str:
-        """Write the state as comma-separated decimal integers, without the settled files where there are none."""
+        """Write the state as comma-separated decimal integers, then the windows; what there is none of is left out."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
         settled = self.settled if any(self.settled) else ()
-        return ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled)))
+        total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled)))
+        return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
 
     @staticmethod
     def decode(text: str) -> "CellState":
         """Read what `encode` wrote; raises ValueError for anything else."""
-        numbers = [int(part) for part in text.split(",")]
+        total, *windows = text.split(";")
+        numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
             raise ValueError(f"a cell state has {_LENGTHS[0]} or {_LENGTHS[1]} integers, found {len(numbers)}")
-        files, total, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
-        rows = [tuple(numbers[at : at + SMALL_LEVELS]) for at in range(_SCALARS, len(numbers), SMALL_LEVELS)]
-        return CellState(files, total, shortfall, small, dv_files, deleted, *rows)
+        files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
+        counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
+        newest = tuple((int(at), CellState.decode(one)) for at, _, one in (window.partition(":") for window in windows))
+        return CellState(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest)
 
 
 EMPTY_CELL = CellState()
+
+
+def _floored(state: CellState) -> CellState:
+    """Return the state with nothing negative; levels without files have no bytes."""
+    counts = tuple(max(0, count) for count in state.counts)
+    return CellState(
+        max(0, state.files),
+        max(0, state.bytes),
+        max(0, state.shortfall),
+        max(0, state.small_shortfall),
+        max(0, state.dv_files),
+        max(0, state.deleted_rows),
+        counts,
+        tuple(max(0, size) if count else 0 for count, size in zip(counts, state.sizes, strict=True)),
+        tuple(max(0, count) for count in state.settled),
+    )
 
 
 def file_state(

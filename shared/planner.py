@@ -8,11 +8,11 @@ Planning on a plan's own output yields no work, so a job is never followed by an
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
-from shared.grouping import GENERATED_TAG, came, choose, pack_all, small_files, windows
+from shared.grouping import GENERATED_TAG, came, choose, has_ended, pack_all, placed, small_files, windows
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
@@ -93,13 +93,14 @@ def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
 def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    Without time windows the plan is empty exactly when `judge` says so of the cell's state; with windows it may be
-    empty more often, never less. Who knows the state already passes it as `before`, and may then leave out of `files`
-    the full ones without deleted rows.
+    Without time windows the plan is empty exactly when `judge` says so of the cell's state. Of a cell with windows the
+    rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
+    passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
-    worth = judge(before, policy, sum(is_purgeable(file, policy) for file in files))
+    known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
+    worth = judge(known, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
         for small in windows(small_files(files, rungs), policy):
@@ -117,12 +118,24 @@ def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellS
     return _cut(cell, worth, groups, before, policy)
 
 
-def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
+def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, CellState], ...]:
+    small = small_files(files, policy.ladder)
+    return sum((placed(file, policy) for file in small), EMPTY_CELL).windows
+
+
+def plan_settling(
+    cell: CellKey,
+    files: Sequence[DataFile],
+    policy: Policy,
+    before: CellState | None = None,
+    *,
+    closed_ms: int | None = None,
+) -> Plan:
     """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
 
     Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
     like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
-    cell goes quiet.
+    cell goes quiet. With time windows only those that ended by `closed_ms` are settled (None: all).
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
@@ -135,6 +148,7 @@ def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, befo
     groups = [
         FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
         for small in windows(fresh, policy)
+        if closed_ms is None or has_ended(small[0], policy, closed_ms)
         for inputs in pack_all(small, policy)
     ]
     return _cut(cell, worth, groups, before, policy)

@@ -155,7 +155,8 @@ def _text(values: Mapping[str, Any]) -> str:
 
 
 _STATES = 2
-"""Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count."""
+"""Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
+and windows."""
 
 
 _FIRST = frozenset(

@@ -8,14 +8,19 @@ After the last commit a replay can go on for a while in which nobody writes (`ta
 went quiet are settled, and readers go on reading what lies there.
 """
 
-from collections import OrderedDict, deque
-from collections.abc import Iterator, Sequence
+import heapq
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
 from decider.decide.rules import Look, PeerRule
+from decider.decide.timers import timers_after_commit, timers_after_rewrite
+from shared.facts import Ask
+from shared.grouping import tagged_window
 from shared.planner import Plan, plan, plan_settling
 from shared.policy import Policy
+from shared.queue.model import Timer, TimerChange
 from shared.table import CellKey
 from shared.worth import judge, judge_settling
 
@@ -179,7 +184,7 @@ class _Tally:
 def _tally(history: History, policy: Policy) -> _Tally:
     times = [commit.timestamp_ms for commit in history.commits]
     span_ms = max(times) - times[0] if times else 0
-    return _Tally(ReplayedTable(policy.ladder, history), max(1, span_ms // POINTS))
+    return _Tally(ReplayedTable(policy, history), max(1, span_ms // POINTS))
 
 
 def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> Replayed:
@@ -295,38 +300,59 @@ class _Theirs:
 
 
 class _Ours:
-    """Runs jobs as an actor does: plan on what lies there now, rewrite, and settle cells that went quiet."""
+    """Runs jobs as an actor does: plan on what lies there now, rewrite, and settle what went quiet when timers say."""
 
     def __init__(self, tally: _Tally, policy: Policy) -> None:
         self._tally = tally
         self._policy = policy
-        self._quiet: OrderedDict[CellKey, tuple[int, ReplayedCell]] = OrderedDict()
+        self._timers: dict[str, tuple[int, ReplayedCell]] = {}
+        self._rings: list[tuple[int, str]] = []
 
     def run(self, cell: ReplayedCell) -> None:
         """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
         is_cut = True
         while is_cut:
             made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-            self._tally.scan(cell, _merges(made))
+            self._scan(cell, made)
             is_cut = made.is_cut
 
     def touched(self, cell: ReplayedCell, at_ms: int) -> None:
         """Note that a commit changed a cell: its quiet spell begins anew."""
-        self._quiet[cell.key] = (at_ms, cell)
-        self._quiet.move_to_end(cell.key)
+        self._change(cell, timers_after_commit(cell.key, cell.state, self._policy, at_ms, ()))
 
     def settle_until(self, at_ms: int) -> None:
-        """Settle every cell whose quiet spell has become long enough."""
-        after_s = self._policy.settle_after_s
-        while after_s is not None and self._quiet:
-            since_ms, cell = next(iter(self._quiet.values()))
-            if since_ms + after_s * 1000 > at_ms:
-                return
-            self._quiet.popitem(last=False)
-            self._tally.pass_time(since_ms + after_s * 1000)
+        """Settle every cell whose quiet spell has become long enough, and every window that was over for long."""
+        while self._rings and self._rings[0][0] <= at_ms:
+            due_ms, name = heapq.heappop(self._rings)
+            found = self._timers.get(name)
+            if found is None or found[0] != due_ms:
+                continue
+            _, cell = self._timers.pop(name)
+            self._tally.pass_time(due_ms)
             if judge_settling(cell.state, self._policy).is_work:
-                made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-                self._tally.scan(cell, _merges(made))
+                self._settle(cell, due_ms)
+
+    def _settle(self, cell: ReplayedCell, at_ms: int) -> None:
+        files = tuple(cell.small.values())
+        closed_ms = at_ms - (self._policy.settle_after_s or 0) * 1000
+        self._scan(cell, plan_settling(cell.key, files, self._policy, before=cell.state, closed_ms=closed_ms))
+
+    def _scan(self, cell: ReplayedCell, made: Plan) -> None:
+        self._tally.scan(cell, _merges(made))
+        said = (tagged_window(group.tags, self._policy) for group in made.groups)
+        rewritten = {start_ms for start_ms in said if start_ms is not None}
+        self._change(cell, timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
+
+    def _change(self, cell: ReplayedCell, timers: Iterable[Timer]) -> None:
+        for timer in timers:
+            if timer.name.startswith(Ask.FULL):
+                continue
+            stood = self._timers.get(timer.name)
+            if timer.change is TimerChange.STOP:
+                self._timers.pop(timer.name, None)
+            elif timer.change is TimerChange.SET or stood is None or timer.at_ms < stood[0]:
+                self._timers[timer.name] = (timer.at_ms, cell)
+                heapq.heappush(self._rings, (timer.at_ms, timer.name))
 
 
 def _merges(made: Plan) -> list[Merge]:

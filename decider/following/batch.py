@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
 from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, heed, priority
-from decider.orient.cells import Fold
+from decider.orient.cells import Fold, merged_in
 from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
@@ -93,11 +93,15 @@ class Batch:
     def _timers(self, current: Mapping[CellKey, CellState], at_ms: int) -> Iterator[Timer]:
         """What becomes of the timers of each touched cell, now that it is in this state."""
         changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
+        rewritten: dict[CellKey, set[int]] = {}
+        for commit, _ in self._folded:
+            for cell, windows in merged_in(commit, self.policy).items():
+                rewritten.setdefault(cell, set()).update(windows)
         for cell, state in current.items():
             if cell in changed:
                 yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
-            else:
-                yield from timers_after_rewrite(cell, state, self.policy)
+            if cell not in changed or self.policy.time_window_s is not None:
+                yield from timers_after_rewrite(cell, state, self.policy, rewritten.get(cell, ()))
 
     def _jobs(
         self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
@@ -162,12 +166,18 @@ def counted(decisions: Iterable[Decision]) -> dict[str, int]:
 
 
 def job_spec(
-    table: TableRef, decision: Decision, policy: Policy, configuration: Mapping[str, str], *, is_forced: bool = False
+    table: TableRef,
+    decision: Decision,
+    policy: Policy,
+    configuration: Mapping[str, str],
+    *,
+    is_forced: bool = False,
+    closed_ms: int | None = None,
 ) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
     The job names a cell and never a file: the actor plans on the live snapshot. `configuration` holds the table's
-    properties at the decision.
+    properties at the decision; windows that ended by `closed_ms` are settled (None: all).
     """
     prediction = decision.prediction
     if decision.verdict is Verdict.SKIP or prediction is None:
@@ -188,6 +198,7 @@ def job_spec(
         ask=decision.ask,
         is_hot=decision.heat > policy.max_heat,
         despite_switch=is_forced or is_switched_off(configuration),
+        closed_ms=closed_ms,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

@@ -4,11 +4,12 @@ A commit that the rolling state cannot take exactly is not guessed at: the fold 
 from its log instead.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
-from shared.levels import Ladder
+from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from shared.grouping import placed, tagged_window, window_of
+from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
 
 REPLACING = frozenset(
@@ -37,7 +38,7 @@ class Fold:
     with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
 
 
-def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
+def fold(commit: Commit, metadata: TableMetadata, policy: Policy) -> Fold:
     """Fold a commit into changes per cell, as states to be added to those of the cells.
 
     `metadata` is what was in force before the commit.
@@ -45,12 +46,14 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
     reason = _rescan_reason(commit, metadata)
     if reason:
         return Fold(commit.version, rescan=reason)
+    rungs = policy.ladder
     changes: dict[CellKey, CellState] = {}
     with_deletes: dict[CellKey, list[DataFile]] = {}
     for file in commit.added:
         if file.dv_id is not None:
             with_deletes.setdefault(file.cell, []).append(file)
-        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
+        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
+    rewritten = merged_in(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed in commit.removed:
         twin = added_by_path.get(removed.path)
@@ -64,15 +67,37 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
         gone = file_state(
             rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows, is_settled=is_settled
         )
-        changes[cell] = changes.get(cell, EMPTY_CELL) - gone
+        change = changes.get(cell, EMPTY_CELL) - gone
+        if policy.time_window_s is not None:
+            for start_ms in _places(tags, rewritten.get(cell), policy):
+                change -= replace(EMPTY_CELL, windows=((start_ms, gone),))
+        changes[cell] = change
     return Fold(commit.version, changes, with_deletes=with_deletes)
 
 
-def recount(files: Iterable[DataFile], rungs: Ladder) -> dict[CellKey, CellState]:
+def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
+    """Return the windows that a rewrite of ours took its files from, by cell: those that its outputs name."""
+    found: dict[CellKey, set[int]] = {}
+    if commit.origin is None or commit.data_change:
+        return found
+    for file in commit.added:
+        if (start_ms := window_of(file, policy)) is not None:
+            found.setdefault(file.cell, set()).add(start_ms)
+    return found
+
+
+def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
+    """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
+    start_ms = tagged_window(tags or {}, policy)
+    return (start_ms,) if start_ms is not None else rewritten or (SOMEWHERE,)
+
+
+def recount(files: Iterable[DataFile], policy: Policy) -> dict[CellKey, CellState]:
     """Count all live files of a table into the states of its cells."""
     cells: dict[CellKey, CellState] = {}
     for file in files:
-        cells[file.cell] = cells.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
+        state = cells.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        cells[file.cell] = state if policy.time_window_s is None else state.plausible()
     return cells
 
 

@@ -73,7 +73,7 @@ class World:
                 for group in groups
                 for file in group.files
             ]
-            self.log.add(merged, gone, data_change=False)
+            self.log.add(merged, gone, data_change=False, by_us=True)
             rounds += 1
         assert rounds, "the job found nothing to do"
         await self.queue.run(
@@ -98,7 +98,9 @@ def _planned(cell: CellKey, files: list[DataFile], facts: JobFacts) -> tuple[Fil
     if facts.ask is Ask.FULL:
         return plan_full(cell, files, facts.policy).groups
     groups = plan(cell, files, facts.policy).groups
-    return groups if groups or facts.ask is Ask.LEVELS else plan_settling(cell, files, facts.policy).groups
+    if groups or facts.ask is Ask.LEVELS:
+        return groups
+    return plan_settling(cell, files, facts.policy, closed_ms=facts.closed_ms).groups
 
 
 class Decider:

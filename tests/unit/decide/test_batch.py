@@ -31,7 +31,7 @@ def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobSpec]:
     batch = Batch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
     for version, (added, gone) in enumerate(commits):
         commit = Commit(version, version, "WRITE", tuple(added), tuple(map(removed, gone)))
-        batch.add(commit, fold(commit, HERE, POLICY.ladder))
+        batch.add(commit, fold(commit, HERE, POLICY))
     known = Known({WHOLE_TABLE: state_of(LIVE, POLICY.ladder)}, UNCALIBRATED)
     return batch.decide(known, COLD, 9).step.jobs
 
