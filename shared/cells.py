@@ -80,6 +80,11 @@ class CellState:
         return self if start_ms is None else replace(self, windows=((start_ms, self),))
 
     @property
+    def total(self) -> "CellState":
+        """The state without its windows: what is to be added up over many cells."""
+        return replace(self, windows=()) if self.windows else self
+
+    @property
     def small_files(self) -> int:
         """Number of files below the full size."""
         return sum(self.counts)

@@ -12,7 +12,16 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
-from shared.grouping import GENERATED_TAG, came, choose, has_ended, pack_all, placed, small_files, windows
+from shared.grouping import (
+    GENERATED_TAG,
+    came,
+    choose,
+    has_ended,
+    pack_all,
+    small_files,
+    window_of,
+    windows,
+)
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
@@ -119,8 +128,9 @@ def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellS
 
 
 def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, CellState], ...]:
-    small = small_files(files, policy.ladder)
-    return sum((placed(file, policy) for file in small), EMPTY_CELL).windows
+    rungs = policy.ladder
+    found = windows(small_files(files, rungs), policy)
+    return tuple((window_of(inside[0], policy) or 0, state_of(inside, rungs)) for inside in found)
 
 
 def plan_settling(

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
@@ -15,6 +16,7 @@ from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
+from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
 from shared.table import CellKey, Commit, FileKey, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
@@ -87,20 +89,21 @@ class Batch:
         cells: dict[str, str | None] = {
             cell: state.encode() if state.files else None for cell, state in current.items()
         }
-        timers = tuple(self._timers(current, at_ms))
+        timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
         return Decided(Step(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
 
     def _timers(self, current: Mapping[CellKey, CellState], at_ms: int) -> Iterator[Timer]:
-        """What becomes of the timers of each touched cell, now that it is in this state."""
+        """What becomes of the timers of each touched cell; those that only spare a look come last."""
         changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
+        for cell, state in current.items():
+            if cell in changed:
+                yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
         rewritten: dict[CellKey, set[int]] = {}
         for commit, _ in self._folded:
             for cell, windows in merged_in(commit, self.policy).items():
                 rewritten.setdefault(cell, set()).update(windows)
         for cell, state in current.items():
-            if cell in changed:
-                yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
-            if cell not in changed or self.policy.time_window_s is not None:
+            if cell not in changed or cell in rewritten:
                 yield from timers_after_rewrite(cell, state, self.policy, rewritten.get(cell, ()))
 
     def _jobs(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
-from shared.grouping import placed, tagged_window, window_of
+from shared.grouping import placed, tagged_window
 from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
 
@@ -76,14 +76,19 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy) -> Fold:
 
 
 def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
-    """Return the windows that a rewrite of ours took its files from, by cell: those that its outputs name."""
-    found: dict[CellKey, set[int]] = {}
-    if commit.origin is None or commit.data_change:
-        return found
-    for file in commit.added:
-        if (start_ms := window_of(file, policy)) is not None:
-            found.setdefault(file.cell, set()).add(start_ms)
-    return found
+    """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
+
+    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
+    """
+    found: dict[CellKey, set[int | None]] = {}
+    if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
+        for file in commit.added:
+            found.setdefault(file.cell, set()).add(tagged_window(file.tags, policy))
+    return {
+        cell: {start_ms for start_ms in starts if start_ms is not None}
+        for cell, starts in found.items()
+        if None not in starts
+    }
 
 
 def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:

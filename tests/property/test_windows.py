@@ -168,6 +168,7 @@ def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each
     policy = Policy(time_window_s=window_s)
     done = replay_lakewright(stream(commits), policy, tail_ms=3 * 86_400_000)
     windows = -(-commits * gap_min * 60 // window_s)
+    print(f"{commits} commits, {windows} windows: {done.scans} scans, {done.useless_scans} useless, WA {done.wa:.2f}")
     assert done.jobs >= windows - 1
     assert done.useless_scan_share <= 0.02
     # Full files beside the one that is small.

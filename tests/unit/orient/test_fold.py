@@ -4,10 +4,11 @@ import pytest
 
 from decider.orient.cells import REPLACING, fold, recount
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
+from shared.grouping import GENERATED_TAG
 from shared.levels import SMALL_LEVELS
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import CellKey, Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata
+from shared.table import CellKey, Commit, DataFile, Origin, PartitionColumn, RemovedFile, TableMetadata
 
 POLICY = Policy()
 HERE = TableMetadata("t-1")
@@ -66,6 +67,26 @@ def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_
         commit(added=(file("a", dv_id="u", tags=settled.tags),), removed=(removed(settled, tags=None),)), HERE, POLICY
     )
     assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_CELL.settled
+
+
+def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback_does_not() -> None:
+    policy = Policy(time_window_s=10)
+    old = [file(f"o{n}", modified_ms=1_000) for n in range(3)]
+    new = [file(f"n{n}", modified_ms=11_000) for n in range(3)]
+    state = recount([*old, *new], policy)[WHOLE_TABLE]
+    assert [(at, one.small_files) for at, one in state.windows] == [(0, 3), (10_000, 3)]
+
+    def after(tags: dict[str, str], *, by_us: bool = True) -> list[tuple[int, int]]:
+        origin = Origin("j", 1) if by_us else None
+        out = file("r", 3 * MIB, modified_ms=15_000, tags=tags)
+        gone = tuple(removed(one) for one in old)
+        made = commit(added=(out,), removed=gone, origin=origin, data_change=False)
+        change = fold(made, HERE, policy).changes[WHOLE_TABLE]
+        return [(at, one.small_files) for at, one in (state + change).plausible().windows]
+
+    assert after({GENERATED_TAG: "0"}) == [(0, 1), (10_000, 3)]
+    # Who does not say where the files lay has them taken out of both windows: nothing is promised that is not there.
+    assert after({}) == after({}, by_us=False) == [(0, 0), (10_000, 1)]
 
 
 def test_a_removal_without_size_is_not_guessed() -> None:
