@@ -1,6 +1,6 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`). With a lag
+Our own rule runs through the code that decides and plans in production (`decide_state`, timers, `plan`). With a lag
 between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
@@ -8,21 +8,19 @@ After the last commit a replay can go on for a while in which nobody writes (`ta
 went quiet are settled, and readers go on reading what lies there.
 """
 
-import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
+from decider.decide.replay_timers import ReplayTimers
 from decider.decide.rules import Look, PeerRule
-from decider.decide.timers import timers_after_commit, timers_after_rewrite
+from decider.decide.verdict import Verdict, decide_rung, decide_state
 from shared.facts import Ask
 from shared.grouping import tagged_window
-from shared.planner import Plan, plan, plan_settling
+from shared.planner import Plan, plan, plan_full, plan_settling
 from shared.policy import Policy
-from shared.queue.model import Timer, TimerChange
-from shared.table import CellKey
-from shared.worth import judge, judge_settling
+from shared.table import CellKey, Commit, PartitionColumn
 
 POINTS = 200
 """Points of a curve over time: as many as a chart shows, however long the history."""
@@ -44,8 +42,8 @@ class Replayed:
 
     small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
     the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
-    cell; file_ms: live files integrated over time; tail_file_ms: the same for the time after the last commit; stale_ms:
-    mean time that an added file stayed small while commits came.
+    cell; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms after
+    the last commit; stale_ms: mean time that an added file stayed small while commits came.
     """
 
     name: str
@@ -62,6 +60,7 @@ class Replayed:
     file_ms: int
     tail_file_ms: int
     span_ms: int
+    tail_ms: int
     stale_ms: float
     curve: tuple[Point, ...]
 
@@ -82,8 +81,14 @@ class Replayed:
 
     @property
     def mean_files(self) -> float:
-        """Live files, averaged over time."""
-        return self.file_ms / self.span_ms if self.span_ms else float(self.files_at_end)
+        """Live files, averaged over the history and the time that was replayed after it, as costs count them."""
+        all_ms = self.span_ms + self.tail_ms
+        return self.all_file_ms / all_ms if all_ms else float(self.files_at_end)
+
+    @property
+    def all_file_ms(self) -> int:
+        """Live files integrated over the history and the time that was replayed after it."""
+        return self.file_ms + self.tail_file_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +181,7 @@ class _Tally:
             file_ms=ended.file_ms,
             tail_file_ms=self.file_ms - ended.file_ms,
             span_ms=ended.at_ms - first,
+            tail_ms=(self.last_ms or 0) - ended.at_ms,
             stale_ms=ended.small_ms / added if added else 0.0,
             curve=tuple(self.curve),
         )
@@ -237,21 +243,20 @@ def replay_peer(
 def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0) -> Replayed:
     """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
     tally = _tally(history, policy)
-    ours = _Ours(tally, policy)
+    ours = _Ours(tally, policy, history.columns)
     jobs = _Jobs(lag_commits)
     for number, commit in enumerate(history.commits):
-        ours.settle_until(commit.timestamp_ms)
+        ours.ring_until(commit.timestamp_ms)
         tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         for cell in touched:
-            ours.touched(cell, commit.timestamp_ms)
-            if judge(cell.state, policy).is_work:
+            if ours.wants(cell, commit):
                 jobs.ask(number, cell)
         for cell in jobs.due(number):
             ours.run(cell)
     ended = tally.end_commits()
-    ours.settle_until(ended.at_ms + tail_ms)
+    ours.ring_until(ended.at_ms + tail_ms)
     tally.pass_time(ended.at_ms + tail_ms)
     return tally.result("lakewright", history, ended)
 
@@ -300,60 +305,45 @@ class _Theirs:
 
 
 class _Ours:
-    """Runs jobs as an actor does: plan on what lies there now, rewrite, and settle what went quiet when timers say."""
+    """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
 
-    def __init__(self, tally: _Tally, policy: Policy) -> None:
+    def __init__(self, tally: _Tally, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
         self._policy = policy
-        self._timers: dict[str, tuple[int, ReplayedCell]] = {}
-        self._rings: list[tuple[int, str]] = []
+        self._columns = columns
+        self._timers = ReplayTimers(policy, columns)
 
-    def run(self, cell: ReplayedCell) -> None:
+    def wants(self, cell: ReplayedCell, commit: Commit) -> bool:
+        """Say whether a cell that a commit touched is given a job, and set its timers."""
+        self._timers.after_commit(cell, commit.timestamp_ms)
+        decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
+        return decision.verdict is Verdict.ENQUEUE
+
+    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS, closed_ms: int | None = None) -> None:
         """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
         is_cut = True
+        rewritten: set[int] = set()
         while is_cut:
-            made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-            self._scan(cell, made)
+            made = self._plan(cell, ask, closed_ms)
+            named = (tagged_window(group.tags, self._policy) for group in made.groups)
+            rewritten.update(start_ms for start_ms in named if start_ms is not None)
+            self._tally.scan(cell, [Merge(group.files, (group.bytes,), group.tags) for group in made.groups])
             is_cut = made.is_cut
+        self._timers.after_rewrite(cell, rewritten)
 
-    def touched(self, cell: ReplayedCell, at_ms: int) -> None:
-        """Note that a commit changed a cell: its quiet spell begins anew."""
-        self._change(cell, timers_after_commit(cell.key, cell.state, self._policy, at_ms, ()))
+    def ring_until(self, at_ms: int) -> None:
+        """Let the timers ring whose time has come; each is decided on what lies there by then."""
+        for rung_ms, ask, cell in self._timers.ring(at_ms):
+            self._tally.pass_time(rung_ms)
+            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is Verdict.ENQUEUE:
+                self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
 
-    def settle_until(self, at_ms: int) -> None:
-        """Settle every cell whose quiet spell has become long enough, and every window that was over for long."""
-        while self._rings and self._rings[0][0] <= at_ms:
-            due_ms, name = heapq.heappop(self._rings)
-            found = self._timers.get(name)
-            if found is None or found[0] != due_ms:
-                continue
-            _, cell = self._timers.pop(name)
-            self._tally.pass_time(due_ms)
-            if judge_settling(cell.state, self._policy).is_work:
-                self._settle(cell, due_ms)
-
-    def _settle(self, cell: ReplayedCell, at_ms: int) -> None:
-        files = tuple(cell.small.values())
-        closed_ms = at_ms - (self._policy.settle_after_s or 0) * 1000
-        self._scan(cell, plan_settling(cell.key, files, self._policy, before=cell.state, closed_ms=closed_ms))
-
-    def _scan(self, cell: ReplayedCell, made: Plan) -> None:
-        self._tally.scan(cell, _merges(made))
-        said = (tagged_window(group.tags, self._policy) for group in made.groups)
-        rewritten = {start_ms for start_ms in said if start_ms is not None}
-        self._change(cell, timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
-
-    def _change(self, cell: ReplayedCell, timers: Iterable[Timer]) -> None:
-        for timer in timers:
-            if timer.name.startswith(Ask.FULL):
-                continue
-            stood = self._timers.get(timer.name)
-            if timer.change is TimerChange.STOP:
-                self._timers.pop(timer.name, None)
-            elif timer.change is TimerChange.SET or stood is None or timer.at_ms < stood[0]:
-                self._timers[timer.name] = (timer.at_ms, cell)
-                heapq.heappush(self._rings, (timer.at_ms, timer.name))
-
-
-def _merges(made: Plan) -> list[Merge]:
-    return [Merge(group.files, (group.bytes,), group.tags) for group in made.groups]
+    def _plan(self, cell: ReplayedCell, ask: Ask, closed_ms: int | None) -> Plan:
+        small = tuple(cell.small.values())
+        match ask:
+            case Ask.LEVELS:
+                return plan(cell.key, small, self._policy, before=cell.state)
+            case Ask.SETTLE:
+                return plan_settling(cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
+            case Ask.FULL:
+                return plan_full(cell.key, small, self._policy)

@@ -4,6 +4,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
@@ -30,7 +31,7 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
     with tempfile.TemporaryDirectory() as folder:
         world = World(redis, network, Path(folder), Random(seed))
         try:
-            world.queue().run(transitions.configure(QUEUE, SETTINGS))
+            world.queue().run(transitions.configure(QUEUE, asdict(SETTINGS)))
             for _ in range(WORKERS):
                 world.start_worker()
             _do_harm(world, seconds, say)

@@ -14,7 +14,8 @@ from random import Random
 from actor.store.queue import SyncQueue, connect
 from shared.errors import PermanentError, RetryableError
 from shared.queue import transitions
-from shared.queue.model import Band, JobKey, JobSpec, QueueSettings
+from shared.queue.model import Band, JobKey, JobSpec
+from shared.queue.settings import QueueSettings
 from shared.queue.transition import Tries
 from tests.chaos.network import Network
 from tests.chaos.worker import QUEUE

@@ -16,7 +16,6 @@ from shared.queue.model import (
     EnqueueOutcome,
     FinishOutcome,
     JobState,
-    QueueSettings,
     StopReason,
     Token,
     Verdict,
@@ -90,7 +89,7 @@ def test_failures_back_off_with_jitter_and_end_in_quarantine_exactly_at_the_maxi
 
 
 def test_a_quarantined_job_gets_one_try_after_a_while_and_keeps_merging_until_then(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, QueueSettings(max_attempts=1)))
+    bench.run(transitions.configure(QUEUE, {"max_attempts": 1}))
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.QUARANTINED
@@ -121,6 +120,24 @@ def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(b
     assert bench.finish(first) is FinishOutcome.STALE
     assert bench.beat(first).status is BeatStatus.LOST
     assert bench.state() == before, "a stale call changes nothing"
+
+
+def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
+    """Nobody reports it, and yet it held a slot: whoever looks for a crash finds it there."""
+    bench.enqueue(spec())
+    (first,) = bench.claim(worker="w-1")
+    bench.clock.advance(LEASE_MS)
+    (second,) = bench.claim(worker="w-2")
+    bench.finish(second)
+    done, expired = bench.run(reads.history(QUEUE)).runs
+    assert (done.verdict, done.token) == ("done", second.token)
+    assert (expired.verdict, expired.outcome, expired.token, expired.worker) == (
+        "expired",
+        "requeued",
+        first.token,
+        "w-1",
+    )
+    assert expired.finished_ms - expired.started_ms == LEASE_MS
 
 
 def test_crashes_end_in_quarantine_too(bench: Bench) -> None:

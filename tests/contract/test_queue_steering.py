@@ -3,10 +3,11 @@
 import pytest
 
 from shared.errors import InvalidInput
-from shared.queue import reads, steering, transitions
-from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, QueueSettings, StopReason, Verdict
+from shared.queue import keys, reads, steering, transitions
+from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, StopReason, Verdict
 from shared.queue.reads import Why
 from shared.queue.steering import Preemption, Quota, Slots
+from tests.support.queue_audit import mended_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -47,7 +48,7 @@ def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, QueueSettings(slots=8)))
+    bench.run(transitions.configure(QUEUE, {"slots": 8}))
     bench.run(steering.limit(QUEUE, Level.TABLE, "big", Quota(50)))
     bench.run(steering.limit(QUEUE, Level.TABLE, "small", Quota(1)))
     fill(bench, 8, table="big")
@@ -98,6 +99,28 @@ def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
     assert (served.count("greedy"), served.count("modest")) == (2, 6)
 
 
+@pytest.mark.parametrize("lost", ["j:", "infl", "lease", "h:", "p:", "v", "n:", "i:"])
+def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, lost: str) -> None:
+    """Whatever single key a cut log took with it, one audit is enough for what still waits to be served."""
+    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    fill(bench, 3)
+    (running,) = bench.claim()
+    assert bench.claim() == ()
+    start = keys.prefix(QUEUE)
+    prefix = keys.job(QUEUE, running.id) if lost == "j:" else start + lost
+    found = sorted(key.decode() for key in bench.client.scan_iter(match=start + "*"))
+    bench.client.delete(next((key for key in found if key.startswith(prefix)), "none of them"))
+    sum(mended_by(bench.executor, QUEUE, bench.client))
+    assert sum(mended_by(bench.executor, QUEUE, bench.client)) == 0
+    bench.finish(running)
+    served = []
+    while claims := bench.claim():
+        served += [claim.key.cell for claim in claims]
+        for claim in claims:
+            bench.finish(claim)
+    assert len(served) == 2
+
+
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
 def test_a_weight_out_of_range_is_refused(weight: float) -> None:
     with pytest.raises(InvalidInput):
@@ -143,6 +166,22 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
     foreseen = bench.run(reads.order(QUEUE, claims=20))
     assert bench.state() == before
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
+
+
+@pytest.mark.parametrize("level", [Level.TABLE, Level.TENANT])
+def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Level) -> None:
+    """A limit that came after the claims leaves whoever is at it in the tree until it is met."""
+    names = [f"{number:02}" for number in range(45)]
+    for cell in ("runs", "waits"):
+        for name in names:
+            bench.enqueue(spec(cell=cell, **{"table": name, level.value: name}))
+        for _ in names if cell == "runs" else ():
+            bench.claim()
+    for name in names[:30]:
+        bench.run(steering.limit(QUEUE, level, name, Slots(1)))
+    foreseen = bench.run(reads.order(QUEUE, claims=5))
+    assert len(foreseen) == 5
+    assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
 
 
 # Moving jobs
@@ -191,6 +230,21 @@ def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench
     reply = bench.beat(running["dear"])
     assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.PREEMPT)
     assert bench.beat(running["normal"]).status is BeatStatus.OK
+
+
+def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Bench) -> None:
+    """A look reads a hundred leases; the next ones read the others."""
+    fill(bench, 120, band=Band.URGENT)
+    held = [claim for _ in range(15) for claim in bench.claim(slots=8)]
+    fill(bench, 1, band=Band.LOW, table="low")
+    (low,) = bench.claim()
+    assert len(held) == 120
+    fill(bench, 1, band=Band.URGENT, table="urgent")
+    revoked = []
+    for _ in range(2):
+        revoked += bench.run(steering.preempt(QUEUE, AT_ONCE))
+        bench.clock.advance(2_000)
+    assert [one.victim for one in revoked] == [low.id]
 
 
 def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:

@@ -19,7 +19,6 @@ from shared.queue.model import (
     JobSpec,
     JobState,
     Level,
-    QueueSettings,
     Verdict,
 )
 from shared.queue.transition import Transition, Tries
@@ -121,7 +120,7 @@ CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
     "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
     "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
     "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
-    "configure": lambda _: transitions.configure(QUEUE, QueueSettings(max_attempts=3)),
+    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
 }
 
 
@@ -161,7 +160,7 @@ FLOW = "2|acme|t-1"
 DAMAGE: dict[str, tuple[Callable[[Redis], Any], Transition[Any]]] = {
     "jobs": (lambda client: client.delete(f"{START}f:{FLOW}", f"{START}queued"), audit.jobs(QUEUE, [spec().id])),
     "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
-    "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", 0)),
+    "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", "ready", 0)),
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
     "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.flight(QUEUE)),
     "parked": (

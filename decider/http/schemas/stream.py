@@ -13,16 +13,16 @@ class Decided(Wire):
     at: datetime = Field(description="When it was decided, by the decider's clock.")
     table_id: str = Field(description="Id of the table.")
     table: str = Field(description="Name of the table.")
-    cell_label: str = Field(description="The partition, by its columns as the log spells them.")
-    version: int = Field(description="Version of the table whose commit led to it.")
-    verdict: str = Field(description="`skip` or `enqueue`.")
+    cell_label: str | None = Field(description="The partition, by its columns as the log spells them.")
+    version: int | None = Field(description="Version of the table whose commit led to it.")
+    verdict: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable`: what a newer release wrote.")
     reason: str = Field(description="Why, as a stable word.")
     outcome: str = Field(description="What became of the job; empty where none was wanted.")
     sentence: str = Field(description="The whole decision in words.")
 
 
 class JobTold(Wire):
-    """`job`: a run that ended, or what no worker reports (expired, quarantined, preempted, cancel)."""
+    """`job`: a run that ended, or what no run reports (quarantined, preempted, cancel)."""
 
     at: datetime = Field(description="When it happened, by the server's clock.")
     job: str = Field(description="Id of the job.")
