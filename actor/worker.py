@@ -268,7 +268,7 @@ def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
     planned = plan(cell, files, facts.policy)
     if planned.groups or facts.ask is Ask.LEVELS:
         return planned
-    return plan_settling(cell, files, facts.policy, planned.before)
+    return plan_settling(cell, files, facts.policy, planned.before, closed_ms=facts.closed_ms)
 
 
 def _is_the_tables_fault(failure: Exception) -> bool:

@@ -65,6 +65,7 @@ class JobFacts:
     on the table has not satisfied what may be asked for under them. `is_hot`: other commands change the cell's rows so
     often that each file group is committed by itself, and what a conflict costs is one group. `despite_switch`: the job
     was asked for although the table is switched off; any other is given up where the table says so when it runs.
+    `closed_ms`: with time windows, those that ended by then are settled, None: all.
     """
 
     location: str
@@ -76,6 +77,7 @@ class JobFacts:
     ask: Ask = Ask.LEVELS
     is_hot: bool = False
     despite_switch: bool = False
+    closed_ms: int | None = None
 
     def reaching(self, reach: int) -> "JobFacts":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
@@ -94,6 +96,7 @@ class JobFacts:
                 "ask": self.ask,
                 "is_hot": self.is_hot,
                 "despite_switch": self.despite_switch,
+                **({} if self.closed_ms is None else {"closed_ms": self.closed_ms}),
             },
             separators=(",", ":"),
         )
@@ -112,4 +115,5 @@ class JobFacts:
             Ask(raw.get("ask", Ask.LEVELS)),
             raw.get("is_hot", False),
             raw.get("despite_switch", False),
+            raw.get("closed_ms"),
         )

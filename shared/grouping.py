@@ -6,15 +6,17 @@ the target or more it is covered by several. Then it is chosen again among what 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from shared.cells import CellState, contribution
 from shared.levels import FULL, SMALL_LEVELS, Ladder
 from shared.packing import cover, cover_in_order
 from shared.policy import Order, Policy
 from shared.table import DataFile
 
 GENERATED_TAG = "lakewright.generated-ms"
-"""AddFile tag of a rewritten file: the start of its window, because its modification time is that of the rewrite."""
+"""AddFile tag of a rewritten file: the start of its window, or the oldest time among its inputs where files are packed
+by time; its modification time is that of the rewrite."""
 
 
 def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
@@ -26,8 +28,19 @@ def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
 
 def generated_ms(file: DataFile) -> int:
     """Return when a file's rows came: what its tag says, else when it was written."""
-    tag = file.tags.get(GENERATED_TAG, "")
-    return int(tag) if tag.isascii() and tag.isdigit() else file.modified_ms
+    said = _tagged_ms(file.tags)
+    return file.modified_ms if said is None else said
+
+
+def _tagged_ms(tags: Mapping[str, str]) -> int | None:
+    tag = tags.get(GENERATED_TAG, "")
+    return int(tag) if tag.isascii() and tag.isdigit() else None
+
+
+def tagged_window(tags: Mapping[str, str], policy: Policy) -> int | None:
+    """Return the start in ms of the window that tags name; None where they name none, or the table has none."""
+    said, length_s = _tagged_ms(tags), policy.time_window_s
+    return None if said is None or length_s is None else said // (length_s * 1000) * (length_s * 1000)
 
 
 def window_of(file: DataFile, policy: Policy) -> int | None:
@@ -38,14 +51,35 @@ def window_of(file: DataFile, policy: Policy) -> int | None:
     return generated_ms(file) // length_ms * length_ms
 
 
-def windows(small: Sequence[DataFile], policy: Policy) -> list[tuple[int | None, list[DataFile]]]:
+def has_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
+    """Say whether the window of a file was over by then; always where there are none."""
+    start_ms = window_of(file, policy)
+    return start_ms is None or start_ms + (policy.time_window_s or 0) * 1000 <= by_ms
+
+
+def placed(file: DataFile, policy: Policy) -> CellState:
+    """Return what one live file adds to the state of its cell and of its window."""
+    return contribution(file, policy.ladder).within(window_of(file, policy))
+
+
+def came(inputs: Sequence[DataFile], policy: Policy) -> int | None:
+    """Return the time in ms that an output of these files says its rows came; None where times do not matter.
+
+    With windows that is the start of theirs; where files are packed by time, that of the oldest one.
+    """
+    if policy.time_window_s is not None:
+        return window_of(inputs[0], policy)
+    return min(map(generated_ms, inputs)) if policy.order is Order.TIME else None
+
+
+def windows(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Return the small files by window, oldest first, each in the order given; one window where there are none."""
     if policy.time_window_s is None:
-        return [(None, list(small))]
+        return [list(small)]
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in small:
         found[window_of(file, policy) or 0].append(file)
-    return sorted(found.items())
+    return [files for _, files in sorted(found.items())]
 
 
 def choose(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:

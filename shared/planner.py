@@ -8,18 +8,24 @@ Planning on a plan's own output yields no work, so a job is never followed by an
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from shared.cells import EMPTY_CELL, CellState, contribution, file_state
-from shared.grouping import GENERATED_TAG, choose, pack_all, small_files, window_of, windows
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
+from shared.grouping import (
+    GENERATED_TAG,
+    came,
+    choose,
+    has_ended,
+    pack_all,
+    small_files,
+    window_of,
+    windows,
+)
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, Worth, is_purgeable, judge, judge_settling
-
-SETTLED_TAG = "lakewright.settled"
-"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
 
 class Mode(StrEnum):
@@ -96,43 +102,63 @@ def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
 def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    Without time windows the plan is empty exactly when `judge` says so of the cell's state; with windows it may be
-    empty more often, never less. Who knows the state already passes it as `before`, and may then leave out of `files`
-    the full ones without deleted rows.
+    Without time windows the plan is empty exactly when `judge` says so of the cell's state. Of a cell with windows the
+    rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
+    passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
-    worth = judge(before, policy, sum(is_purgeable(file, policy) for file in files))
+    known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
+    worth = judge(known, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
-        for window, small in windows(small_files(files, rungs), policy):
+        for small in windows(small_files(files, rungs), policy):
             groups += [
-                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, window))
+                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, policy))
                 for inputs in choose(small, policy)
             ]
     if worth.purges:
         taken = {file.key for group in groups for file in group.files}
         groups += [
-            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), window_of(file, policy)))
+            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), policy))
             for file in files
             if is_purgeable(file, policy) and file.key not in taken
         ]
     return _cut(cell, worth, groups, before, policy)
 
 
-def plan_settling(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
-    """Plan the last merge of a cell that went quiet: all small files at once, whether or not they are promoted.
+def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, CellState], ...]:
+    rungs = policy.ladder
+    found = windows(small_files(files, rungs), policy)
+    return tuple((window_of(inside[0], policy) or 0, state_of(inside, rungs)) for inside in found)
 
-    Only files that hold no settled bytes take part, and the outputs, like whatever is made of them later, say that
-    they were settled: so no byte is settled twice, however often its cell goes quiet.
+
+def plan_settling(
+    cell: CellKey,
+    files: Sequence[DataFile],
+    policy: Policy,
+    before: CellState | None = None,
+    *,
+    closed_ms: int | None = None,
+) -> Plan:
+    """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
+
+    Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
+    like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
+    cell goes quiet. With time windows only those that ended by `closed_ms` are settled (None: all).
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
     worth = judge_settling(before, policy)
-    fresh = [file for file in small_files(files, rungs) if SETTLED_TAG not in file.tags] if worth.is_work else []
+    fresh = [
+        file
+        for file in (small_files(files, rungs) if worth.is_work else ())
+        if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
+    ]
     groups = [
-        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, window), SETTLED_TAG: "1"})
-        for window, small in windows(fresh, policy)
+        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
+        for small in windows(fresh, policy)
+        if closed_ms is None or has_ended(small[0], policy, closed_ms)
         for inputs in pack_all(small, policy)
     ]
     return _cut(cell, worth, groups, before, policy)
@@ -146,12 +172,12 @@ def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     rungs = policy.ladder
     before = state_of(files, rungs)
     groups: list[FileGroup] = []
-    for window, small in windows(small_files(files, rungs), policy):
+    for small in windows(small_files(files, rungs), policy):
         packed = pack_all(small, policy)
-        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, window)) for inputs in packed]
+        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, policy)) for inputs in packed]
     taken = {file.key for group in groups for file in group.files}
     groups += [
-        FileGroup(cell, (file,), Mode.FULL, _tags((file,), window_of(file, policy)))
+        FileGroup(cell, (file,), Mode.FULL, _tags((file,), policy))
         for file in files
         if file.dv_id is not None and file.key not in taken
     ]
@@ -172,9 +198,10 @@ def _cut(cell: CellKey, worth: Worth, groups: Sequence[FileGroup], before: CellS
     return Plan(cell, worth, chosen, before, predicted, is_cut=kept < len(groups))
 
 
-def _tags(inputs: Iterable[DataFile], window_start_ms: int | None) -> dict[str, str]:
+def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
     tags = {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
-    return tags if window_start_ms is None else tags | {GENERATED_TAG: str(window_start_ms)}
+    came_ms = came(inputs, policy)
+    return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], rungs: Ladder) -> Mode:
@@ -187,5 +214,5 @@ def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> C
     for group in groups:
         for file in group.files:
             state -= contribution(file, rungs)
-        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink))
+        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
     return state

@@ -146,12 +146,17 @@ def _digest(policy: Policy) -> str:
     """Digest a policy, once: every look at a table compares it."""
     later = {one.name: one.default for one in fields(policy) if one.name not in _FIRST}
     counted = {name: value for name, value in asdict(policy).items() if name not in later or value != later[name]}
-    return hashlib.blake2b(_text(counted).encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(f"{_STATES}{_text(counted)}".encode(), digest_size=4).hexdigest()
 
 
 def _text(values: Mapping[str, Any]) -> str:
     written = {name: str(value) if isinstance(value, Fraction) else value for name, value in values.items()}
     return json.dumps(written, sort_keys=True, separators=(",", ":"))
+
+
+_STATES = 2
+"""Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
+and windows."""
 
 
 _FIRST = frozenset(

@@ -64,13 +64,14 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A removal as the log tells it; size and cell are None where the writer left them out."""
+    """A removal as the log tells it; size, cell and tags are None where the writer left them out."""
 
     path: str
     dv_id: str | None = None
     size_bytes: int | None = None
     cell: CellKey | None = None
     deleted_rows: int = 0
+    tags: Mapping[str, str] | None = field(default=None, hash=False)
 
     @property
     def key(self) -> FileKey:

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     NOTHING_SMALL = "nothing_small"
     WITHIN_TOLERANCE = "within_tolerance"
     NO_PROMOTION = "no_promotion"
+    SETTLED = "settled"
     WORTH_IT = "worth_it"
     TOO_MANY_SMALL = "too_many_small"
     REQUESTED = "requested"
@@ -44,6 +45,7 @@ _SENTENCES = {
     Reason.NOTHING_SMALL: "Fewer than two files are small: there is nothing to merge.",
     Reason.WITHIN_TOLERANCE: "Merging could remove less shortfall per file than the tolerance: it would not pay.",
     Reason.NO_PROMOTION: "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    Reason.SETTLED: "Fewer than two of the small files are left to settle: settled ones and those above the cap stay.",
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
@@ -93,19 +95,41 @@ def _judge_merge(state: CellState, policy: Policy) -> Worth:
     crowded = state.small_files > policy.max_small_files
     if not crowded and is_tolerable(state, policy):
         return Worth(Reason.WITHIN_TOLERANCE, None)
-    level = policy.ladder.highest_promotable(state.counts, state.sizes, policy.min_input_files, levels=policy.levels)
+    level = _highest(state, policy)
     if level is None:
         return Worth(Reason.NO_PROMOTION, None)
     return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
 
 
+def _highest(state: CellState, policy: Policy) -> int | None:
+    """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
+    parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
+    return max((level for part in parts if (level := promotable(part, policy)) is not None), default=None)
+
+
+def promotable(part: CellState, policy: Policy) -> int | None:
+    """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
+    inputs, levels = policy.min_input_files, policy.levels
+    return policy.ladder.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
+
+
 def judge_settling(state: CellState, policy: Policy) -> Worth:
-    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not."""
+    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
+
+    Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
+    """
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Worth(Reason.NOTHING_SMALL, None)
+    if not is_left_to_settle(state, policy):
+        return Worth(Reason.SETTLED, None)
     if is_tolerable(state, policy):
         return Worth(Reason.WITHIN_TOLERANCE, None)
-    return Worth(Reason.QUIET, SMALL_LEVELS - 1)
+    return Worth(Reason.QUIET, policy.levels - 1)
+
+
+def is_left_to_settle(state: CellState, policy: Policy) -> bool:
+    """Say whether two files are there that were never settled and lie below the policy's cap."""
+    return state.to_settle(policy.levels) >= 2  # noqa: PLR2004 - a merge takes two
 
 
 def judge_full(state: CellState) -> Worth:

@@ -7,8 +7,9 @@ whatever file it lies in by then. That is kinder than life to every rule, and eq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shared.cells import EMPTY_CELL, CellState, file_state
-from shared.levels import Ladder
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState, file_state
+from shared.grouping import window_of
+from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, PartitionColumn
 
 
@@ -66,16 +67,17 @@ class ReplayedCell:
 class ReplayedTable:
     """All cells of a table in a replay, changed by the commits of others and by the merges of a rule."""
 
-    def __init__(self, rungs: Ladder, history: History) -> None:
+    def __init__(self, policy: Policy, history: History) -> None:
         self.cells: dict[CellKey, ReplayedCell] = {}
         self.files = 0
         self.small_files = 0
-        self._rungs = rungs
+        self._policy = policy
+        self._rungs = policy.ladder
         self._home: dict[str, tuple[ReplayedCell, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
-        # Streams repeat sizes, and what a file of one size adds to a state never changes.
-        self._states: dict[int, CellState] = {}
+        # Streams repeat sizes, and what a file of one size adds to a state, settled or not, never changes.
+        self._states: dict[tuple[int, bool], CellState] = {}
         # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
         self._remembers = any(commit.removed for commit in history.commits)
         for file in history.initial:
@@ -128,23 +130,27 @@ class ReplayedTable:
             cell.small[file.path] = file
         else:
             (cell.nearly if file.size_bytes < self._rungs.target_bytes else cell.full)[file.path] = file
-        cell.state += self._state(file.size_bytes)
+        cell.state = self._known(cell.state + self._state(file))
         self.files += 1
         self.small_files += is_small
 
     def _drop(self, cell: ReplayedCell, path: str) -> DataFile:
         is_small = path in cell.small
         file = (cell.small if is_small else cell.nearly if path in cell.nearly else cell.full).pop(path)
-        cell.state -= self._state(file.size_bytes)
+        cell.state = self._known(cell.state - self._state(file))
         self.files -= 1
         self.small_files -= is_small
         return file
 
-    def _state(self, size_bytes: int) -> CellState:
-        found = self._states.get(size_bytes)
+    def _state(self, file: DataFile) -> CellState:
+        key = (file.size_bytes, SETTLED_TAG in file.tags)
+        found = self._states.get(key)
         if found is None:
-            found = self._states[size_bytes] = file_state(self._rungs, size_bytes)
-        return found
+            found = self._states[key] = file_state(self._rungs, file.size_bytes, is_settled=key[1])
+        return found.within(window_of(file, self._policy))
+
+    def _known(self, state: CellState) -> CellState:
+        return state if self._policy.time_window_s is None else state.plausible()
 
     def _remove_origin(self, path: str) -> ReplayedCell | None:
         """Take a file of others out, wherever its bytes are by now; None if it is not known."""

@@ -17,6 +17,7 @@ from decider.decide.replay_timers import ReplayTimers
 from decider.decide.rules import Look, PeerRule
 from decider.decide.verdict import Verdict, decide_rung, decide_state
 from shared.facts import Ask
+from shared.grouping import tagged_window
 from shared.planner import Plan, plan, plan_full, plan_settling
 from shared.policy import Policy
 from shared.table import CellKey, Commit, PartitionColumn
@@ -189,7 +190,7 @@ class _Tally:
 def _tally(history: History, policy: Policy) -> _Tally:
     times = [commit.timestamp_ms for commit in history.commits]
     span_ms = max(times) - times[0] if times else 0
-    return _Tally(ReplayedTable(policy.ladder, history), max(1, span_ms // POINTS))
+    return _Tally(ReplayedTable(policy, history), max(1, span_ms // POINTS))
 
 
 def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> Replayed:
@@ -318,28 +319,31 @@ class _Ours:
         decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
         return decision.verdict is Verdict.ENQUEUE
 
-    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS) -> None:
+    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS, closed_ms: int | None = None) -> None:
         """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
         is_cut = True
+        rewritten: set[int] = set()
         while is_cut:
-            made = self._plan(cell, ask)
+            made = self._plan(cell, ask, closed_ms)
+            named = (tagged_window(group.tags, self._policy) for group in made.groups)
+            rewritten.update(start_ms for start_ms in named if start_ms is not None)
             self._tally.scan(cell, [Merge(group.files, (group.bytes,), group.tags) for group in made.groups])
             is_cut = made.is_cut
-        self._timers.after_rewrite(cell)
+        self._timers.after_rewrite(cell, rewritten)
 
     def ring_until(self, at_ms: int) -> None:
         """Let the timers ring whose time has come; each is decided on what lies there by then."""
         for rung_ms, ask, cell in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
             if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is Verdict.ENQUEUE:
-                self.run(cell, ask)
+                self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
 
-    def _plan(self, cell: ReplayedCell, ask: Ask) -> Plan:
+    def _plan(self, cell: ReplayedCell, ask: Ask, closed_ms: int | None) -> Plan:
         small = tuple(cell.small.values())
         match ask:
             case Ask.LEVELS:
                 return plan(cell.key, small, self._policy, before=cell.state)
             case Ask.SETTLE:
-                return plan_settling(cell.key, small, self._policy, before=cell.state)
+                return plan_settling(cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
             case Ask.FULL:
                 return plan_full(cell.key, small, self._policy)

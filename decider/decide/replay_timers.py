@@ -32,9 +32,9 @@ class ReplayTimers:
         # A writer's clock may stand before 1970, where no timer does.
         self._change(timers_after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
 
-    def after_rewrite(self, cell: ReplayedCell) -> None:
-        """Stop the timers of a cell that would find nothing any more."""
-        self._change(timers_after_rewrite(cell.key, cell.state, self._policy))
+    def after_rewrite(self, cell: ReplayedCell, rewritten: Iterable[int] = ()) -> None:
+        """Stop the timers that would find nothing any more, of a cell and of the windows that were rewritten in it."""
+        self._change(timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
 
     def ring(self, until_ms: int) -> Iterator[tuple[int, Ask, ReplayedCell]]:
         """Yield when, for what and for which cell timers ring until then, in the order of time."""

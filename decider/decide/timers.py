@@ -5,26 +5,27 @@ time of the last merge anew: a cell is settled when it has been quiet for so lon
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from shared.cells import CellState
+from shared.cells import EMPTY_CELL, CellState, contribution
 from shared.facts import Ask
-from shared.levels import FULL
-from shared.planner import SETTLED_TAG
+from shared.grouping import window_of
 from shared.policy import Policy
 from shared.predicate import permits
 from shared.queue.model import Timer, TimerChange
 from shared.table import CellKey, DataFile, PartitionColumn
-from shared.worth import judge_full, judge_settling
+from shared.worth import is_left_to_settle, judge_full, judge_settling
 
 
-def timer_name(ask: Ask, cell: CellKey) -> str:
-    """Return the name under which the queue keeps a cell's timer."""
-    return f"{ask} {cell}"
+def timer_name(ask: Ask, cell: CellKey, start_ms: int | None = None) -> str:
+    """Return the name under which the queue keeps a timer of a cell, or of a window of it that starts at this time."""
+    return f"{ask} {cell}" if start_ms is None else f"{ask}@{start_ms} {cell}"
 
 
 def parse_timer(name: str) -> tuple[Ask, CellKey] | None:
     """Read what `timer_name` wrote; None for what another release may have written."""
-    ask, _, cell = name.partition(" ")
+    head, _, cell = name.partition(" ")
+    ask = head.partition("@")[0]
     return (Ask(ask), CellKey(cell)) if ask in set(Ask) else None
 
 
@@ -34,15 +35,38 @@ def timers_after_commit(
     """Yield what becomes of a cell's timers after a commit that changed data brought it into this state."""
     is_ours = policy.enabled and permits(policy.filter, cell, columns)
     settles = is_ours and policy.settle_after_s is not None and judge_settling(state, policy).is_work
-    due_ms = at_ms + (policy.settle_after_s or 0) * 1000
-    yield Timer(timer_name(Ask.SETTLE, cell), due_ms, TimerChange.SET if settles else TimerChange.STOP)
+    if policy.time_window_s is None:
+        due_ms = at_ms + (policy.settle_after_s or 0) * 1000
+        yield Timer(timer_name(Ask.SETTLE, cell), due_ms, TimerChange.SET if settles else TimerChange.STOP)
+    elif settles:
+        yield from _window_timers(cell, state.windows, policy, at_ms)
     if is_ours and policy.full_interval_s is not None and judge_full(state).is_work:
         yield Timer(timer_name(Ask.FULL, cell), at_ms + policy.full_interval_s * 1000, TimerChange.EARLIER)
 
 
-def timers_after_rewrite(cell: CellKey, state: CellState, policy: Policy) -> Iterator[Timer]:
-    """Yield the timers that would find nothing any more, now that a rewrite has brought the cell into this state."""
-    if not judge_settling(state, policy).is_work:
+def _window_timers(
+    cell: CellKey, windows: Iterable[tuple[int, CellState]], policy: Policy, at_ms: int
+) -> Iterator[Timer]:
+    """Yield a timer for each window with files to settle: it rings when the window has been over for long enough."""
+    after_ms, length_ms = (policy.settle_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
+    for start_ms, state in windows:
+        if is_left_to_settle(state, policy):
+            due_ms = max(start_ms + length_ms, at_ms) + after_ms
+            yield Timer(timer_name(Ask.SETTLE, cell, start_ms), due_ms, TimerChange.EARLIER)
+
+
+def timers_after_rewrite(
+    cell: CellKey, state: CellState, policy: Policy, rewritten: Iterable[int] = ()
+) -> Iterator[Timer]:
+    """Yield the timers that would find nothing any more, now that a rewrite has brought the cell into this state.
+
+    rewritten: starts of the windows that it made files of.
+    """
+    known = dict(state.windows)
+    for start_ms in rewritten:
+        if start_ms not in known or not is_left_to_settle(known[start_ms], policy):
+            yield Timer(timer_name(Ask.SETTLE, cell, start_ms), 0, TimerChange.STOP)
+    if policy.time_window_s is None and not judge_settling(state, policy).is_work:
         yield Timer(timer_name(Ask.SETTLE, cell), 0, TimerChange.STOP)
     if not judge_full(state).is_work:
         yield Timer(timer_name(Ask.FULL, cell), 0, TimerChange.STOP)
@@ -55,22 +79,26 @@ def timers_after_recount(
     at_ms: int,
     columns: Sequence[PartitionColumn],
 ) -> Iterator[Timer]:
-    """Yield the timers of a table that was counted anew; quiet begins with a cell's newest file.
-
-    Cells whose small files are settled, but for one at most, get none: there is nothing left to settle.
-    """
-    rungs = policy.ladder
+    """Yield the timers of a table that was counted anew; quiet begins with a cell's newest file, or a window's end."""
     newest: dict[CellKey, int] = {}
-    fresh: dict[CellKey, int] = {}
+    windows: dict[CellKey, dict[int, CellState]] = {}
     for file in files:
         newest[file.cell] = max(newest.get(file.cell, 0), file.modified_ms)
-        is_fresh = SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < FULL
-        fresh[file.cell] = fresh.get(file.cell, 0) + is_fresh
+        start_ms = window_of(file, policy)
+        if start_ms is not None:
+            inside = windows.setdefault(file.cell, {})
+            inside[start_ms] = inside.get(start_ms, EMPTY_CELL) + contribution(file, policy.ladder)
     for cell, state in cells.items():
         # A clock that runs ahead must not postpone the settling for ever.
         quiet_since_ms = min(at_ms, newest.get(cell, at_ms))
-        for timer in timers_after_commit(cell, state, policy, at_ms, columns):
+        # Here all windows are known, and not the newest alone. Those that are overdue need one job, and one timer.
+        known = replace(state, windows=tuple(sorted(windows.get(cell, {}).items())))
+        is_overdue = False
+        for timer in timers_after_commit(cell, known, policy, 0, columns):
             if timer.name.startswith(Ask.FULL):
-                yield timer
-            elif timer.change is TimerChange.SET and fresh.get(cell, 0) > 1:
-                yield Timer(timer.name, timer.at_ms - at_ms + quiet_since_ms)
+                yield replace(timer, at_ms=timer.at_ms + at_ms)
+            elif timer.change is TimerChange.SET:
+                yield replace(timer, at_ms=timer.at_ms + quiet_since_ms)
+            elif timer.change is TimerChange.EARLIER and not (is_overdue and timer.at_ms <= at_ms):
+                is_overdue = is_overdue or timer.at_ms <= at_ms
+                yield replace(timer, change=TimerChange.SET)

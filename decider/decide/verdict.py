@@ -6,12 +6,12 @@ from enum import StrEnum
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.cells import CellState
+from shared.cells import EMPTY_CELL, CellState
 from shared.facts import Ask
 from shared.policy import MIB, DmlPolicy, Policy
 from shared.predicate import permits
 from shared.table import CellKey, Commit, PartitionColumn
-from shared.worth import Reason, Worth, judge, judge_full, judge_settling
+from shared.worth import Reason, Worth, judge, judge_full, judge_settling, promotable
 
 FIXED_COST_BYTES = 8 * MIB
 """What a job costs before it reads anything, in bytes: about what is rewritten in the second an empty job takes."""
@@ -125,19 +125,32 @@ def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, versi
 def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     """Predict gain and cost from the rolling state, without a file list.
 
-    Benefit is files removed plus shortfall removed in units of T^2; the excess stands for the latter, of which it is
-    the upper bound.
+    Benefit is files removed plus shortfall removed in units of T^2, of which the excess is the upper bound, plus one
+    for each file to purge that is not merged anyway. Where such files lie and how large they are is not in the state:
+    deleted rows are taken to be where the bytes are, and files outside of the merge to have their mean size.
     """
-    if worth.through_level is None:
-        # How large the files to purge are is not in the state: the mean stands for them, and each counts as a benefit.
-        mean_bytes = state.bytes // max(1, state.files)
-        total = worth.purges * mean_bytes
-        return Prediction(worth.purges, 0, total, Fraction(worth.purges), 0, total)
-    inputs = sum(state.counts[: worth.through_level + 1])
-    total = sum(state.sizes[: worth.through_level + 1])
-    removed = inputs - max(1, total // policy.target_bytes)
-    shortfall = Fraction(state.excess(policy.target_bytes), policy.target_bytes**2)
-    return Prediction(inputs, removed, total, removed + shortfall, removed, total)
+    merging = _merging(state, worth, policy)
+    levels = 0 if worth.through_level is None else worth.through_level + 1
+    inputs, merged_bytes = sum(merging.counts[:levels]), sum(merging.sizes[:levels])
+    rest, rest_bytes = state.files - inputs, state.bytes - merged_bytes
+    purged = min(rest, -(-worth.purges * rest_bytes // max(1, state.bytes)))
+    total = merged_bytes + purged * rest_bytes // max(1, rest)
+    removed = inputs - max(1, merged_bytes // policy.target_bytes) if inputs else 0
+    shortfall = Fraction(merging.excess(policy.target_bytes), policy.target_bytes**2) if inputs else Fraction(0)
+    return Prediction(inputs + purged, removed, total, removed + shortfall + purged, removed, total)
+
+
+def _merging(state: CellState, worth: Worth, policy: Policy) -> CellState:
+    """Return the part of a cell that a merge is predicted to concern: with time windows, those that ask for it.
+
+    Which window is to be settled is known to its timer and not to the state; the oldest one known stands for it.
+    """
+    if policy.time_window_s is None or worth.reason is Reason.FULL_DUE or not state.windows:
+        return state
+    windows = [one for _, one in state.windows]
+    if worth.reason is Reason.QUIET:
+        return windows[0]
+    return sum((one for one in windows if promotable(one, policy) is not None), EMPTY_CELL)
 
 
 def heed(decision: Decision, heat: Fraction, policy: Policy) -> Decision:

@@ -20,6 +20,7 @@ from decider.store.queue import AsyncQueue
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
 from shared.errors import LakewrightError
+from shared.facts import Ask
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
 from shared.worth import Reason
@@ -109,7 +110,10 @@ class Settle:
         for timer, ask, cell in asked:
             made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
-            spec = job_spec(table, made, policy, cursor.metadata.configuration) if made.prediction else None
+            is_windowed = ask is Ask.SETTLE and policy.time_window_s is not None
+            closed_ms = self._now_ms() - (policy.settle_after_s or 0) * 1000 if is_windowed else None
+            configuration = cursor.metadata.configuration
+            spec = job_spec(table, made, policy, configuration, closed_ms=closed_ms) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
             is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
             again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0

@@ -2,12 +2,13 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
 from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, heed, priority
-from decider.orient.cells import Fold
+from decider.orient.cells import Fold, merged_in
 from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
@@ -15,8 +16,9 @@ from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
+from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
-from shared.table import CellKey, Commit, TableMetadata, TableRef
+from shared.table import CellKey, Commit, FileKey, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
@@ -73,7 +75,7 @@ class Batch:
         is_possible = True
         for commit, folded in self._folded:
             for cell, change in folded.changes.items():
-                current[cell] = current.get(cell, EMPTY_CELL) + change
+                current[cell] = (current.get(cell, EMPTY_CELL) + change).plausible()
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
                 made = decide(cell, current[cell], policy, commit, heavy, self._columns)
@@ -87,28 +89,45 @@ class Batch:
         cells: dict[str, str | None] = {
             cell: state.encode() if state.files else None for cell, state in current.items()
         }
-        timers = tuple(self._timers(current, at_ms))
+        timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
         return Decided(Step(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
 
     def _timers(self, current: Mapping[CellKey, CellState], at_ms: int) -> Iterator[Timer]:
-        """What becomes of the timers of each touched cell, now that it is in this state."""
+        """What becomes of the timers of each touched cell; those that only spare a look come last."""
         changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
         for cell, state in current.items():
             if cell in changed:
                 yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
-            else:
-                yield from timers_after_rewrite(cell, state, self.policy)
+        rewritten: dict[CellKey, set[int]] = {}
+        for commit, _ in self._folded:
+            for cell, windows in merged_in(commit, self.policy).items():
+                rewritten.setdefault(cell, set()).update(windows)
+        for cell, state in current.items():
+            if cell not in changed or cell in rewritten:
+                yield from timers_after_rewrite(cell, state, self.policy, rewritten.get(cell, ()))
 
     def _jobs(
         self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
     ) -> list[JobSpec]:
-        """One job per cell, from its newest decision; none where a later commit of the batch did the work already."""
-        newest = {made.cell: made for made in decisions if made.prediction}
-        return [
-            job_spec(self.table, made, policy, self._configuration)
-            for made in newest.values()
-            if decide_numbers(made.cell, current[made.cell], policy, made.version, made.purgeable).prediction
-        ]
+        """One job per cell that was asked for, for what is left after the last commit; none where nothing is."""
+        heavy = self._heavy()
+        jobs: list[JobSpec] = []
+        for made in {made.cell: made for made in decisions if made.prediction}.values():
+            left = decide_numbers(made.cell, current[made.cell], policy, made.version, heavy[made.cell])
+            if left.prediction is not None:
+                asked = replace(corrected(left, made.calibration), verdict=made.verdict, heat=made.heat)
+                jobs.append(job_spec(self.table, asked, policy, self._configuration))
+        return jobs
+
+    def _heavy(self) -> Counter[CellKey]:
+        """Count the files to purge that the commits added and none of them removed since, by cell."""
+        live: dict[FileKey, CellKey] = {}
+        for commit, folded in self._folded:
+            for gone in commit.removed:
+                live.pop(gone.key, None)
+            for cell, files in folded.with_deletes.items():
+                live |= {file.key: cell for file in files if is_purgeable(file, self.policy)}
+        return Counter(live.values())
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
         """Count the funnel: what came in, and what each prune kept out."""
@@ -130,6 +149,7 @@ _FUNNEL = {
     Reason.OWN_COMMIT: "cells_rewritten",
     Reason.NO_DATA_CHANGE: "cells_rewritten",
     Reason.NOTHING_SMALL: "pruned_by_entropy",
+    Reason.SETTLED: "pruned_by_entropy",
     Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
     Reason.NO_PROMOTION: "pruned_by_levels",
     Reason.WORTH_IT: "asked",
@@ -149,12 +169,18 @@ def counted(decisions: Iterable[Decision]) -> dict[str, int]:
 
 
 def job_spec(
-    table: TableRef, decision: Decision, policy: Policy, configuration: Mapping[str, str], *, is_forced: bool = False
+    table: TableRef,
+    decision: Decision,
+    policy: Policy,
+    configuration: Mapping[str, str],
+    *,
+    is_forced: bool = False,
+    closed_ms: int | None = None,
 ) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
     The job names a cell and never a file: the actor plans on the live snapshot. `configuration` holds the table's
-    properties at the decision.
+    properties at the decision; windows that ended by `closed_ms` are settled (None: all).
     """
     prediction = decision.prediction
     if decision.verdict is Verdict.SKIP or prediction is None:
@@ -175,6 +201,7 @@ def job_spec(
         ask=decision.ask,
         is_hot=decision.heat > policy.max_heat,
         despite_switch=is_forced or is_switched_off(configuration),
+        closed_ms=closed_ms,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

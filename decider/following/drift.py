@@ -84,7 +84,7 @@ class DriftCheck:
     async def _counted(self, table: TableRef) -> tuple[int, int]:
         total = EMPTY_CELL
         async for _, state in self._states.each(table.id):
-            total += state
+            total += state.total
         return total.files, total.bytes
 
     async def _stands_still(self, table: TableRef, cursor: Cursor) -> bool:

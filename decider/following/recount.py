@@ -85,7 +85,7 @@ class Recounter:
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
         await steer(self._queue, table.id, cursor.steered)
-        cells = recount(snapshot.files, in_force.policy.ladder)
+        cells = recount(snapshot.files, in_force.policy)
         calibration = await TableStates(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)
         at_ms = self._now_ms()

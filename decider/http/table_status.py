@@ -110,7 +110,7 @@ async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionCo
     summary = _Summary()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
-        summary.total += state
+        summary.total += state.total
         summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
     return summary
 

@@ -70,6 +70,8 @@ class FileDecoder:
             size_bytes=size if is_filled else None,
             cell=self._cell_of_removed(action, position) if is_filled or not self._columns else None,
             deleted_rows=deleted,
+            # The one sign that a writer repeats the tags: without it their absence says nothing.
+            tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
         )
 
     def _cell(self, values: object, position: int) -> CellKey:

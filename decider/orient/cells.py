@@ -4,11 +4,12 @@ A commit that the rolling state cannot take exactly is not guessed at: the fold 
 from its log instead.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
-from shared.cells import EMPTY_CELL, CellState, contribution, file_state
-from shared.levels import Ladder
+from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from shared.grouping import placed, tagged_window
+from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
 
 REPLACING = frozenset(
@@ -37,7 +38,7 @@ class Fold:
     with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
 
 
-def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
+def fold(commit: Commit, metadata: TableMetadata, policy: Policy) -> Fold:
     """Fold a commit into changes per cell, as states to be added to those of the cells.
 
     `metadata` is what was in force before the commit.
@@ -45,12 +46,14 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
     reason = _rescan_reason(commit, metadata)
     if reason:
         return Fold(commit.version, rescan=reason)
+    rungs = policy.ladder
     changes: dict[CellKey, CellState] = {}
     with_deletes: dict[CellKey, list[DataFile]] = {}
     for file in commit.added:
         if file.dv_id is not None:
             with_deletes.setdefault(file.cell, []).append(file)
-        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
+        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
+    rewritten = merged_in(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed in commit.removed:
         twin = added_by_path.get(removed.path)
@@ -58,16 +61,48 @@ def fold(commit: Commit, metadata: TableMetadata, rungs: Ladder) -> Fold:
         cell = removed.cell if removed.cell is not None or twin is None else twin.cell
         if size is None or cell is None:
             return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
-        gone = file_state(rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows)
-        changes[cell] = changes.get(cell, EMPTY_CELL) - gone
+        tags = removed.tags if removed.tags is not None or twin is None else twin.tags
+        # Without tags it may have been a settled file, see `CellState.plausible`.
+        is_settled = tags is None or SETTLED_TAG in tags
+        gone = file_state(
+            rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows, is_settled=is_settled
+        )
+        change = changes.get(cell, EMPTY_CELL) - gone
+        if policy.time_window_s is not None:
+            for start_ms in _places(tags, rewritten.get(cell), policy):
+                change -= replace(EMPTY_CELL, windows=((start_ms, gone),))
+        changes[cell] = change
     return Fold(commit.version, changes, with_deletes=with_deletes)
 
 
-def recount(files: Iterable[DataFile], rungs: Ladder) -> dict[CellKey, CellState]:
+def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
+    """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
+
+    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
+    """
+    found: dict[CellKey, set[int | None]] = {}
+    if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
+        for file in commit.added:
+            found.setdefault(file.cell, set()).add(tagged_window(file.tags, policy))
+    return {
+        cell: {start_ms for start_ms in starts if start_ms is not None}
+        for cell, starts in found.items()
+        if None not in starts
+    }
+
+
+def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
+    """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
+    start_ms = tagged_window(tags or {}, policy)
+    return (start_ms,) if start_ms is not None else rewritten or (SOMEWHERE,)
+
+
+def recount(files: Iterable[DataFile], policy: Policy) -> dict[CellKey, CellState]:
     """Count all live files of a table into the states of its cells."""
     cells: dict[CellKey, CellState] = {}
     for file in files:
-        cells[file.cell] = cells.get(file.cell, EMPTY_CELL) + contribution(file, rungs)
+        state = cells.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        cells[file.cell] = state if policy.time_window_s is None else state.plausible()
     return cells
 
 
@@ -85,4 +120,4 @@ def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:
 
 
 def _is_partial(removed: RemovedFile) -> bool:
-    return removed.size_bytes is None or removed.cell is None
+    return removed.size_bytes is None or removed.cell is None or removed.tags is None

@@ -46,8 +46,9 @@ MAX_CELLS = 1_000
 MAX_RESET_CELLS = 100_000
 """Cells per ingest with reset: a whole table is replaced in one script, some 100 ms for the largest."""
 
-MAX_TIMERS = 2 * MAX_CELLS
-"""Timers per ingest: two kinds for each cell."""
+MAX_TIMERS = 4 * MAX_CELLS
+"""Timers per ingest: two kinds for each cell, one of them for two windows of time, and as many again that rewrites
+made needless."""
 
 MAX_RESET_TIMERS = 2 * MAX_RESET_CELLS
 """Timers per ingest with reset."""

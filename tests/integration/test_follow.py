@@ -58,7 +58,7 @@ class World:
         cursor = await self.states.cursor(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
-        assert await self.cells() == recount((await self.log.snapshot()).files, policy.ladder)
+        assert await self.cells() == recount((await self.log.snapshot()).files, policy)
 
 
 def cell(name: object) -> CellKey:

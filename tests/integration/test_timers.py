@@ -75,6 +75,48 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
     in_world(redis_url, story)
 
 
+def test_one_late_file_in_a_settled_cell_has_no_timer_and_two_have(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), TWO_SMALL)
+        world.now_ms += 6 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.run_job()
+        await world.write(cell(1), [MIB])
+        assert await world.timers.all(TABLE.id) == {}
+        await world.write(cell(1), [MIB])
+        world.now_ms += 6 * HOUR_MS
+        assert await world.decider.tick() == Ticked(1, 1)
+        await world.run_job()
+        assert await world.timers.all(TABLE.id) == {}
+
+    in_world(redis_url, story)
+
+
+def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        world.now_ms = 100 * HOUR_MS
+        for hour in range(6):
+            for _ in range(3):
+                await world.write(cell(1), [100_000])
+                world.now_ms += HOUR_MS // 3
+                ticked = await world.decider.tick()
+                # Each of the windows that have been over for two hours is settled once.
+                assert ticked.jobs == int(hour >= 2 and world.now_ms % HOUR_MS == 0)
+                if ticked.jobs:
+                    await world.run_job()
+        live = (await world.log.snapshot()).files
+        assert sorted(file.size_bytes for file in live) == [100_000] * 6 + [300_000] * 4
+        assert {parse_timer(name) for name in await world.timers.all(TABLE.id)} == {(Ask.SETTLE, cell(1))}
+        assert len(await world.timers.all(TABLE.id)) == 2
+        world.now_ms += 3 * HOUR_MS
+        assert await world.decider.tick() == Ticked(2, 1)
+        await world.run_job()
+        assert await world.timers.all(TABLE.id) == {}
+        assert len((await world.log.snapshot()).files) == 6
+
+    in_world(redis_url, story, {"lakewright.time-window": "1h", "lakewright.settle-after": "2h"})
+
+
 @pytest.mark.parametrize("deciders", [2, 5])
 def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int) -> None:
     async def story(world: World) -> None:

@@ -9,8 +9,8 @@ import redis
 
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
+from shared.cells import SETTLED_TAG
 from shared.facts import Ask, JobFacts, Predicted
-from shared.planner import SETTLED_TAG
 from shared.policy import MIB
 from shared.queue import transitions
 from shared.queue.model import JobState, Verdict

@@ -146,12 +146,6 @@ def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, siz
     assert CellState.decode(state.encode()) == state
 
 
-@given(policies(), st.lists(sizes, min_size=1, max_size=40))
-def test_excess_is_never_more_than_what_merging_everything_removes(policy: Policy, sizes_bytes: list[int]) -> None:
-    state = state_of(files_of(sizes_bytes), policy.ladder)
-    assert 0 <= state.excess(policy.target_bytes) <= state.small_shortfall
-
-
 @given(st.integers(10, 5_000), st.data())
 def test_covering_uses_each_file_once_and_leaves_less_than_a_target(target: int, data: st.DataObject) -> None:
     ascending = sorted(data.draw(st.lists(st.integers(1, target - 1), max_size=60)))

@@ -22,10 +22,12 @@ class MemoryLog:
         *,
         metadata: TableMetadata | None = None,
         data_change: bool = True,
+        by_us: bool = False,
     ) -> int:
-        version = len(self.commits)
+        version, origin = len(self.commits), Origin("j", 1) if by_us else None
+        files = (tuple(added), tuple(removed))
         self.commits.append(
-            Commit(version, 0, "WRITE", tuple(added), tuple(removed), metadata=metadata, data_change=data_change)
+            Commit(version, 0, "WRITE", *files, metadata=metadata, data_change=data_change, origin=origin)
         )
         return version
 

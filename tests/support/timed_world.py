@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import replace
 from typing import Any
 
 from decider.duties.settle import Settle, Ticked
@@ -10,7 +11,9 @@ from decider.orient.policies import Defaults
 from decider.store.queue import AsyncQueue, connect
 from decider.store.tables import TableRegistry
 from decider.store.timers import Timers
-from shared.planner import SETTLED_TAG
+from shared.cells import SETTLED_TAG
+from shared.facts import Ask, JobFacts
+from shared.planner import FileGroup, plan, plan_full, plan_settling
 from shared.policy import MIB, Policy
 from shared.queue import reads, transitions
 from shared.queue.model import JobState
@@ -57,15 +60,22 @@ class World:
         return [job for page in pages for job in page.jobs]
 
     async def run_job(self) -> None:
-        """Play the actor: all files of the cell become one that says it was settled."""
+        """Play the actor, as far as it plans: groups become files of their size, each round a commit."""
         (claim,) = await self.queue.run(
             transitions.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        cell = CellKey(claim.key.cell)
-        live = [file for file in (await self.log.snapshot()).files if file.cell == cell]
-        merged = self.file(cell, sum(file.size_bytes for file in live), settled=True)
-        gone = [RemovedFile(file.path, None, file.size_bytes, cell) for file in live]
-        self.log.add([merged], gone, data_change=False)
+        cell, facts = CellKey(claim.key.cell), JobFacts.decode(claim.facts).reaching(claim.reach)
+        rounds = 0
+        while groups := _planned(cell, await self._live(cell), facts):
+            merged = [replace(self.file(cell, group.bytes), tags=group.tags) for group in groups]
+            gone = [
+                RemovedFile(file.path, None, file.size_bytes, cell, tags=file.tags)
+                for group in groups
+                for file in group.files
+            ]
+            self.log.add(merged, gone, data_change=False, by_us=True)
+            rounds += 1
+        assert rounds, "the job found nothing to do"
         await self.queue.run(
             transitions.finish(
                 "default",
@@ -79,6 +89,18 @@ class World:
             )
         )
         await self.decider.follow()
+
+    async def _live(self, cell: CellKey) -> list[DataFile]:
+        return [file for file in (await self.log.snapshot()).files if file.cell == cell]
+
+
+def _planned(cell: CellKey, files: list[DataFile], facts: JobFacts) -> tuple[FileGroup, ...]:
+    if facts.ask is Ask.FULL:
+        return plan_full(cell, files, facts.policy).groups
+    groups = plan(cell, files, facts.policy).groups
+    if groups or facts.ask is Ask.LEVELS:
+        return groups
+    return plan_settling(cell, files, facts.policy, closed_ms=facts.closed_ms).groups
 
 
 class Decider:

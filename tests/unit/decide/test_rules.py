@@ -15,7 +15,7 @@ RULES = {rule.name: rule for rule in PEERS}
 
 def merges(name: str, *sizes: int, rewritten_ms: int | None = 0, at_ms: int = 1) -> list[tuple[list[int], list[int]]]:
     """Return what a rule makes of a cell with files of these sizes: input sizes and output sizes of each merge."""
-    table = ReplayedTable(POLICY.ladder, History())
+    table = ReplayedTable(POLICY, History())
     added = tuple(DataFile(f"f{n:04d}", size, WHOLE_TABLE) for n, size in enumerate(sizes))
     (cell,) = table.apply(Commit(0, 0, "WRITE", added))
     look = Look(cell, POLICY, at_ms, rewritten_ms)

@@ -1,15 +1,20 @@
 """Verdicts come from numbers, and the ledger keeps enough of them to decide again."""
 
+from fractions import Fraction
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide import ledger
-from decider.decide.verdict import PRIORITIES, Verdict, decide, decide_state, priority
+from decider.decide.verdict import PRIORITIES, Verdict, decide, decide_rung, decide_state, priority
 from shared.cells import CellState, recount
+from shared.facts import Ask
 from shared.partitions import WHOLE_TABLE
+from shared.planner import plan, plan_full, state_of
 from shared.policy import MIB, Policy
-from shared.table import Commit, Origin
-from shared.worth import Reason
+from shared.table import Commit, DataFile, Origin
+from shared.worth import Reason, is_purgeable
 
 POLICY = Policy(target_bytes=8 * MIB)
 
@@ -67,3 +72,42 @@ def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     assert "10 files to replace, 9 to remove, 1 MiB to read." in sentence(*[MIB // 10] * 10)
     assert "The small files hold 2 MiB; the target is 8 MiB." in sentence(MIB, MIB)
     assert "% of the target; 15.0% are tolerated." in sentence(MIB, MIB, *[9 * MIB] * 200)
+
+
+GIB = 1024 * MIB
+
+
+def heavy(count: int, size: int = GIB) -> list[DataFile]:
+    return [DataFile(f"h{n}", size, WHOLE_TABLE, dv_id="d", rows=100, deleted_rows=50) for n in range(count)]
+
+
+def light(count: int, size: int) -> list[DataFile]:
+    return [DataFile(f"l{size}-{n}", size, WHOLE_TABLE) for n in range(count)]
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [*heavy(10), *light(1001, 1024), *light(20, MIB)],
+        [*heavy(10), *light(100, GIB), *light(9, MIB)],
+        [*heavy(3), *heavy(0)],
+        [*heavy(9, MIB), *light(5, 2 * MIB)],
+        light(12, MIB),
+    ],
+    ids=["large ones beside small ones", "some of the large ones", "alone", "small ones that are merged", "none"],
+)
+@pytest.mark.parametrize("ask", [Ask.LEVELS, Ask.FULL])
+def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(files: list[DataFile], ask: Ask) -> None:
+    policy = Policy(tolerance=Fraction(0))
+    state_found = state_of(files, policy.ladder)
+    if ask is Ask.FULL:
+        made, planned = decide_rung(ask, WHOLE_TABLE, state_found, policy, 1), plan_full(WHOLE_TABLE, files, policy)
+    else:
+        purgeable = sum(is_purgeable(file, policy) for file in files)
+        made = decide_state(WHOLE_TABLE, state_found, policy, 1, purgeable)
+        planned = plan(WHOLE_TABLE, files, policy)
+    assert made.prediction is not None
+    assert planned.groups
+    assert planned.files_replaced <= made.prediction.files_replaced <= planned.files_replaced + 1
+    assert planned.bytes <= made.prediction.bytes <= 1.1 * planned.bytes
+    assert made.prediction.files_removed == planned.files_removed

@@ -3,12 +3,14 @@
 import pytest
 
 from decider.orient.cells import REPLACING, fold, recount
-from shared.cells import EMPTY_CELL
+from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
+from shared.grouping import GENERATED_TAG
+from shared.levels import SMALL_LEVELS
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import CellKey, Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata
+from shared.table import CellKey, Commit, DataFile, Origin, PartitionColumn, RemovedFile, TableMetadata
 
-RUNGS = Policy().ladder
+POLICY = Policy()
 HERE = TableMetadata("t-1")
 OTHER = CellKey('{"dt":"2026-01-02"}')
 
@@ -18,7 +20,7 @@ def file(path: str, size: int = MIB, cell: CellKey = WHOLE_TABLE, **more) -> Dat
 
 
 def removed(of: DataFile, **more) -> RemovedFile:
-    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.cell, of.deleted_rows, **more)
+    return RemovedFile(of.path, of.dv_id, of.size_bytes, of.cell, of.deleted_rows, **{"tags": of.tags, **more})
 
 
 def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
@@ -27,50 +29,89 @@ def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
 
 def test_adds_and_removes_change_each_touched_cell() -> None:
     old = file("a", 3 * MIB)
-    made = fold(commit(added=(file("b"), file("c", cell=OTHER)), removed=(removed(old),)), HERE, RUNGS)
+    made = fold(commit(added=(file("b"), file("c", cell=OTHER)), removed=(removed(old),)), HERE, POLICY)
     assert made.rescan is None
-    before = recount([old], RUNGS)
-    after = recount([file("b"), file("c", cell=OTHER)], RUNGS)
+    before = recount([old], POLICY)
+    after = recount([file("b"), file("c", cell=OTHER)], POLICY)
     assert {cell: before.get(cell, EMPTY_CELL) + change for cell, change in made.changes.items()} == after
 
 
 def test_a_delete_by_deletion_vector_changes_deleted_rows_and_no_sizes() -> None:
     before, after = file("a"), file("a", dv_id="u1", deleted_rows=7)
-    made = fold(commit(operation="DELETE", added=(after,), removed=(removed(before),)), HERE, RUNGS)
+    made = fold(commit(operation="DELETE", added=(after,), removed=(removed(before),)), HERE, POLICY)
     (change,) = made.changes.values()
     assert (change.files, change.bytes, change.dv_files, change.deleted_rows) == (0, 0, 1, 7)
 
 
 def test_a_removal_without_size_is_completed_by_the_add_of_the_same_path() -> None:
     after = file("a", dv_id="u1", deleted_rows=7)
-    made = fold(commit(added=(after,), removed=(RemovedFile("a"),)), HERE, RUNGS)
+    made = fold(commit(added=(after,), removed=(RemovedFile("a"),)), HERE, POLICY)
     assert made.rescan is None
     assert made.changes[WHOLE_TABLE].files == 0
 
 
+def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_what_there_is_to_settle() -> None:
+    settled, fresh = file("a", tags={SETTLED_TAG: "1"}), file("b")
+    state = recount([settled, fresh], POLICY)[WHOLE_TABLE]
+    assert (state.small_files, state.to_settle(SMALL_LEVELS)) == (2, 1)
+
+    def after(gone: DataFile, **more) -> CellState:
+        made = fold(commit(removed=(removed(gone, **more),)), HERE, POLICY)
+        return (state + made.changes[WHOLE_TABLE]).plausible()
+
+    assert after(settled) == recount([fresh], POLICY)[WHOLE_TABLE]
+    assert after(fresh) == recount([settled], POLICY)[WHOLE_TABLE]
+    assert after(settled, tags=None).to_settle(SMALL_LEVELS) == 1
+    assert after(fresh, tags=None).to_settle(SMALL_LEVELS) == 1
+    rewritten = fold(
+        commit(added=(file("a", dv_id="u", tags=settled.tags),), removed=(removed(settled, tags=None),)), HERE, POLICY
+    )
+    assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_CELL.settled
+
+
+def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback_does_not() -> None:
+    policy = Policy(time_window_s=10)
+    old = [file(f"o{n}", modified_ms=1_000) for n in range(3)]
+    new = [file(f"n{n}", modified_ms=11_000) for n in range(3)]
+    state = recount([*old, *new], policy)[WHOLE_TABLE]
+    assert [(at, one.small_files) for at, one in state.windows] == [(0, 3), (10_000, 3)]
+
+    def after(tags: dict[str, str], *, by_us: bool = True) -> list[tuple[int, int]]:
+        origin = Origin("j", 1) if by_us else None
+        out = file("r", 3 * MIB, modified_ms=15_000, tags=tags)
+        gone = tuple(removed(one) for one in old)
+        made = commit(added=(out,), removed=gone, origin=origin, data_change=False)
+        change = fold(made, HERE, policy).changes[WHOLE_TABLE]
+        return [(at, one.small_files) for at, one in (state + change).plausible().windows]
+
+    assert after({GENERATED_TAG: "0"}) == [(0, 1), (10_000, 3)]
+    # Who does not say where the files lay has them taken out of both windows: nothing is promised that is not there.
+    assert after({}) == after({}, by_us=False) == [(0, 0), (10_000, 1)]
+
+
 def test_a_removal_without_size_is_not_guessed() -> None:
-    made = fold(commit(removed=(RemovedFile("gone"),)), HERE, RUNGS)
+    made = fold(commit(removed=(RemovedFile("gone"),)), HERE, POLICY)
     assert made.rescan is not None
     assert "gone" in made.rescan
     assert not made.changes
 
 
 def test_files_that_are_added_again_without_data_change_do_not_count_twice() -> None:
-    made = fold(commit(operation="COMPUTE STATS", added=(file("a"),), data_change=False), HERE, RUNGS)
+    made = fold(commit(operation="COMPUTE STATS", added=(file("a"),), data_change=False), HERE, POLICY)
     assert made.rescan is not None
 
 
 @pytest.mark.parametrize("operation", sorted(REPLACING))
 def test_a_replaced_table_is_recounted(operation: str) -> None:
-    assert fold(commit(operation=operation, added=(file("a"),)), HERE, RUNGS).rescan is not None
+    assert fold(commit(operation=operation, added=(file("a"),)), HERE, POLICY).rescan is not None
 
 
 @pytest.mark.parametrize("now", [TableMetadata("t-2"), TableMetadata("t-1", (PartitionColumn("dt", "dt", "date"),))])
 def test_another_table_or_other_partition_columns_are_recounted(now: TableMetadata) -> None:
-    assert fold(commit(metadata=now), HERE, RUNGS).rescan is not None
+    assert fold(commit(metadata=now), HERE, POLICY).rescan is not None
 
 
 def test_a_commit_without_file_actions_touches_nothing() -> None:
-    made = fold(commit(operation="SET TBLPROPERTIES", metadata=TableMetadata("t-1", (), {"a": "b"})), HERE, RUNGS)
+    made = fold(commit(operation="SET TBLPROPERTIES", metadata=TableMetadata("t-1", (), {"a": "b"})), HERE, POLICY)
     assert made.rescan is None
     assert not made.changes

@@ -1,0 +1,131 @@
+"""Settling is decided from the state alone: a quiet cell has a job exactly if there is something left to settle."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.decide.timers import timers_after_commit
+from shared.cells import SETTLED_TAG, CellState
+from shared.levels import FULL, SMALL_LEVELS
+from shared.partitions import WHOLE_TABLE
+from shared.planner import plan, plan_settling, state_of
+from shared.policy import KIB, MIB, MaxMode, Order, Policy
+from shared.queue.model import TimerChange
+from shared.table import DataFile
+from shared.worth import Reason, judge_settling
+
+POLICIES = st.builds(
+    Policy,
+    target_bytes=st.sampled_from([64 * KIB, 100_003]),
+    fan_in=st.integers(2, 10),
+    tolerance=st.fractions(0, Fraction(1, 2), max_denominator=20),
+    order=st.sampled_from(Order),
+    max_mode=st.sampled_from(MaxMode),
+)
+SIZES = st.one_of(st.integers(1, 150_000), st.integers(1, 300), st.integers(40_000, 80_000))
+TAGGED = st.lists(st.tuples(SIZES, st.booleans()), max_size=20)
+SETTLED = {SETTLED_TAG: "1"}
+
+
+def files_of(tagged: list[tuple[int, bool]]) -> list[DataFile]:
+    return [
+        DataFile(f"f{n}", size, WHOLE_TABLE, modified_ms=n, tags=SETTLED if settled else {})
+        for n, (size, settled) in enumerate(tagged)
+    ]
+
+
+def test_the_state_alone_says_whether_there_is_anything_to_settle_and_the_cap_holds() -> None:
+    seen: Counter[str] = Counter()
+
+    @given(POLICIES, TAGGED)
+    def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
+        files, rungs = files_of(tagged), policy.ladder
+        state = state_of(files, rungs)
+        made = plan_settling(WHOLE_TABLE, files, policy)
+        assert judge_settling(state, policy).is_work == bool(made.groups)
+        assert made.predicted == state_of(landed(files, made.groups), rungs)
+        highest = SMALL_LEVELS if policy.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+        taken = [file for group in made.groups for file in group.files]
+        assert all(rungs.level(file.size_bytes) < highest and SETTLED_TAG not in file.tags for file in taken)
+        may = [f for f in files if rungs.level(f.size_bytes) < highest and SETTLED_TAG not in f.tags]
+        small = [file for file in files if rungs.level(file.size_bytes) < FULL]
+        seen["settled"] += bool(made.groups)
+        seen["capped"] += bool(made.groups) and policy.max_mode is MaxMode.MINOR
+        seen["nothing left"] += len(small) > 1 and len(may) < 2
+        assert len(may) > 1 or not made.groups
+
+    law()
+    print(f"cells that were met: {dict(seen)}")
+    assert min(seen["settled"], seen["capped"], seen["nothing left"]) >= 5
+
+
+def landed(files: list[DataFile], groups, names: count | None = None) -> list[DataFile]:
+    names = names or count()
+    gone = {file.path for group in groups for file in group.files}
+    new = [DataFile(f"r{next(names)}", group.bytes, WHOLE_TABLE, tags=group.tags) for group in groups]
+    return [file for file in files if file.path not in gone] + new
+
+
+def test_settling_twice_finds_nothing_the_second_time() -> None:
+    seen: Counter[bool] = Counter()
+
+    @given(POLICIES, TAGGED)
+    def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
+        files = files_of(tagged)
+        groups = plan_settling(WHOLE_TABLE, files, policy).groups
+        once = landed(files, groups)
+        seen[bool(groups)] += 1
+        assert not plan_settling(WHOLE_TABLE, once, policy).groups
+        assert not judge_settling(state_of(once, policy.ladder), policy).is_work
+
+    law()
+    assert seen[True] >= 10
+
+
+def test_one_late_file_in_each_quiet_spell_leads_to_no_job_that_finds_nothing() -> None:
+    policy, names = Policy(), count()
+    files = files_of([(MIB, False), (MIB, False)])
+    jobs = 0
+    for day in range(30):
+        files = landed(files, plan(WHOLE_TABLE, files, policy).groups, names)
+        timers = list(timers_after_commit(WHOLE_TABLE, state_of(files, policy.ladder), policy, 0, ()))
+        if timers[0].change is TimerChange.SET:
+            groups = plan_settling(WHOLE_TABLE, files, policy).groups
+            assert groups
+            jobs += 1
+            files = landed(files, groups, names)
+        files.append(DataFile(f"d{day}", MIB // 4, WHOLE_TABLE))
+    assert 10 <= jobs <= 15
+
+
+def test_a_cap_at_minor_holds_for_settling_and_its_timer() -> None:
+    policy = Policy(max_mode=MaxMode.MINOR)
+    large = files_of([(40 * MIB, False), (50 * MIB, False)])
+    state = state_of(large, policy.ladder)
+    assert judge_settling(state, policy).reason is Reason.SETTLED
+    (timer,) = timers_after_commit(WHOLE_TABLE, state, policy, 0, ())
+    assert timer.change is TimerChange.STOP
+    assert plan_settling(WHOLE_TABLE, large, Policy()).groups
+    both = [*large, DataFile("x", MIB, WHOLE_TABLE), DataFile("y", MIB, WHOLE_TABLE)]
+    (group,) = plan_settling(WHOLE_TABLE, both, policy).groups
+    assert {file.path for file in group.files} == {"x", "y"}
+
+
+@given(TAGGED)
+def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_written_before_can_be_read(
+    tagged: list[tuple[int, bool]],
+) -> None:
+    state = state_of(files_of(tagged), Policy(target_bytes=64 * KIB).ladder)
+    assert CellState.decode(state.encode()) == state
+    fresh = state_of(files_of([(size, False) for size, _ in tagged]), Policy(target_bytes=64 * KIB).ladder)
+    assert fresh.encode().count(",") == 17
+    assert state.encode().startswith(fresh.encode())
+
+
+def test_a_state_of_another_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="18 or 24 integers"):
+        CellState.decode("1,2,3")

@@ -1,0 +1,55 @@
+"""A batch asks for what is left to do after its last commit, whatever its commits asked for one by one."""
+
+from fractions import Fraction
+
+from decider.decide.calibration import UNCALIBRATED
+from decider.following.batch import Batch
+from decider.orient.cells import fold
+from decider.orient.heat import COLD
+from decider.store.cursors import Known
+from shared.facts import JobFacts
+from shared.partitions import WHOLE_TABLE
+from shared.planner import state_of
+from shared.policy import MIB, Policy
+from shared.queue.model import JobSpec
+from shared.table import Commit, DataFile, RemovedFile, TableId, TableMetadata, TableRef
+
+POLICY = Policy(tolerance=Fraction(0))
+HERE = TableMetadata("u-1")
+LIVE = [DataFile(name, 200 * MIB, WHOLE_TABLE, rows=100) for name in "abc"]
+
+
+def removed(file: DataFile) -> RemovedFile:
+    return RemovedFile(file.path, file.dv_id, file.size_bytes, file.cell, file.deleted_rows, file.tags)
+
+
+def deleted_from(file: DataFile, dv_id: str, rows: int = 50) -> DataFile:
+    return DataFile(file.path, file.size_bytes, file.cell, dv_id, file.rows, rows)
+
+
+def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobSpec]:
+    batch = Batch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
+    for version, (added, gone) in enumerate(commits):
+        commit = Commit(version, version, "WRITE", tuple(added), tuple(map(removed, gone)))
+        batch.add(commit, fold(commit, HERE, POLICY))
+    known = Known({WHOLE_TABLE: state_of(LIVE, POLICY.ladder)}, UNCALIBRATED)
+    return batch.decide(known, COLD, 9).step.jobs
+
+
+def test_a_purge_is_asked_for_only_while_its_file_is_there() -> None:
+    a, b, _ = LIVE
+    hidden = deleted_from(a, "d")
+    assert len(jobs(([hidden], [a]))) == 1
+    assert jobs(([hidden], [a]), ([], [hidden])) == []
+    assert len(jobs(([hidden], [a]), ([], [b]))) == 1
+    again = deleted_from(a, "e", 60)
+    assert len(jobs(([hidden], [a]), ([again], [hidden]))) == 1
+    assert jobs(([hidden], [a]), ([deleted_from(a, "f", 1)], [hidden])) == []
+
+
+def test_a_purge_outlasts_a_merge_that_was_asked_for_after_it_and_done_by_others() -> None:
+    a, *_ = LIVE
+    hidden, small = deleted_from(a, "d"), [DataFile(f"s{n}", MIB, WHOLE_TABLE) for n in range(9)]
+    (job,) = jobs(([hidden], [a]), (small, []), ([], small))
+    assert JobFacts.decode(job.facts).reason == "deletes"
+    assert jobs(([hidden], [a]), (small, []), ([], [hidden, *small])) == []
