@@ -1,15 +1,16 @@
 """Judges a history, key by key over all workers: no event lost, no claim blind, no token or end out of its order.
 
-Three rules together see the loss of any event, not only of the last one of a key. A claim sees whatever was known to be
-in the queue when it was asked for. An event that finds no job for its key proves that all earlier ones have been served
-by then. And at the end every event has been acknowledged and served. Only what Redis itself took back, by a power cut or
-a failover, is known no more, until it is told again.
+Three rules together see the loss of any event, not only of the last one of a key. A claim sees whatever was known to
+be in the queue when it was asked for. An event that finds no job for its key proves that all earlier ones have been
+served by then. And at the end every event has been acknowledged and served. Only what Redis itself took back, by a
+power cut or a failover, is known no more, until it is told again.
 """
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from itertools import pairwise
 from typing import TypeVar
 
 from tests.chaos.history import Ack, Claimed, Committed, Ended, History, Rollback
@@ -58,10 +59,9 @@ class _Known:
     """Which versions of a key were known to be in the queue, at any moment."""
 
     def __init__(self, key: _Key) -> None:
-        moments = [(ack.at, "told", ack.version) for ack in key.acks]
-        moments += [(claim.at, "told", claim.version) for claim in key.claims]
-        # What was told while Redis went down may be lost as well, so that a loss counts at both of its ends.
-        moments += [(at, "lost", one.cursor) for one in key.rollbacks for at in (one.start, one.end)]
+        told = [(one.at, one.version) for one in (*key.acks, *key.claims)]
+        moments = [(at, "told", version) for at, version in told if not _is_taken_back(at, version, key.rollbacks)]
+        moments += [(one.start, "lost", one.cursor) for one in key.rollbacks]
         known: set[int] = set()
         self._times: list[int] = []
         self._newest: list[int] = []
@@ -91,6 +91,11 @@ def judge(history: History, *, lease_us: int) -> Findings:
         late_commits=_each(_late_commits(key) for key in keys),
         duplicates=_duplicates(history),
     )
+
+
+def _is_taken_back(at: int, version: int, rollbacks: Iterable[Rollback]) -> bool:
+    """Whether this was told while Redis went down, and is not known since: it was the last word of what is lost."""
+    return any(one.start <= at <= one.end and version > one.cursor for one in rollbacks)
 
 
 def _lost(key: _Key) -> Iterable[str]:
@@ -142,7 +147,7 @@ def _backwards(claims: Sequence[Claimed]) -> tuple[str, ...]:
 def _double_leases(key: _Key, lease_us: int) -> Iterable[str]:
     sent = {end.token: end.sent for end in key.ends}
     by_token = sorted(key.claims, key=lambda claim: claim.token)
-    for first, second in zip(by_token, by_token[1:], strict=False):
+    for first, second in pairwise(by_token):
         is_held = sent.get(first.token, second.at) >= second.at
         is_close = second.token - first.token < lease_us - SLACK_US
         if is_held and is_close and not key.was_rolled_back(first.sent, second.at):

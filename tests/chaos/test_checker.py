@@ -165,6 +165,19 @@ def test_what_redis_lost_and_was_told_again_is_not_held_against_the_queue() -> N
     assert findings(replace(again, rollbacks=())).blind_claims, "without the loss the claim saw too little"
 
 
+def test_what_the_old_master_was_told_while_its_replica_took_over_is_not_expected_of_the_new_one() -> None:
+    history = History(
+        events={JOB: (0, 3)},
+        acks=(ack(0, 1), ack(3, 5.5, "merged"), ack(3, 8)),
+        claims=(claimed(0, 6), claimed(3, 9)),
+        commits=(),
+        ends=(ended(0, 7, 6), ended(3, 10, 9)),
+        rollbacks=(Rollback(TABLE, 2, _ns(5), _ns(6.5)),),
+    )
+    assert findings(history).broken == ()
+    assert findings(replace(history, rollbacks=())).blind_claims
+
+
 def test_a_run_that_was_given_back_is_no_duplicate() -> None:
     again = replace(GOOD, commits=(*GOOD.commits, committed(5, 5.5, 5)))
     assert findings(again).duplicates == 0
