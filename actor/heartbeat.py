@@ -25,13 +25,14 @@ class LeaseTimes:
     """Times in seconds.
 
     A lease survives eleven missed beats; the margin covers a pause between check and commit. A job that was told to
-    stop is given the grace to end at a group boundary; then its rewrite is cancelled.
+    stop is given the grace to end at a group boundary; then its rewrite is cancelled. With the patience of an urgent
+    job, the look for it and two beats that is 45 s, within which it has a slot.
     """
 
     lease_s: float = 60.0
     interval_s: float = 5.0
     margin_s: float = 10.0
-    grace_s: float = 45.0
+    grace_s: float = 30.0
 
     @property
     def lease_ms(self) -> int:

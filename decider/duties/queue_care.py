@@ -14,7 +14,7 @@ from shared.queue.model import QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
 PREEMPT_EVERY_S = 2.0
-"""Well below the patience of a waiting job (5 s); a look costs the server some 30 microseconds."""
+"""Below the patience of a waiting job (3 s); a look costs the server some 30 microseconds."""
 
 AUDIT_EVERY_S = 600.0
 """An audit reads every job; ten minutes is far below what a lost job could cost."""

@@ -140,14 +140,15 @@ class Steering:
         """Compute every index anew and mend what differs; a page per call, so that the queue goes on meanwhile."""
         seen = mended = 0
         page: list[Found] = []
+        parked: list[Found] = []
         async for found in self._audited_keys():
             seen += 1
-            page.append(found)
+            (parked if found.is_parked else page).append(found)
             if len(page) == audit.PAGE:
                 mended += await self._mend(page)
                 page = []
         mended += await self._mend(page)
-        for asked in audit.closing(self._name):
+        for asked in audit.closing(self._name, parked):
             mended += await self._follow(asked)
         if mended:
             log.warning("queue_mended", queue=self._name, keys=seen, mended=mended)

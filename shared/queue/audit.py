@@ -44,9 +44,9 @@ def flow(queue: str, name: str, offset: int) -> Transition[PageAudit]:
     return Transition(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
 
 
-def node(queue: str, name: str, offset: int) -> Transition[PageAudit]:
-    """Drop from a node of the tree the children that have nothing below them."""
-    return Transition(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, offset), _page)
+def node(queue: str, name: str, which: str, offset: int) -> Transition[PageAudit]:
+    """Put the `ready` or the `held` children of a node of the tree where what lies below them says they belong."""
+    return Transition(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, which, offset), _page)
 
 
 def index(queue: str, state: JobState, offset: int) -> Transition[PageAudit]:
@@ -76,11 +76,16 @@ class Found:
     kind: str
     name: str
 
+    @property
+    def is_parked(self) -> bool:
+        """Whether it says who is parked, which is looked at last."""
+        return self.kind == "p"
+
 
 def found(queue: str, key: bytes | str) -> Found | None:
     """Read a key that SCAN returned; None if audits do not look at such keys."""
     kind, _, name = decode.text(key).removeprefix(keys.prefix(queue)).partition(":")
-    return Found(kind, name) if kind in ("j", "f", "n", "p") and name else None
+    return Found(kind, name) if kind in ("j", "f", "n", "h", "p") and name else None
 
 
 STATES = tuple(JobState)
@@ -96,17 +101,20 @@ def steps(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] |
             case "f":
                 yield flow(queue, one.name, 0)
             case "n":
-                yield node(queue, one.name, 0)
-            case "p":
-                level, _, name = one.name.partition("|")
-                yield parked(queue, Level(level), name)
+                yield node(queue, one.name, "ready", 0)
+            case "h":
+                yield node(queue, one.name, "held", 0)
 
 
-def closing(queue: str) -> Iterator[Transition[int] | Transition[PageAudit]]:
-    """Plan the calls that look at the queue as a whole; they come after the keys."""
+def closing(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] | Transition[PageAudit]]:
+    """Plan the calls that build on what the keys say: the indexes of states, the running jobs, and who is parked."""
     for state in STATES:
         yield index(queue, state, 0)
     yield flight(queue)
+    for one in keys_found:
+        if one.is_parked:
+            level, _, name = one.name.partition("|")
+            yield parked(queue, Level(level), name)
 
 
 def follow(asked: Transition[Any], page: PageAudit) -> Transition[PageAudit] | None:

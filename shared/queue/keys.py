@@ -46,6 +46,11 @@ def idle(queue: str, node: str) -> str:
     return f"{prefix(queue)}i:{node}"
 
 
+def held(queue: str, node: str) -> str:
+    """Sorted set of a node's children that wait without being served (paused, or at a limit), by start tag."""
+    return f"{prefix(queue)}h:{node}"
+
+
 def virtual(queue: str) -> str:
     """Hash: virtual time of each busy node, the row of strict claims (`strict_run`), and the last `token`."""
     return prefix(queue) + "v"
@@ -147,7 +152,7 @@ def history(queue: str) -> str:
 
 
 def events(queue: str) -> str:
-    """Capped stream: what people want to know of and no worker reported (expired, quarantined, cancelled)."""
+    """Capped stream: what people want to know of and no run reports (quarantined, preempted, cancelled)."""
     return prefix(queue) + "ev"
 
 

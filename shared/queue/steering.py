@@ -47,7 +47,7 @@ class Preemption:
     times: how often one job is revoked at most, so that preemption cannot starve it.
     """
 
-    patience_ms: int = 5_000
+    patience_ms: int = 3_000
     run_ms: int = 60_000
     times: int = 2
 

@@ -123,6 +123,24 @@ def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(b
     assert bench.state() == before, "a stale call changes nothing"
 
 
+def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
+    """Nobody reports it, and yet it held a slot: whoever looks for a crash finds it there."""
+    bench.enqueue(spec())
+    (first,) = bench.claim(worker="w-1")
+    bench.clock.advance(LEASE_MS)
+    (second,) = bench.claim(worker="w-2")
+    bench.finish(second)
+    done, expired = bench.run(reads.history(QUEUE)).runs
+    assert (done.verdict, done.token) == ("done", second.token)
+    assert (expired.verdict, expired.outcome, expired.token, expired.worker) == (
+        "expired",
+        "requeued",
+        first.token,
+        "w-1",
+    )
+    assert expired.finished_ms - expired.started_ms == LEASE_MS
+
+
 def test_crashes_end_in_quarantine_too(bench: Bench) -> None:
     """A job that kills its worker must not kill workers for ever."""
     bench.enqueue(spec())

@@ -3,10 +3,11 @@
 import pytest
 
 from shared.errors import InvalidInput
-from shared.queue import reads, steering, transitions
+from shared.queue import keys, reads, steering, transitions
 from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, QueueSettings, StopReason, Verdict
 from shared.queue.reads import Why
 from shared.queue.steering import Preemption, Quota, Slots
+from tests.support.queue_audit import mended_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -96,6 +97,28 @@ def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
         served.append(claim.key.table)
         bench.finish(claim)
     assert (served.count("greedy"), served.count("modest")) == (2, 6)
+
+
+@pytest.mark.parametrize("lost", ["j:", "infl", "lease", "h:", "p:", "v", "n:", "i:"])
+def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, lost: str) -> None:
+    """Whatever single key a cut log took with it, one audit is enough for what still waits to be served."""
+    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    fill(bench, 3)
+    (running,) = bench.claim()
+    assert bench.claim() == ()
+    start = keys.prefix(QUEUE)
+    prefix = keys.job(QUEUE, running.id) if lost == "j:" else start + lost
+    found = sorted(key.decode() for key in bench.client.scan_iter(match=start + "*"))
+    bench.client.delete(next((key for key in found if key.startswith(prefix)), "none of them"))
+    sum(mended_by(bench.executor, QUEUE, bench.client))
+    assert sum(mended_by(bench.executor, QUEUE, bench.client)) == 0
+    bench.finish(running)
+    served = []
+    while claims := bench.claim():
+        served += [claim.key.cell for claim in claims]
+        for claim in claims:
+            bench.finish(claim)
+    assert len(served) == 2
 
 
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
@@ -191,6 +214,21 @@ def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench
     reply = bench.beat(running["dear"])
     assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.PREEMPT)
     assert bench.beat(running["normal"]).status is BeatStatus.OK
+
+
+def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Bench) -> None:
+    """A look reads a hundred leases; the next ones read the others."""
+    fill(bench, 120, band=Band.URGENT)
+    held = [claim for _ in range(15) for claim in bench.claim(slots=8)]
+    fill(bench, 1, band=Band.LOW, table="low")
+    (low,) = bench.claim()
+    assert len(held) == 120
+    fill(bench, 1, band=Band.URGENT, table="urgent")
+    revoked = []
+    for _ in range(2):
+        revoked += bench.run(steering.preempt(QUEUE, AT_ONCE))
+        bench.clock.advance(2_000)
+    assert [one.victim for one in revoked] == [low.id]
 
 
 def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:

@@ -169,9 +169,9 @@ def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_ser
         assert "answer" in reader.next("trouble").data["detail"]
         own_redis_server.start()
         with own_redis_server.client() as client:
-            client.xadd(keys.events("default"), {"event": "expired", "job": "t.0.compact", "detail": "a-1 7"})
+            client.xadd(keys.events("default"), {"event": "preempted", "job": "t.0.compact", "detail": "a-1 7"})
         told = reader.next("job").data
-        assert (told["event"], told["table_id"], told["detail"]) == ("expired", "t", "a-1 7")
+        assert (told["event"], told["table_id"], told["detail"]) == ("preempted", "t", "a-1 7")
         leave_all(live, reader)
     finally:
         live.close()

@@ -111,7 +111,7 @@ def test_a_lost_lease_forbids_the_commit_and_the_next_actor_does_the_work(bench:
     assert first.run_next()
     assert len(bench.engine.origins) == 1
     assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
-    assert [run.worker for run in bench.runs()] == ["a-2"]
+    assert [(run.worker, run.verdict) for run in bench.runs()] == [("a-2", "done"), ("a-1", "expired")]
 
 
 def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> None:
@@ -132,7 +132,8 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
         assert time.monotonic() < deadline
         bench.stopping.wait(0.05)
     assert len(bench.engine.origins) == 1
-    (run,) = bench.runs()
+    run, expired = bench.runs()
+    assert (expired.worker, expired.verdict) == ("a-1", "expired")
     assert json.loads(run.result)["recovered_version"] == 2
     assert counters(bench)["runs_recovered"] == 1
     assert "plans_empty" not in counters(bench)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from actor.store.queue import SyncQueue
 from shared.queue import steering, transitions
 from shared.queue.model import Band, Claim, JobKey, JobSpec, Level, Verdict
+from shared.queue.steering import Slots
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -24,6 +25,7 @@ LEASE_MS = 3_600_000
 MIB = 1 << 20
 CLAIMS = 60
 BACKLOG = 20_000
+SHARED = "shared"
 
 costs = st.lists(st.integers(1, 64), min_size=1, max_size=4)
 weights = st.sampled_from([0.5, 1.0, 2.0, 5.0])
@@ -44,6 +46,7 @@ class Race:
     queue: SyncQueue
     level: Level
     flows: list[Flow]
+    shared_table: bool = False
     arrived: list[int] = field(default_factory=list)
     served: list[float] = field(default_factory=list)
 
@@ -57,11 +60,16 @@ class Race:
     def name(self, number: int) -> str:
         return str(number + 1) if self.level is Level.BAND else f"{self.level}-{number}"
 
+    def table(self, number: int) -> str:
+        if self.shared_table:
+            return SHARED
+        return self.name(number) if self.level is Level.TABLE else f"of-{number}"
+
     def arrive(self, number: int) -> None:
         """Enqueue the flow's next job."""
         flow, serial = self.flows[number], self.arrived[number]
         spec = JobSpec(
-            JobKey(self.name(number) if self.level is Level.TABLE else f"of-{number}", str(serial), "compact"),
+            JobKey(self.table(number), f"{number}-{serial}", "compact"),
             tenant=self.name(number)
             if self.level is Level.TENANT
             else f"t-{0 if self.level is Level.TABLE else number}",
@@ -77,9 +85,9 @@ class Race:
         name = {Level.BAND: str(int(claim.band)), Level.TENANT: claim.tenant, Level.TABLE: claim.key.table}[self.level]
         return next(number for number in range(len(self.flows)) if self.name(number) == name)
 
-    def note(self, claim: Claim) -> None:
+    def note(self, claim: Claim, cost_bytes: int | None = None) -> None:
         number = self.number_of(claim)
-        self.served[number] += claim.cost_bytes / MIB
+        self.served[number] += (claim.cost_bytes if cost_bytes is None else cost_bytes) / MIB
         self.arrive(number)
 
     def check(self, since: list[float]) -> None:
@@ -131,11 +139,67 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
     assert min(race.served) > 0
 
 
+@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT])
+@settings(max_examples=12)
+@given(data=st.data())
+def test_a_limit_that_all_share_leaves_the_bound_as_it_is(queue: SyncQueue, level: Level, data: st.DataObject) -> None:
+    """Whoever asks for more than the limit allows finds everybody parked, and must not wipe out who is owed what."""
+    emptied(queue)
+    flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
+    race = Race(queue, level, flows, shared_table=True)
+    limit = data.draw(st.integers(1, 3))
+    queue.run(steering.limit(QUEUE, Level.TABLE, SHARED, Slots(limit)))
+    marks = [list(race.served)]
+    running: list[Claim] = []
+    for step in range(CLAIMS):
+        new = claimed(queue, f"{step}", data.draw(st.integers(1, 4)))
+        for claim in new:
+            race.note(claim)
+        running += new
+        assert len(running) <= limit
+        done = data.draw(st.integers(1, len(running)))
+        for claim in running[:done]:
+            finish(queue, claim)
+        running = running[done:]
+        if step % 12 == 0:
+            marks.append(list(race.served))
+        for mark in marks:
+            race.check(mark)
+    assert sum(race.arrived) > CLAIMS
+    assert min(race.served) > 0
+
+
+@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT, Level.TABLE])
+@settings(max_examples=12)
+@given(data=st.data())
+def test_the_bound_holds_for_what_jobs_cost_in_the_end(queue: SyncQueue, level: Level, data: st.DataObject) -> None:
+    """Estimates may be wrong by any factor: the difference is settled when the run ends."""
+    emptied(queue)
+    actual = data.draw(st.lists(st.lists(st.integers(1, 64), min_size=1, max_size=4), min_size=2, max_size=3))
+    flows = [Flow(data.draw(weights), sizes) for sizes in actual]
+    race = Race(queue, level, flows)
+    guess = data.draw(st.lists(st.integers(1, 64), min_size=1, max_size=5))
+    for number, flow in enumerate(flows):
+        race.flows[number] = Flow(flow.weight, guess)
+    marks = [list(race.served)]
+    for step in range(CLAIMS):
+        (claim,) = claimed(queue, f"{step}")
+        number = race.number_of(claim)
+        cost = actual[number][step % len(actual[number])] * MIB
+        race.note(claim, cost)
+        finish(queue, claim, cost)
+        if step % 12 == 0:
+            marks.append(list(race.served))
+    race.flows = [Flow(flow.weight, sizes) for flow, sizes in zip(flows, actual, strict=True)]
+    for mark in marks:
+        race.check(mark)
+
+
 def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
     return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
 
 
-def finish(queue: SyncQueue, claim: Claim) -> None:
+def finish(queue: SyncQueue, claim: Claim, cost_bytes: int | None = None) -> None:
     queue.run(
         transitions.finish(
             QUEUE,
@@ -144,7 +208,7 @@ def finish(queue: SyncQueue, claim: Claim) -> None:
             id=claim.id,
             token=claim.token,
             verdict=Verdict.DONE,
-            cost_bytes=claim.cost_bytes,
+            cost_bytes=claim.cost_bytes if cost_bytes is None else cost_bytes,
             seen_version=1,
         )
     )

@@ -60,7 +60,7 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     assert job is not None
     raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
-    delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else ()
+    delay = (raw[b"d_quiet"], raw[b"d_max"]) if while_running else (job.ready_at_ms,)
     return (*(raw.get(mark + name, b"0") for name in WISH), *delay)
 
 
@@ -92,6 +92,11 @@ def test_order_and_repetition_of_wishes_change_nothing(
             b"%d" % min(spec.debounce.quiet_ms for spec in specs),
             b"%d" % min(spec.debounce.max_delay_ms for spec in specs),
         )
+    elif all(spec.debounce.quiet_ms and spec.debounce.max_delay_ms for spec in specs):
+        least = min(ms for spec in specs for ms in (spec.debounce.quiet_ms, spec.debounce.max_delay_ms))
+        assert found[8] == int(found[7]) + least
+    else:
+        assert found[8] is None
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

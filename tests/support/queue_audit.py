@@ -12,10 +12,14 @@ from tests.support.queue_executors import Executor
 
 def mended(queue: Any, client: redis.Redis) -> Iterator[int]:
     """Yield the number of things that each call mended."""
-    start = keys.prefix(queue.name)
-    found = [one for key in client.scan_iter(match=start + "*") if (one := audit.found(queue.name, key))]
-    for asked in (*audit.steps(queue.name, found), *audit.closing(queue.name)):
-        yield from _pages(queue, asked)
+    yield from mended_by(queue, queue.name, client)
+
+
+def mended_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
+    """The same by an executor that does not say which queue it serves."""
+    found = [one for key in client.scan_iter(match=keys.prefix(queue) + "*") if (one := audit.found(queue, key))]
+    for asked in (*audit.steps(queue, found), *audit.closing(queue, found)):
+        yield from _pages(executor, asked)
 
 
 def _pages(queue: Executor, asked: Transition[Any]) -> Iterator[int]:

@@ -1,7 +1,7 @@
 """The laws of design section 6 that can be read off the store, each with its number."""
 
-from collections import Counter
-from collections.abc import Container
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable
 
 from shared.queue.model import Debounce, JobState, QueueSettings
 from tests.support.queue_model import Job, QueueModel, Wish
@@ -13,6 +13,9 @@ LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "cells:", "led:")
 RUN_FIELDS = {"worker", "started", "progress", "stop"}
 
 BELOW = 2**53
+
+Parked = dict[str, dict[str, dict[str, float]]]
+"""By level and name, the bands or leaves that are parked."""
 
 
 def check(state: State, model: QueueModel) -> None:
@@ -74,26 +77,18 @@ def in_flight_is_leases(state: State) -> None:
 def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = ()) -> None:
     """I7: the tree holds the paths to the non-empty flows and nothing else; no tag is behind its node's time.
 
+    Who is parked is held by its node, and so is a node that has nothing but held children.
+
     `may_be_behind`: strict bands, which are served by rank, and bands that were paused and not served since. Keeping
     their tags would mean to move every paused band with every claim; instead, a band that is behind is charged from the
     root's time when it is served, so that it gains one job's start and nothing of what it missed.
     """
     parked = {"table": state.named("p:table|"), "tenant": state.named("p:tenant|")}
-    expected: dict[str, set[str]] = {}
-    below_tenant: set[tuple[str, str]] = set()
-    for flow in state.named("f:"):
-        band, tenant, table = flow.split("|")
-        leaf = f"{band}|{tenant}"
-        if leaf in parked["table"].get(table, {}):
-            continue
-        expected.setdefault(leaf, set()).add(table)
-        below_tenant.add((band, tenant))
-        if band not in parked["tenant"].get(tenant, {}):
-            expected.setdefault("root", set()).add(band)
-            expected.setdefault(band, set()).add(tenant)
-    only_who_must_be_is_parked(state, parked, below_tenant)
-    ready = state.named("n:")
+    expected, held = expected_tree(state.named("f:"), parked)
+    only_who_must_be_is_parked(state, parked)
+    ready, waiting = state.named("n:"), state.named("h:")
     assert {node: set(children) for node, children in ready.items()} == expected
+    assert {node: set(children) for node, children in waiting.items()} == held
     virtual = state.hash("v")
     for node, children in ready.items():
         idle = state.zset(f"i:{node}")
@@ -101,15 +96,32 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
         for child, tag in children.items():
             in_time = tag >= float(virtual.get(node, 0)) or (node == "root" and child in may_be_behind)
             assert in_time, f"{node}: the tag of {child} is behind its time"
-    assert set(state.named("i:")) <= set(ready), "a node without ready children must forget its idle ones"
-    assert set(virtual) - {"token", "strict_run", "looked_at"} <= set(ready), (
-        "a node without ready children must forget its time"
-    )
+    busy = {*ready, *waiting}
+    for node in busy:
+        once = [*ready.get(node, {}), *waiting.get(node, {}), *state.zset(f"i:{node}")]
+        assert len(once) == len(set(once)), f"{node} has a child in two places: {once}"
+    assert set(state.named("i:")) <= busy, "an empty node must forget its idle children"
+    assert set(virtual) - {"token", "strict_run", "looked_at"} <= busy, "an empty node must forget its time"
 
 
-def only_who_must_be_is_parked(
-    state: State, parked: dict[str, dict[str, dict[str, float]]], below_tenant: set[tuple[str, str]]
-) -> None:
+def expected_tree(flows: Iterable[str], parked: Parked) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
+    """Return the ready and the held children of each node, from the flows that have jobs and from who is parked."""
+    ready: dict[str, set[str]] = defaultdict(set)
+    held: dict[str, set[str]] = defaultdict(set)
+    for flow in flows:
+        band, tenant, table = flow.split("|")
+        leaf = f"{band}|{tenant}"
+        (held if leaf in parked["table"].get(table, {}) else ready)[leaf].add(table)
+    for leaf in {*ready, *held}:
+        band, tenant = leaf.split("|")
+        is_held = leaf not in ready or band in parked["tenant"].get(tenant, {})
+        (held if is_held else ready)[band].add(tenant)
+    for band in {node for node in (*ready, *held) if "|" not in node}:
+        (ready if band in ready else held)["root"].add(band)
+    return dict(ready), dict(held)
+
+
+def only_who_must_be_is_parked(state: State, parked: Parked) -> None:
     """I7: who is out of the tree is at a limit now, and has something to come back with."""
     for level, names in parked.items():
         for name in names:
@@ -120,7 +132,7 @@ def only_who_must_be_is_parked(
     for table, leaves in parked["table"].items():
         assert all(f"{leaf}|{table}" in state.named("f:") for leaf in leaves)
     for tenant, bands in parked["tenant"].items():
-        assert all((band, tenant) in below_tenant for band in bands)
+        assert all(any(flow.startswith(f"{band}|{tenant}|") for flow in state.named("f:")) for band in bands)
 
 
 def numbers_stay_exact(state: State) -> None:

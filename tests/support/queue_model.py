@@ -60,6 +60,7 @@ class Job:
     state: JobState = JobState.QUEUED
     at_ms: int | None = None
     debounced: bool = False
+    delay: Debounce = AT_ONCE
     attempts: int = 0
     token: int | None = None
     pending: Wish | None = None
@@ -102,14 +103,16 @@ class QueueModel:
             delay = spec.debounce if job.pending is None else shorter(job.pending_delay, spec.debounce)
             job.pending, job.pending_delay = wish if job.pending is None else job.pending.merged(wish), delay
             return Enqueued(EnqueueOutcome.DIRTY, job.state)
-        job.wish = job.wish.merged(wish)
-        if job.state is JobState.DELAYED and job.debounced:
-            self._wait(job, spec.debounce)
+        merged, delay = job.wish.merged(wish), shorter(job.delay, spec.debounce)
+        is_news = merged != job.wish or delay != job.delay
+        job.wish = merged
+        if job.state is JobState.DELAYED and job.debounced and is_news:
+            self._wait(job, delay)
         return Enqueued(EnqueueOutcome.MERGED, job.state)
 
     def _wait(self, job: Job, delay: Debounce) -> None:
         at = min(job.wish.t0_ms + delay.max_delay_ms, self.now_ms + delay.quiet_ms)
-        job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
+        job.state, job.at_ms, job.debounced, job.delay = JobState.QUEUED, None, False, delay
         if at > self.now_ms:
             job.state, job.at_ms, job.debounced = JobState.DELAYED, at, True
 

@@ -66,7 +66,9 @@ class Job(Wire):
     asked_at: datetime | None = Field(description="When it was first asked for.")
     started_at: datetime | None = Field(description="When the run started.")
     finished_at: datetime | None = Field(description="When the run ended.")
-    verdict: str = Field(description="How the run ended: `done`, `fail`, `yield`, `cancelled`; empty before its end.")
+    verdict: str = Field(
+        description="How the run ended: `done`, `fail`, `yield`, `cancelled`, `expired`; empty before its end."
+    )
     error: str = Field(description="What went wrong last; empty if nothing did.")
     predicted: dict[str, float] = Field(description="Files replaced and removed and bytes read, as decided.")
     measured: dict[str, float] = Field(description="The same as it was in the end, with times; empty before.")

@@ -22,7 +22,7 @@ class Decided(Wire):
 
 
 class JobTold(Wire):
-    """`job`: a run that ended, or what no worker reports (expired, quarantined, preempted, cancel)."""
+    """`job`: a run that ended, or what no run reports (quarantined, preempted, cancel)."""
 
     at: datetime = Field(description="When it happened, by the server's clock.")
     job: str = Field(description="Id of the job.")

@@ -25,5 +25,5 @@ for i = 1, #ids do
     mend()
   end
 end
-if call('EXISTS', flow) == 1 then mend_path(band, tenant, tbl) elseif #ids > 0 then leave_tree(band, tenant, tbl) end
+mend_path(band, tenant, tbl)
 return {kept, mended}

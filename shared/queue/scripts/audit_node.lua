@@ -1,32 +1,24 @@
 #!lua
 --[[
-  audit_node: the children on this page of a node have something below them.
+  audit_node: the children on this page of a node are ready or held as what lies below them says.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  node
-  ARGV[2]  offset
+  ARGV[2]  which of its children (ready, held)
+  ARGV[3]  offset
 
   Output: {children that are left on this page, number of things mended}
 ]]
 -- include: mend
-local node, offset = ARGV[1], tonumber(ARGV[2])
+local node, which, offset = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local PAGE = 100
-
-local function below(child)
-  if node == ROOT then return ready_key(child) end
-  local band, tenant = node:match('^(%d+)|(.*)$')
-  if band then return flow_key(band, tenant, child) end
-  return ready_key(leaf_node(node, child))
-end
+local index = which == 'ready' and ready_key(node) or held_key(node)
 
 local kept = 0
-local children = call('ZRANGE', ready_key(node), offset, offset + PAGE - 1)
+local children = call('ZRANGE', index, offset, offset + PAGE - 1)
 for i = 1, #children do
-  if call('EXISTS', below(children[i])) == 1 then
-    kept = kept + 1
-  else
-    leave(node, children[i])
-    mend()
-  end
+  mend_child(node, children[i])
+  if call('ZSCORE', index, children[i]) then kept = kept + 1 end
 end
+mend_above(node)
 return {kept, mended}

@@ -14,19 +14,19 @@ local level, name = ARGV[1], ARGV[2]
 local key = parked_key(level .. '|' .. name)
 local LOOKED_AT = 100
 
--- What a parked flow's place in the tree would lead to.
-local function below(member)
-  if level == 'tenant' then return ready_key(leaf_node(member, name)) end
-  local band, tenant = member:match('^(%d+)|(.*)$')
-  return flow_key(band, tenant, name)
+-- The node of which a parked flow or leaf is a child; its name there is `name`.
+local function has_nothing(node)
+  return should_be(node, name) == 'empty'
 end
 
 local members = call('ZRANGE', key, 0, LOOKED_AT - 1)
 for i = 1, #members do
-  if call('EXISTS', below(members[i])) == 0 then
+  if has_nothing(members[i]) then
     call('ZREM', key, members[i])
     mend()
   end
+  mend_child(members[i], name)
+  mend_above(members[i])
 end
 if #members > mended and not is_at(limit_of(call('HGET', CFG, 'limit:' .. level .. '|' .. name)), level, name) then
   unpark(level, name)

@@ -19,8 +19,10 @@ local CALLER = 'cancel'
 local known = recall(CALLER, nonce)
 if known then return known end
 local job = read_job(id)
-if not job then return 'unknown' end
-if upto ~= '' and math.max(tonumber(job.version), tonumber(job.d_version or -1)) > tonumber(upto) then return 'unknown' end
+if not job then return remember(CALLER, nonce, 'unknown') end
+if upto ~= '' and math.max(tonumber(job.version), tonumber(job.d_version or -1)) > tonumber(upto) then
+  return remember(CALLER, nonce, 'unknown')
+end
 if job.state == 'leased' then
   if job.stop ~= 'cancel' then event('cancel', id, 'leased') end
   call('HSET', job_key(id), 'stop', 'cancel')

@@ -20,13 +20,13 @@
   Output: gone, requeued, delayed, quarantined or STALE
 ]]
 -- include: run_end
+-- include: history
 -- include: charge
 -- include: reply
 -- include: count
 -- include: measure
 local worker, nonce, id, token, verdict = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local actual, seen_version, result, problem = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9]
-local RUNS_KEPT = 10000
 
 local job = read_job(id, ENDED)
 -- A call that finds its run no more may have been the one that ended it.
@@ -35,11 +35,8 @@ if not job or job.state ~= 'leased' or job.token ~= token then return recall(wor
 settle_path(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
 if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
 local outcome = end_run(id, job, verdict, seen_version)
-call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
-  'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
-  'token', token, 'verdict', verdict, 'outcome', outcome, 'worker', worker, 'attempts', job.attempts,
-  'version', job.version, 'cost', actual, 't0', job.t0, 'started', job.started, 'finished', now_ms,
-  'result', result, 'error', problem)
+write_history(id, job,
+  {verdict = verdict, outcome = outcome, worker = worker, cost = actual, result = result, error = problem})
 local counters = tonumber(ARGV[10])
 -- Of a table that was forgotten while the run went on, nothing may come back that nobody would ever remove.
 local is_known = call('EXISTS', cursor_key(job.table)) == 1

@@ -46,7 +46,9 @@ local function move(list, child)
 end
 
 local function flow_of(key)
-  if not flows[key] then flows[key] = {at = 1, left = call('ZCARD', key), ids = call('ZRANGE', key, 0, wanted - 1, 'WITHSCORES')} end
+  if not flows[key] then
+    flows[key] = {at = 1, left = call('ZCARD', key), ids = call('ZRANGE', key, 0, wanted - 1, 'WITHSCORES')}
+  end
   return flows[key]
 end
 

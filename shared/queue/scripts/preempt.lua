@@ -16,7 +16,9 @@
 -- include: limits
 -- include: event
 local patience_ms, run_ms, times = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
-local LOOKED_AT, WAITING, LEASES = 10, 8, 100
+local LOOKED_AT, JOBS, WAITING, LEASES = 10, 100, 8, 100
+local looked_at = 0
+local TURN_MS = 2000
 
 -- True if the job that was revoked for this one has not given its slot back yet.
 local function is_served(revoked)
@@ -26,12 +28,13 @@ local function is_served(revoked)
   return found[1] == 'leased' and found[2] == token
 end
 
--- Adds the jobs of one flow that have waited for long enough.
+-- Adds the jobs of one flow that have waited for long enough; flows are looked at in the order in which they are served.
 local function add_waiting(waiting, flow)
   local ids = call('ZRANGE', flow, 0, LOOKED_AT - 1)
   for i = 1, #ids do
+    if #waiting == WAITING or looked_at == JOBS then return end
+    looked_at = looked_at + 1
     local found = call('HMGET', job_key(ids[i]), 't0', 'revoked')
-    if #waiting == WAITING then return end
     if now_ms - number(found[1]) >= patience_ms and not is_served(found[2]) then waiting[#waiting + 1] = ids[i] end
   end
 end
@@ -58,7 +61,9 @@ local function loss(cost, progress)
 end
 
 local function victims()
-  local found, ids = {}, call('ZRANGE', LEASE, 0, LEASES - 1)
+  -- With more leases than are looked at, each look begins elsewhere.
+  local first = LEASES * (math.floor(now_ms / TURN_MS) % math.ceil(math.max(1, call('ZCARD', LEASE)) / LEASES))
+  local found, ids = {}, call('ZRANGE', LEASE, first, first + LEASES - 1)
   for i = 1, #ids do
     local job = call('HMGET', job_key(ids[i]), 'band', 'started', 'cost', 'progress', 'stop', 'preempted', 'token')
     local ran_ms = now_ms - number(job[2])

@@ -50,7 +50,7 @@ SAMPLES: list[Transition[Any]] = [
     steering.preempt("q", steering.Preemption()),
     audit.jobs("q", [JOB]),
     audit.flow("q", "2|a|t", 0),
-    audit.node("q", "root", 0),
+    audit.node("q", "root", "ready", 0),
     audit.index("q", JobState.QUEUED, 0),
     audit.flight("q"),
     audit.parked("q", Level.TABLE, "t"),

@@ -15,29 +15,36 @@ local function prune(node, virtual)
   if #passed > 0 then call('ZREM', idle_key(node), unpack(passed)) end
 end
 
--- Charges the child that is served at tag `start`; `ready`: it has more. True if the node stays busy.
-local function charge(node, child, start, amount, ready)
-  if ready then
+-- Charges the child that is served at tag `start`; `now` is its condition after that. Returns the node's.
+local function charge(node, child, start, amount, now)
+  local left = 'ready'
+  if now == 'ready' then
     call('ZADD', ready_key(node), start + amount, child)
   else
     call('ZREM', ready_key(node), child)
-    if not still_busy(node) then return false end
-    prune(node, start)
-    call('ZADD', idle_key(node), start + amount, child)
+    if now == 'held' then call('ZADD', held_key(node), start + amount, child) end
+    left = after_leaving(node)
+    if left == 'empty' then return left end
+    if now == 'empty' then
+      prune(node, start)
+      call('ZADD', idle_key(node), start + amount, child)
+    end
   end
   virtual_now[node] = start
-  return true
+  return left
 end
 
 -- Corrects a charge made by estimate once the cost is known; no tag falls behind the virtual time.
 local function correct(node, child, virtual, difference)
   if difference == 0 then return end
-  local start = call('ZSCORE', ready_key(node), child)
-  if start then
-    call('ZADD', ready_key(node), math.max(virtual, tonumber(start) + difference), child)
-    return
+  for _, waiting in ipairs({ready_key(node), held_key(node)}) do
+    local start = call('ZSCORE', waiting, child)
+    if start then
+      call('ZADD', waiting, math.max(virtual, tonumber(start) + difference), child)
+      return
+    end
   end
-  if call('EXISTS', ready_key(node)) == 0 then return end
+  if condition(node) == 'empty' then return end
   local finish = math.max(virtual, number(call('ZSCORE', idle_key(node), child))) + difference
   if finish > virtual then
     call('ZADD', idle_key(node), finish, child)

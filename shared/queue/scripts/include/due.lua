@@ -1,11 +1,12 @@
 -- Time's own transitions, a few with a claim: leases that ran out, delays that are over, quarantine half-open. Under load
 -- they are looked for every few milliseconds and not with every claim, unless more was due than was taken up.
 -- include: run_end
+-- include: history
 local DUE_PER_CLAIM = 8
 local DUE_EVERY_MS = 10
 
--- Calls `act(id, job)` for the jobs of an index whose time has come, and returns how many there were. An id whose job is elsewhere or gone was left
--- behind by a log cut in the middle; it is dropped, so that it cannot block the others.
+-- Calls `act(id, job)` for the jobs of an index whose time has come, and returns how many there were. An id whose job is
+-- elsewhere or gone was left behind by a log cut in the middle; it is dropped, so that it cannot block the others.
 local function each_due(index, state, act)
   local ids = call('ZRANGE', index, '-inf', now_ms, 'BYSCORE', 'LIMIT', 0, DUE_PER_CLAIM)
   for _, id in ipairs(ids) do
@@ -16,8 +17,9 @@ local function each_due(index, state, act)
 end
 
 local function reclaim(id, job)
-  event('expired', id, job.worker .. ' ' .. job.token)
-  end_run(id, job, 'expired', -1)
+  local outcome = end_run(id, job, 'expired', -1)
+  write_history(id, job, {verdict = 'expired', outcome = outcome, worker = job.worker, cost = 0, result = '{}',
+    error = 'its actor was silent for as long as the lease'})
 end
 
 local function promote(id, job)

@@ -1,4 +1,4 @@
--- What no worker reports and people want to know of: expired leases, quarantine, cancelled jobs.
+-- What no run reports and people want to know of: quarantine, preemption, cancelled jobs.
 -- include: config
 local EVENTS_KEPT = 1000
 

@@ -23,6 +23,11 @@ local function debounced(t0, wish)
   return math.min(tonumber(t0) + wish.max_delay_ms, now_ms + wish.quiet_ms)
 end
 
+-- The fields and values of a job that waits for quiet; what it may be put off is kept for the next arrival.
+local function quiet_fields(wish)
+  return 'why', 'debounce', 'quiet', wish.quiet_ms, 'max', wish.max_delay_ms
+end
+
 local function withdraw(id, job)
   if job.state == 'queued' then
     local flow = flow_key(job.band, job.tenant, job.table)

@@ -6,12 +6,47 @@ fresh[#fresh + 1] = function() mended = 0 end
 
 local function mend() mended = mended + 1 end
 
--- A path to a flow that has jobs; unlike `enter_tree`, each step is looked at, because any key may be missing.
+-- What a child of a node is, seen from what lies below it.
+local function should_be(node, child)
+  if node == ROOT then return condition(child) end
+  local band, tenant = node:match('^(%d+)|(.*)$')
+  if band then
+    if call('EXISTS', flow_key(band, tenant, child)) == 0 then return 'empty' end
+    return is_parked('table', child, node) and 'held' or 'ready'
+  end
+  local below = condition(leaf_node(node, child))
+  return below == 'ready' and is_parked('tenant', child, node) and 'held' or below
+end
+
+-- Puts a child where it should be: among the ready ones, among the held ones, or nowhere. Its tag is kept.
+local function mend_child(node, child)
+  local wanted = should_be(node, child)
+  local ready, held = is_ready(node, child), call('ZSCORE', held_key(node), child)
+  if (ready and 'ready' or held and 'held' or 'empty') == wanted and not (ready and held) then return end
+  mend()
+  if wanted == 'ready' then
+    if not ready then join(node, child) else call('ZREM', held_key(node), child) end
+  elseif wanted == 'held' then
+    local start = ready or held or math.max(virtual_of(node), number(take_tag(node, child)))
+    call('ZREM', ready_key(node), child)
+    call('ZADD', held_key(node), start, child)
+  else
+    call('ZREM', held_key(node), child)
+    if ready then leave(node, child, 'empty') else after_leaving(node) end
+  end
+end
+
+-- The node itself and what is above it.
+local function mend_above(node)
+  if node == ROOT then return end
+  local band, tenant = node:match('^(%d+)|(.*)$')
+  if band then mend_child(band, tenant) end
+  mend_child(ROOT, band or node)
+end
+
+-- A path to a flow; unlike in `enter_tree`, each step is looked at, because any key may be missing.
 local function mend_path(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  if call('ZSCORE', parked_key('table|' .. tbl), leaf) then return end
-  if not is_ready(leaf, tbl) then join(leaf, tbl) mend() end
-  if call('ZSCORE', parked_key('tenant|' .. tenant), band) then return end
-  if not is_ready(band, tenant) then join(band, tenant) mend() end
-  if not is_ready(ROOT, band) then join(ROOT, band) mend() end
+  mend_child(leaf, tbl)
+  mend_above(leaf)
 end

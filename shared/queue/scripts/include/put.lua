@@ -25,7 +25,7 @@ local function put_new(spec)
   if spec.insist ~= '0' or spec.reach ~= '0' then
     call('HSET', job_key(spec.id), 'insist', spec.insist, 'reach', spec.reach)
   end
-  if state == 'delayed' then call('HSET', job_key(spec.id), 'why', 'debounce') end
+  if state == 'delayed' then call('HSET', job_key(spec.id), quiet_fields(spec)) end
   return 'queued', spec.state
 end
 
@@ -44,12 +44,23 @@ local function moved(a, b)
   return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.t0 ~= b.t0
 end
 
+-- Whoever does not want to wait is not kept waiting by the others. Returns the least delay, and whether it is a new one.
+local function least_delay(spec)
+  local kept = call('HMGET', job_key(spec.id), 'quiet', 'max')
+  local quiet_ms, max_ms = tonumber(kept[1] or spec.quiet_ms), tonumber(kept[2] or spec.max_delay_ms)
+  local delay = {quiet_ms = math.min(quiet_ms, spec.quiet_ms), max_delay_ms = math.min(max_ms, spec.max_delay_ms)}
+  return delay, delay.quiet_ms < quiet_ms or delay.max_delay_ms < max_ms
+end
+
 local function put_waiting(job, spec)
   local wish, changed = merge(job, spec)
   local state, at = job.state, nil
   if state == 'delayed' and job.why == 'debounce' then
-    at = debounced(wish.t0, spec)
-    if at <= now_ms then state = 'queued' end
+    local delay, is_shorter = least_delay(spec)
+    -- A wish that was noted already is no new arrival.
+    if changed or is_shorter then at = debounced(wish.t0, delay) end
+    if at and at <= now_ms then state = 'queued' end
+    if is_shorter then call('HSET', job_key(spec.id), quiet_fields(delay)) end
   end
   local move = at or (state == 'queued' and moved(job, wish))
   if move then withdraw(spec.id, job) end

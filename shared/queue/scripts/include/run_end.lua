@@ -55,7 +55,8 @@ local function start_anew(id, job, pending)
   pending.table = job.table
   local at = debounced(pending.t0, pending)
   if at > now_ms then
-    place(id, pending, 'delayed', at, 'why', 'debounce', 'attempts', '0', wish_fields(pending, ''))
+    place(id, pending, 'delayed', at, 'attempts', '0', wish_fields(pending, ''))
+    call('HSET', job_key(id), quiet_fields(pending))
     return 'delayed'
   end
   place(id, pending, 'queued', nil, 'attempts', '0', wish_fields(pending, ''))

@@ -56,16 +56,16 @@ local function head(node)
   return found[1], tonumber(found[2])
 end
 
-local function charge_band(band, tag, amount, ready, weighted_waits)
+local function charge_band(band, tag, amount, now, weighted_waits)
   if is_strict(band) then
     strict_run = weighted_waits and strict_run + 1 or 0
-    if not ready then leave(ROOT, band) end
+    if now ~= 'ready' then leave(ROOT, band, now) end
     return
   end
   strict_run = 0
   -- A band that was strict until now comes with an old tag; it must not serve what it has missed.
   root_time = math.max(root_time, tag)
-  if not charge(ROOT, band, root_time, amount, ready) then root_time = 0 end
+  if charge(ROOT, band, root_time, amount, now) == 'empty' then root_time = 0 end
 end
 
 -- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was anything, and the
@@ -74,10 +74,10 @@ local function take_next()
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
   local tenant, tenant_tag = head(band)
-  if not tenant then leave(ROOT, band) return true end
+  if not tenant then leave(ROOT, band, condition(band)) return true end
   local leaf = leaf_node(band, tenant)
   local tbl, table_tag = head(leaf)
-  if not tbl then leave_band(band, tenant) return true end
+  if not tbl then leave_band(band, tenant, condition(leaf)) return true end
   local set = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
   if is_at(limit_of(set[4]), 'tenant', tenant) then park_tenant(band, tenant) return true end
@@ -85,17 +85,17 @@ local function take_next()
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
   if not id then leave_tree(band, tenant, tbl) return true end
-  local ready = call('EXISTS', flow) == 1
+  local now = call('EXISTS', flow) == 1 and 'ready' or 'empty'
   local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
-    if not ready then leave_tree(band, tenant, tbl) end
+    if now == 'empty' then leave_tree(band, tenant, tbl) end
     return true
   end
   job.band, job.tenant, job.table = band, tenant, tbl
   call('ZREM', QUEUED, id)
   local cost = tonumber(job.cost)
-  ready = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), ready)
-  ready = charge(band, tenant, tenant_tag, units(cost, tonumber(set[2] or 1)), ready)
-  charge_band(band, band_tag, units(cost, tonumber(set[1] or 1)), ready, weighted_waits)
+  now = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), now)
+  now = charge(band, tenant, tenant_tag, units(cost, tonumber(set[2] or 1)), now)
+  charge_band(band, band_tag, units(cost, tonumber(set[1] or 1)), now, weighted_waits)
   return true, id, job
 end

@@ -1,9 +1,10 @@
 -- Start-time fair queueing (Goyal, Vin, Cheng 1996), one sorted set of start tags per node of the tree, ready children
 -- only: root -> band -> tenant -> table. Here is who is in the tree; `charge` is what service costs.
--- A child that returns starts at max(virtual time, its last finish tag). A node without ready children forgets its tags:
+-- A child that returns starts at max(virtual time, its last finish tag). A node that has become empty forgets its tags:
 -- its next busy period begins at zero, which also keeps tags small.
--- A table or tenant that is paused or at its limit is parked: out of the tree, its tag kept, remembered in a set of its
--- own, because a table can have flows in several bands.
+-- A table or tenant that is paused or at its limit is parked, and remembered in a set of its own, because a table can have
+-- flows in several bands. Its place in the tree is then held: out of what is served, its tag kept, and its node is not
+-- empty. A node that has only held children is itself held by its parent.
 -- include: config
 local FLOWS_UNPARKED = 100
 
@@ -15,36 +16,59 @@ local function virtual_of(node)
   return virtual_now[node] or number(call('HGET', VIRTUAL, node))
 end
 
+-- ready: a child can be served; held: all who wait are held; empty.
+local function condition(node)
+  if call('EXISTS', ready_key(node)) == 1 then return 'ready' end
+  return call('EXISTS', held_key(node)) == 1 and 'held' or 'empty'
+end
+
+local function forget(node)
+  virtual_now[node] = nil
+  call('DEL', idle_key(node))
+  call('HDEL', VIRTUAL, node)
+end
+
+-- The condition of a node that a child has left; an empty one forgets.
+local function after_leaving(node)
+  local now = condition(node)
+  if now == 'empty' then forget(node) end
+  return now
+end
+
+-- Takes the tag of a child that is not ready out of where it was kept; nil if there was none.
+local function take_tag(node, child)
+  local kept = call('ZSCORE', held_key(node), child)
+  if kept then
+    call('ZREM', held_key(node), child)
+    return kept
+  end
+  kept = call('ZSCORE', idle_key(node), child)
+  if kept then call('ZREM', idle_key(node), child) end
+  return kept
+end
+
 -- Makes a child ready that is not.
 local function join(node, child)
-  local ready, idle = ready_key(node), idle_key(node)
-  local kept = call('ZSCORE', idle, child)
-  if kept then call('ZREM', idle, child) end
-  call('ZADD', ready, math.max(virtual_of(node), number(kept)), child)
+  call('ZADD', ready_key(node), math.max(virtual_of(node), number(take_tag(node, child))), child)
 end
 
 local function is_ready(node, child) return call('ZSCORE', ready_key(node), child) end
 
--- After a child has left: true if others are ready, else the node forgets and leaves its own parent.
-local function still_busy(node)
-  if call('EXISTS', ready_key(node)) == 1 then return true end
-  virtual_now[node] = nil
-  call('DEL', idle_key(node))
-  call('HDEL', VIRTUAL, node)
-  return false
-end
-
--- Takes a child out uncharged, its tag kept if it lies ahead; true if the node stays busy.
-local function leave(node, child)
+-- Takes a ready child out uncharged. `now` is what has become of it: a held one keeps its tag, an empty one only if it
+-- lies ahead. Returns the condition of the node.
+local function leave(node, child, now)
   local start = number(call('ZSCORE', ready_key(node), child))
   call('ZREM', ready_key(node), child)
-  if not still_busy(node) then return false end
-  if start > virtual_of(node) then call('ZADD', idle_key(node), start, child) end
-  return true
+  if now == 'held' then call('ZADD', held_key(node), start, child) end
+  local left = after_leaving(node)
+  if left ~= 'empty' and now == 'empty' and start > virtual_of(node) then call('ZADD', idle_key(node), start, child) end
+  return left
 end
 
+local function is_parked(level, name, member) return call('ZSCORE', parked_key(level .. '|' .. name), member) end
+
 local function admit_tenant(band, tenant)
-  if is_ready(band, tenant) or call('ZSCORE', parked_key('tenant|' .. tenant), band) then return end
+  if is_ready(band, tenant) or is_parked('tenant', tenant, band) then return end
   join(band, tenant)
   if not is_ready(ROOT, band) then join(ROOT, band) end
 end
@@ -52,42 +76,66 @@ end
 -- A flow got its first job, or is no longer parked.
 local function enter_tree(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  if is_ready(leaf, tbl) or call('ZSCORE', parked_key('table|' .. tbl), leaf) then return end
+  if is_ready(leaf, tbl) or is_parked('table', tbl, leaf) then return end
   join(leaf, tbl)
   admit_tenant(band, tenant)
 end
 
-local function leave_band(band, tenant)
-  if not leave(band, tenant) then leave(ROOT, band) end
+local function leave_band(band, tenant, now)
+  local left = leave(band, tenant, now)
+  if left ~= 'ready' then leave(ROOT, band, left) end
+end
+
+-- A held child has nothing left to wait for. Returns the condition of the node.
+local function let_go(node, child)
+  call('ZREM', held_key(node), child)
+  return after_leaving(node)
+end
+
+-- A leaf that is not ready in its band has become empty.
+local function let_tenant_go(band, tenant)
+  call('ZREM', parked_key('tenant|' .. tenant), band)
+  if let_go(band, tenant) == 'empty' then let_go(ROOT, band) end
 end
 
 -- A flow has lost its last job without being served.
 local function leave_tree(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  if call('ZREM', parked_key('table|' .. tbl), leaf) == 1 or leave(leaf, tbl) then return end
-  if call('ZREM', parked_key('tenant|' .. tenant), band) == 0 then leave_band(band, tenant) end
+  local left
+  if call('ZREM', parked_key('table|' .. tbl), leaf) == 1 then
+    left = let_go(leaf, tbl)
+  else
+    left = leave(leaf, tbl, 'empty')
+  end
+  if left == 'ready' then return end
+  if is_ready(band, tenant) then
+    leave_band(band, tenant, left)
+  elseif left == 'empty' then
+    let_tenant_go(band, tenant)
+  end
 end
 
 local function park_tenant(band, tenant)
   call('ZADD', parked_key('tenant|' .. tenant), 0, band)
-  leave_band(band, tenant)
+  leave_band(band, tenant, 'held')
 end
 
 local function park_table(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
   call('ZADD', parked_key('table|' .. tbl), 0, leaf)
-  if not leave(leaf, tbl) then leave_band(band, tenant) end
+  local left = leave(leaf, tbl, 'held')
+  if left ~= 'ready' then leave_band(band, tenant, left) end
 end
 
 -- Lets a table's or tenant's flows back in; whoever is still at its limit is parked again when it is met.
 local function unpark(level, name)
   local parked = call('ZPOPMIN', parked_key(level .. '|' .. name), FLOWS_UNPARKED)
   for i = 1, #parked, 2 do
-    if level == 'tenant' then
-      admit_tenant(parked[i], name)
-    else
+    if level == 'table' then
       local band, tenant = parked[i]:match('^(%d+)|(.*)$')
       enter_tree(band, tenant, name)
+    elseif condition(leaf_node(parked[i], name)) == 'ready' then
+      admit_tenant(parked[i], name)
     end
   end
 end
