@@ -35,7 +35,9 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
             for _ in range(WORKERS):
                 world.start_worker()
             _do_harm(world, seconds, say)
+            since = time.monotonic()
             stuck = _drained(world)
+            say(f"{'drained':16s} {time.monotonic() - since:5.1f} s")
             dead = [name for name, process in world.workers.items() if process.poll() is not None]
             world.expect(not dead, f"workers have died by themselves: {dead}")
             history = world.history()
