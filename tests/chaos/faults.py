@@ -4,6 +4,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ def worker_killed(world: World) -> None:
     All five at once would leave nobody to work until five new processes have started.
     """
     for label in _least_met(world, "killed", LABELS):
-        name = world.stopped_at(label)
+        name = world.stopped(world.wish(label))
         if name is None:
             world.not_shown.append(f"worker_killed at {label}: no worker came by")
             continue
@@ -35,23 +36,24 @@ def worker_killed(world: World) -> None:
 
 
 def worker_paused(world: World) -> None:
-    """Stop two workers until others have their jobs; when they go on, they commit nothing and finish nothing."""
-    seldom = _least_met(world, "paused", PAUSED_AT)
-    paused = [(label, name) for label in seldom if (name := world.stopped_at(label)) is not None]
-    for _ in paused:
-        world.start_worker()
-    for label, name in paused:
+    """Stop two workers until others have their jobs; when they go on, they commit nothing and finish nothing.
+
+    The successor stands still with the job while they do, so that nothing but the fence is between them.
+    """
+    paused: list[_Paused] = []
+    for label in _least_met(world, "paused", PAUSED_AT):
+        name = world.stopped(world.wish(label))
+        if name is None:
+            world.not_shown.append(f"worker_paused at {label}: no worker came by")
+            continue
         run = next(one for one in reversed(world.tail(name)) if "token" in one)
-        # The table's log decides between check and commit, where no lease can: there the other one must be first.
-        overtaken = "committed" if label == "confirmed" else "claimed"
-        if not wait(lambda run=run, event=overtaken: _is_overtaken(world, run, event), seconds=15):
-            world.not_shown.append(f"worker_paused at {label}: nobody took over {run['job']}")
-        else:
-            world.go_on(name)
-            _must_have_lost(world, name, label, run)
-        world.kill_worker(name)
-    for label in set(seldom) - {label for label, _ in paused}:
-        world.not_shown.append(f"worker_paused at {label}: no worker came by")
+        # Between check and commit no lease can tell; the table's log decides, and there the successor must be first.
+        wish = None if label == "confirmed" else world.wish("claimed", run["job"])
+        paused.append(_Paused(label, name, run, wish))
+        world.start_worker()
+    for one in paused:
+        _go_on_without_lease(world, one)
+        world.kill_worker(one.name)
 
 
 def redis_killed(world: World) -> None:
@@ -210,30 +212,52 @@ def _least_met(world: World, harm: str, labels: tuple[str, ...]) -> list[str]:
     return sorted(mixed, key=lambda label: world.hits[f"{harm} at {label}"])[:2]
 
 
-def _is_overtaken(world: World, run: dict[str, Any], event: str) -> bool:
-    """Whether another worker has got as far with a later run of the same job."""
+@dataclass(frozen=True, slots=True)
+class _Paused:
+    """A worker that stands still at a label; `run` is its log's last entry, `wish` stops its successor."""
+
+    label: str
+    name: str
+    run: dict[str, Any]
+    wish: Path | None
+
+
+def _go_on_without_lease(world: World, paused: _Paused) -> None:
+    where = f"worker_paused at {paused.label}"
+    successor = None if paused.wish is None else world.stopped(paused.wish)
+    if successor is None and (paused.wish or not wait(lambda: _is_overtaken(world, paused.run), seconds=10)):
+        world.not_shown.append(f"{where}: nobody took over {paused.run['job']}")
+        return
+    world.go_on(paused.name)
+    _must_have_lost(world, paused, where)
+    if successor is not None:
+        world.go_on(successor)
+
+
+def _is_overtaken(world: World, run: dict[str, Any]) -> bool:
+    """Whether a later run of the same job has committed."""
     return any(
-        one["event"] == event and one["job"] == run["job"] and one["token"] > run["token"]
+        one["event"] == "committed" and one["job"] == run["job"] and one["token"] > run["token"]
         for name in world.workers
         for one in world.tail(name)
-        if "token" in one
     )
 
 
-def _must_have_lost(world: World, name: str, label: str, run: dict[str, Any]) -> None:
+def _must_have_lost(world: World, paused: _Paused, where: str) -> None:
     """What a worker does with a job that is not its own any more, up to its next job."""
+    name, run = paused.name, paused.run
     went_on = wait(lambda: _last(world, name, "claimed").get("token", -1) > run["token"], seconds=15)
-    world.expect(went_on, f"worker_paused at {label}: {name} claimed nothing any more")
+    world.expect(went_on, f"{where}: {name} claimed nothing any more")
     own = [one for one in world.tail(name) if one.get("token") == run["token"]]
     ends = [one["outcome"] for one in own if one["event"] == "finished"]
     commits = [one for one in own if one["event"] == "committed" and one["at"] > run["at"]]
-    world.expect(not commits, f"worker_paused at {label}: a lost run committed {run['job']}")
-    world.expect(set(ends) <= {"STALE"}, f"worker_paused at {label}: the end of a lost run was {ends}")
-    if label == "committed" and not ends:
+    world.expect(not commits, f"{where}: a lost run committed {run['job']}")
+    world.expect(set(ends) <= {"STALE"}, f"{where}: the end of a lost run was {ends}")
+    if paused.label == "committed" and not ends:
         # It had more to do, and heard before its next commit that it had lost; that is another label's case.
-        world.not_shown.append(f"worker_paused at {label}: {run['job']} had another round to go")
+        world.not_shown.append(f"{where}: {run['job']} had another round to go")
         return
-    world.hits[f"paused at {label}"] += 1
+    world.hits[f"paused at {paused.label}"] += 1
 
 
 def _end_while_full(world: World, held: Claim) -> None:

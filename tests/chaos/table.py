@@ -34,7 +34,7 @@ def facts(location: Path) -> str:
 class FileTable:
     """Implements `actor.ports.TableEngine` for a worker of one slot."""
 
-    def __init__(self, note: Note, reached: Callable[[str], None], seed: int) -> None:
+    def __init__(self, note: Note, reached: Callable[[Claim, str], None], seed: int) -> None:
         self._note = note
         self._reached = reached
         self._random = random.Random(seed)
@@ -53,6 +53,8 @@ class FileTable:
         """Return eight small files, or none if this run has rewritten them."""
         self._version = Path(location).stat().st_size - 1
         files = SMALL if self._has_work or self._is_busy else ()
+        # Reading takes its time, in which commits come that this run does not see.
+        time.sleep(self._random.uniform(0, 0.01))
         return LiveCell(self._version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
@@ -66,7 +68,7 @@ class FileTable:
         time.sleep(self._random.uniform(0, 0.02))
         control.reached("files_written")
         control.may_commit()
-        self._reached("confirmed")
+        self._reached(self._claim, "confirmed")
         if self._random.random() < FAILS:
             raise OSError("the disk is full, for once")
         if not self._commit(Path(request.location), self._claim):

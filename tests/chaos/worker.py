@@ -99,26 +99,31 @@ class ChaosWorker(NotingQueue):
         """Carry out one transition, and perhaps stop."""
         reply = super().run(transition)
         if transition.script is ScriptName.CLAIM and reply:
+            self._claim_held = reply[0]
             self._table.begin(reply[0])
-            self._barrier.reached("claimed")
+            self._barrier.reached(reply[0], "claimed")
         elif transition.script is ScriptName.FINISH:
-            self._barrier.reached("finished")
+            self._barrier.reached(self._claim_held, "finished")
         return reply
 
 
 class Barrier:
-    """Where the driver's wishes lie: `halt-<label>`, which the first worker to come by takes by giving it its name."""
+    """Where the driver's wishes lie, `halt-<label>` for a run of any job or `halt-<label>@<job>`.
+
+    The first worker that comes by takes a wish by giving it its name, and stops.
+    """
 
     def __init__(self, folder: Path, name: str) -> None:
         self._folder, self._name = folder, name
 
-    def reached(self, label: str) -> None:
+    def reached(self, claim: Claim, label: str) -> None:
         """Stop here if that is wished for."""
-        try:
-            (self._folder / f"halt-{label}").rename(self._folder / f"halted-{label}-{self._name}")
-        except FileNotFoundError:
-            return
-        os.kill(os.getpid(), signal.SIGSTOP)
+        for wish in (f"halt-{label}", f"halt-{label}@{claim.id}"):
+            try:
+                (self._folder / wish).rename(self._folder / f"taken-{wish}-{self._name}")
+            except FileNotFoundError:
+                continue
+            os.kill(os.getpid(), signal.SIGSTOP)
 
 
 def schema() -> int:
@@ -149,7 +154,7 @@ def main(arguments: Sequence[str]) -> None:
     heartbeat = Heartbeat(beats, name, TIMES)
     heartbeat.start()
     actor = Actor(name, heartbeat, threading.Event())
-    Worker(table, queue, actor, SETTINGS, reached=lambda _claim, point: barrier.reached(point)).run()
+    Worker(table, queue, actor, SETTINGS, reached=barrier.reached).run()
 
 
 if __name__ == "__main__":

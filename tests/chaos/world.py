@@ -134,15 +134,19 @@ class World:
         process.wait()
         self.kills += 1
 
-    def stopped_at(self, label: str) -> str | None:
-        """Let the first worker that reaches this label stop there, and return its name; None if none came by."""
-        wish = self.folder / f"halt-{label}"
+    def wish(self, label: str, job: str | None = None) -> Path:
+        """Let the first worker that reaches this label stop there, with this job or with any."""
+        wish = self.folder / (f"halt-{label}" if job is None else f"halt-{label}@{job}")
         wish.touch()
+        return wish
+
+    def stopped(self, wish: Path) -> str | None:
+        """Return the name of the worker that has stopped as was wished; None if none came by."""
         wait(lambda: not wish.exists(), seconds=10)
         try:
             wish.unlink()
         except FileNotFoundError:
-            (taken,) = self.folder.glob(f"halted-{label}-*")
+            (taken,) = self.folder.glob(f"taken-{wish.name}-*")
             name = taken.name.rpartition("-")[2]
             os.waitpid(self.workers[name].pid, os.WUNTRACED)
             taken.unlink()
