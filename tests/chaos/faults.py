@@ -51,8 +51,10 @@ def worker_paused(world: World) -> None:
         wish = None if label == "confirmed" else world.wish("claimed", run["job"])
         paused.append(_Paused(label, name, run, wish))
         world.start_worker()
-    for one in paused:
-        _go_on_without_lease(world, one)
+    # Before the first one goes on, or it might become the successor of the next one.
+    successors = [None if one.wish is None else world.stopped(one.wish) for one in paused]
+    for one, successor in zip(paused, successors, strict=True):
+        _go_on_without_lease(world, one, successor)
         world.kill_worker(one.name)
 
 
@@ -222,9 +224,8 @@ class _Paused:
     wish: Path | None
 
 
-def _go_on_without_lease(world: World, paused: _Paused) -> None:
+def _go_on_without_lease(world: World, paused: _Paused, successor: str | None) -> None:
     where = f"worker_paused at {paused.label}"
-    successor = None if paused.wish is None else world.stopped(paused.wish)
     if successor is None and (paused.wish or not wait(lambda: _is_overtaken(world, paused.run), seconds=10)):
         world.not_shown.append(f"{where}: nobody took over {paused.run['job']}")
         return
