@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio test-s3 fmt lock clean distclean
+.PHONY: help setup demo test check integration stress chaos load minio test-s3 test-images fmt lock clean distclean
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -40,6 +40,10 @@ minio: setup ## build MinIO once, where there is Go; without it the tests that n
 
 test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 	@$(BIN)/pytest --durations=5 --durations-min=1 -m s3 $(ARGS)
+
+test-images: setup ## build the images and run them as compose.yaml says; needs Docker (PYTHON_IMAGE, REDIS_IMAGE: other bases)
+	@LAKEWRIGHT_TOKEN=not-used-for-building docker compose build
+	@LAKEWRIGHT_TEST_IMAGES=1 $(BIN)/pytest tests/e2e/test_images.py $(ARGS)
 
 load: setup ## 2,000 events/s for a minute against one decider, with slow clients and 10 MB bodies; JSON=file
 	@$(BIN)/python -m tests.load $(if $(JSON),--json $(JSON)) $(ARGS)

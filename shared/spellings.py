@@ -46,6 +46,17 @@ def parse_duration(text: str) -> int | None:
     return seconds
 
 
+def parse_ms(text: str) -> int:
+    """Read a time such as `60s`, `1.5 min` or `250ms` into milliseconds; 0s is one, too."""
+    match = _QUANTITY.fullmatch(text.strip().lower())
+    unit = match[2] if match else ""
+    span_s = _TIME_UNITS.get(unit, _TIME_UNITS.get(unit.removesuffix("s")))
+    span_ms = 1 if unit == "ms" else 1_000 * (span_s or 0)
+    if match is None or not span_ms or (Fraction(match[1]) * span_ms).denominator != 1:
+        raise ValueError("expected a time with its unit such as 250ms, 30s, 15min or 6h")
+    return int(Fraction(match[1]) * span_ms)
+
+
 def boolean(text: str) -> bool:
     """Read true or false."""
     match text.strip().lower():

@@ -9,18 +9,20 @@ from dataclasses import dataclass, field, replace
 
 from shared.cells import EMPTY_CELL, CellState, file_state
 from shared.levels import Ladder
-from shared.table import CellKey, Commit, DataFile
+from shared.table import CellKey, Commit, DataFile, PartitionColumn
 
 
 @dataclass(frozen=True, slots=True)
 class History:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
-    Only commits that change data belong here; rewrites by anybody are what a replay decides anew.
+    Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
+    that the table is partitioned by, whose names a policy's filter uses.
     """
 
     initial: tuple[DataFile, ...] = ()
     commits: tuple[Commit, ...] = ()
+    columns: tuple[PartitionColumn, ...] = ()
 
     @property
     def bytes_added(self) -> int:
@@ -95,20 +97,22 @@ class ReplayedTable:
         return tuple(touched.values())
 
     def merge(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
-        """Replace the inputs of each merge by its outputs; origins follow their bytes into the first output."""
+        """Replace the inputs of each merge by its outputs, among which the origins are shared in the order of bytes."""
         for merge in merges:
-            origins: list[str] = []
+            origins: list[tuple[str, int]] = []
             for file in merge.inputs:
                 self._drop(cell, file.path)
                 if self._remembers:
-                    origins += self._origins.pop(file.path, (file.path,))
-            for index, size in enumerate(merge.outputs):
+                    own = self._origins.pop(file.path, (file.path,))
+                    origins += ((path, file.size_bytes // len(own)) for path in own)
+            shares = _shared(origins, merge.outputs)
+            for size, share in zip(merge.outputs, shares, strict=True):
                 self._merged += 1
                 name = f"merged-{self._merged:09d}"
                 self._add(cell, DataFile(name, size, cell.key, tags=merge.tags))
-                if index == 0 and self._remembers:
-                    self._origins[name] = tuple(origins)
-                    self._home.update(dict.fromkeys(origins, (cell, name)))
+                if self._remembers:
+                    self._origins[name] = share
+                    self._home.update(dict.fromkeys(share, (cell, name)))
 
     def _cell(self, key: CellKey) -> ReplayedCell:
         found = self.cells.get(key)
@@ -155,3 +159,21 @@ class ReplayedTable:
             self._origins[name] = rest
             self._add(cell, replace(file, size_bytes=share))
         return cell
+
+
+def _shared(origins: Sequence[tuple[str, int]], outputs: Sequence[int]) -> list[tuple[str, ...]]:
+    """Share origins, given with their bytes, among outputs in their order; each gets one at least, if there are enough.
+
+    An output without an origin would outlive the removal of all that it was made of.
+    """
+    shares: list[tuple[str, ...]] = []
+    position, end_bytes, taken_bytes = 0, 0, 0
+    for index, size in enumerate(outputs):
+        start = position
+        end_bytes += size
+        last = len(origins) - (len(outputs) - 1 - index)
+        while position < last and (position == start or taken_bytes < end_bytes or last == len(origins)):
+            taken_bytes += origins[position][1]
+            position += 1
+        shares.append(tuple(path for path, _ in origins[start:position]))
+    return shares

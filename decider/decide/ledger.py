@@ -1,24 +1,37 @@
 """The ledger: every decision, skips included, in a form from which it can be recomputed.
 
-A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline;
-"why was this table not optimized at 14:03" has an answer that can be checked.
+A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline, and
+`contradictions` tells what of a record cannot have been decided so; "why was this table not optimized at 14:03" has an
+answer that can be checked.
 """
 
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.verdict import Decision, Verdict, corrected, decide_numbers, decide_rung, heed
+from decider.decide.verdict import Decision, Verdict, corrected, decide_rung, decide_state, heed
 from shared.cells import CellState
+from shared.errors import InvalidInput
 from shared.facts import Ask
-from shared.partitions import cell_label
+from shared.levels import FULL
+from shared.partitions import cell_label, cell_values
 from shared.policy import MIB, Policy
-from shared.table import CellKey
+from shared.predicate import parse_filter
+from shared.table import CellKey, PartitionColumn
 from shared.worth import Reason
+
+MAX_WHOLE = 2**63 - 1
+"""Largest whole number of a record: what a column of the archive holds."""
+
+MAX_AT_MS = 253_402_300_799_000
+"""The last second of the year 9999: what a moment can be written as."""
+
+MAX_PROBLEM_CHARS = 300
+"""What is told of why a record cannot be read; the record itself is kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +51,7 @@ class Record:
     ask: Ask = Ask.LEVELS
     calibration: Calibration = UNCALIBRATED
     heat: Fraction = Fraction(0)
+    columns: tuple[PartitionColumn, ...] = ()
 
     @property
     def sentence(self) -> str:
@@ -71,6 +85,27 @@ class Record:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A record that this release cannot read, as one of a newer release may be: its text, and what it plainly says.
+
+    at_ms: its place in the ledger, by the server's clock; problem: why it cannot be read.
+    """
+
+    at_ms: int
+    text: str
+    problem: str
+    outcome: str = ""
+    version: int | None = None
+    cell: CellKey | None = None
+
+    @property
+    def sentence(self) -> str:
+        """What there is to say of it, in words."""
+        version = "" if self.version is None else f"Version {self.version}: "
+        return f"{version}this release cannot read the record, which is kept as it is: {self.problem}"
+
+
 def _mib(count_bytes: float) -> str:
     return f"{count_bytes / MIB:.4g} MiB"
 
@@ -88,6 +123,8 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     }
     if decision.heat:
         record["heat"] = str(decision.heat)
+    if decision.columns:
+        record["columns"] = {column.physical: column.name for column in decision.columns}
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
     if decision.ask is not Ask.LEVELS:
@@ -100,8 +137,74 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
 
 
 def decode(text: str, outcome: str = "") -> Record:
-    """Read what `encode` wrote."""
-    raw = json.loads(text)
+    """Read what `encode` wrote; raises InvalidInput for whatever else, a record of a newer release included.
+
+    What it returns can be shown: its sentence and its numbers exist, and the whole ones fit 64 bits.
+    """
+    try:
+        record = _record(json.loads(text), outcome)
+        _check(record)
+    except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
+        raise InvalidInput(f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_CHARS], field="record") from problem
+    return record
+
+
+def read(text: str, outcome: str, at_ms: int) -> Record | Unreadable:
+    """Read a record of any release as far as it can be read; `at_ms` is its place in the ledger."""
+    try:
+        return decode(text, outcome)
+    except InvalidInput as problem:
+        return Unreadable(at_ms, text, str(problem), outcome, *_plainly_said(text))
+
+
+def _plainly_said(text: str) -> tuple[int | None, CellKey | None]:
+    """Return the version and the cell of a record that cannot be read, each where it is there and sound."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError):
+        return None, None
+    if not isinstance(raw, dict):
+        return None, None
+    version, cell = raw.get("v"), raw.get("cell")
+    is_version = type(version) is int and abs(version) <= MAX_WHOLE
+    return version if is_version else None, CellKey(str(cell)) if _is_cell(cell) else None
+
+
+def _is_cell(said: object) -> bool:
+    """Say whether this is the key of a cell, and can be written as UTF-8."""
+    if not isinstance(said, str):
+        return False
+    try:
+        values = cell_values(CellKey(said))
+        "".join((said, *values, *(value for value in values.values() if value is not None))).encode()
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return False
+    return True
+
+
+def _check(record: Record) -> None:
+    """Raise one of the errors that `decode` knows if something of the record cannot be shown: all of it is tried."""
+    state = record.state
+    sums = asdict(record.calibration).values() if record.calibration.runs else ()
+    whole = (
+        *(record.at_ms, record.version, record.purgeable, state.files, state.bytes),
+        *(*state.counts, *state.sizes, *sums),
+    )
+    if any(type(number) is not int or abs(number) > MAX_WHOLE for number in whole):
+        raise ValueError("a number is none, or does not fit 64 bits")
+    if not 0 <= record.at_ms <= MAX_AT_MS:
+        raise ValueError(f"no moment is {record.at_ms} ms after 1970")
+    if not _is_cell(record.cell):
+        raise ValueError("its cell is no text of partition values")
+    if any(abs(int(value)) > MAX_WHOLE for value in record.predicted.values()):
+        raise ValueError("a predicted number does not fit 64 bits")
+    "".join((record.sentence, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
+    if record.policy.filter is not None:
+        parse_filter(record.policy.filter)
+    float(state.mse())
+
+
+def _record(raw: Mapping[str, Any], outcome: str) -> Record:
     return Record(
         raw["at"],
         raw["v"],
@@ -116,28 +219,74 @@ def decode(text: str, outcome: str = "") -> Record:
         Ask(raw.get("ask", Ask.LEVELS)),
         Calibration(**raw.get("calibration", {})),
         Fraction(raw.get("heat", 0)),
+        # Their types do not matter to a filter, and are not kept.
+        tuple(PartitionColumn(name, physical, "") for physical, name in raw.get("columns", {}).items()),
     )
 
 
 def recompute(record: Record) -> Verdict:
-    """Decide again from the record's own numbers; what the commit was and the filter lie outside of them."""
-    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.FILTERED):
-        return Verdict.SKIP
-    return _decided_again(record).verdict
+    """Decide again from the record's own numbers, see `decide_again`."""
+    return decide_again(record).verdict
 
 
 def predict_again(record: Record) -> Mapping[str, float]:
     """Predict again from the record's own numbers, calibration included; empty where no rewrite was asked for."""
-    if recompute(record) is Verdict.SKIP:
-        return {}
-    return _predicted(_decided_again(record))
+    return _predicted(decide_again(record))
 
 
-def _decided_again(record: Record) -> Decision:
-    about = (record.cell, record.state, record.policy, record.version)
-    made = decide_numbers(*about, record.purgeable) if record.ask is Ask.LEVELS else decide_rung(record.ask, *about)
-    made = corrected(made, record.calibration)
-    return made if record.reason is Reason.REQUESTED else heed(made, record.heat, record.policy)
+def decide_again(record: Record) -> Decision:
+    """Decide again from the record's own numbers: policy, state, partition, filter, heat and calibration.
+
+    Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
+    asked (REQUESTED), who does not wait for other commands.
+    """
+    cell, state, policy, version = about = (record.cell, record.state, record.policy, record.version)
+    if record.ask is not Ask.LEVELS:
+        return heed(corrected(decide_rung(record.ask, *about), record.calibration), record.heat, policy)
+    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE):
+        return Decision(version, cell, Verdict.SKIP, record.reason, state, None)
+    made = corrected(decide_state(*about, record.purgeable, record.columns), record.calibration)
+    if record.reason is Reason.REQUESTED and made.prediction is not None:
+        return replace(made, reason=Reason.REQUESTED, heat=record.heat)
+    return heed(made, record.heat, policy)
+
+
+def contradictions(record: Record) -> tuple[str, ...]:
+    """Return the fields that the record's own numbers contradict, by the names that `Record` has for them.
+
+    What cannot be told: `at_ms`, `version` and the kind of outcome, which nothing follows from; what `decide_again`
+    believes; and another value of a number from which the same verdict, reason and prediction follow.
+    """
+    again = decide_again(record)
+    partition = set(cell_values(record.cell))
+    agrees = {
+        "verdict": again.verdict is record.verdict,
+        "reason": again.reason is record.reason,
+        "predicted": _predicted(again) == dict(record.predicted),
+        "calibration": again.calibration == record.calibration,
+        "heat": again.heat == record.heat and 0 <= record.heat <= 1,
+        "purgeable": again.purgeable == record.purgeable <= record.state.dv_files,
+        "columns": not record.columns or {column.physical for column in record.columns} == partition,
+        "state": _is_countable(record.state, record.policy),
+        "outcome": not record.outcome or record.verdict is not Verdict.SKIP,
+    }
+    return tuple(name for name, is_so in agrees.items() if not is_so)
+
+
+def _is_countable(state: CellState, policy: Policy) -> bool:
+    """Say whether there can be files that count to this state on the policy's levels."""
+    floors = policy.ladder.floors
+    full_files, full_bytes = state.files - state.small_files, state.bytes - state.small_bytes
+    return (
+        state.is_possible
+        and state.small_shortfall <= state.shortfall
+        and state.dv_files <= state.files
+        and full_bytes >= full_files * floors[FULL] >= 0
+        and all(
+            count * floors[level] <= size <= count * (floors[level + 1] - 1)
+            for level, (count, size) in enumerate(zip(state.counts, state.sizes, strict=True))
+        )
+    )
 
 
 def _predicted(decision: Decision) -> dict[str, float]:

@@ -1,6 +1,6 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`file_state`, `judge`, `plan`). With a lag
+Our own rule runs through the code that decides and plans in production (`decide_state`, timers, `plan`). With a lag
 between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
@@ -8,16 +8,18 @@ After the last commit a replay can go on for a while in which nobody writes (`ta
 went quiet are settled, and readers go on reading what lies there.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from decider.decide.history import History, Merge, ReplayedCell, ReplayedTable
+from decider.decide.replay_timers import ReplayTimers
 from decider.decide.rules import Look, PeerRule
-from shared.planner import Plan, plan, plan_settling
+from decider.decide.verdict import Verdict, decide_rung, decide_state
+from shared.facts import Ask
+from shared.planner import Plan, plan, plan_full, plan_settling
 from shared.policy import Policy
-from shared.table import CellKey
-from shared.worth import judge
+from shared.table import CellKey, Commit, PartitionColumn
 
 POINTS = 200
 """Points of a curve over time: as many as a chart shows, however long the history."""
@@ -39,8 +41,8 @@ class Replayed:
 
     small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
     the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
-    cell; file_ms: live files integrated over time; tail_file_ms: the same for the time after the last commit; stale_ms:
-    mean time that an added file stayed small while commits came.
+    cell; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms after
+    the last commit; stale_ms: mean time that an added file stayed small while commits came.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Replayed:
     file_ms: int
     tail_file_ms: int
     span_ms: int
+    tail_ms: int
     stale_ms: float
     curve: tuple[Point, ...]
 
@@ -77,8 +80,14 @@ class Replayed:
 
     @property
     def mean_files(self) -> float:
-        """Live files, averaged over time."""
-        return self.file_ms / self.span_ms if self.span_ms else float(self.files_at_end)
+        """Live files, averaged over the history and the time that was replayed after it, as costs count them."""
+        all_ms = self.span_ms + self.tail_ms
+        return self.all_file_ms / all_ms if all_ms else float(self.files_at_end)
+
+    @property
+    def all_file_ms(self) -> int:
+        """Live files integrated over the history and the time that was replayed after it."""
+        return self.file_ms + self.tail_file_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +180,7 @@ class _Tally:
             file_ms=ended.file_ms,
             tail_file_ms=self.file_ms - ended.file_ms,
             span_ms=ended.at_ms - first,
+            tail_ms=(self.last_ms or 0) - ended.at_ms,
             stale_ms=ended.small_ms / added if added else 0.0,
             curve=tuple(self.curve),
         )
@@ -232,21 +242,20 @@ def replay_peer(
 def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0) -> Replayed:
     """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
     tally = _tally(history, policy)
-    ours = _Ours(tally, policy)
+    ours = _Ours(tally, policy, history.columns)
     jobs = _Jobs(lag_commits)
     for number, commit in enumerate(history.commits):
-        ours.settle_until(commit.timestamp_ms)
+        ours.ring_until(commit.timestamp_ms)
         tally.pass_time(commit.timestamp_ms)
         touched = tally.table.apply(commit)
         tally.saw(touched)
         for cell in touched:
-            ours.touched(cell, commit.timestamp_ms)
-            if judge(cell.state, policy).is_work:
+            if ours.wants(cell, commit):
                 jobs.ask(number, cell)
         for cell in jobs.due(number):
             ours.run(cell)
     ended = tally.end_commits()
-    ours.settle_until(ended.at_ms + tail_ms)
+    ours.ring_until(ended.at_ms + tail_ms)
     tally.pass_time(ended.at_ms + tail_ms)
     return tally.result("lakewright", history, ended)
 
@@ -295,39 +304,42 @@ class _Theirs:
 
 
 class _Ours:
-    """Runs jobs as an actor does: plan on what lies there now, rewrite, and settle cells that went quiet."""
+    """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
 
-    def __init__(self, tally: _Tally, policy: Policy) -> None:
+    def __init__(self, tally: _Tally, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
         self._policy = policy
-        self._quiet: OrderedDict[CellKey, tuple[int, ReplayedCell]] = OrderedDict()
+        self._columns = columns
+        self._timers = ReplayTimers(policy, columns)
 
-    def run(self, cell: ReplayedCell) -> None:
+    def wants(self, cell: ReplayedCell, commit: Commit) -> bool:
+        """Say whether a cell that a commit touched is given a job, and set its timers."""
+        self._timers.after_commit(cell, commit.timestamp_ms)
+        decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
+        return decision.verdict is Verdict.ENQUEUE
+
+    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS) -> None:
         """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
         is_cut = True
         while is_cut:
-            made = plan(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-            self._tally.scan(cell, _merges(made))
+            made = self._plan(cell, ask)
+            self._tally.scan(cell, [Merge(group.files, (group.bytes,), group.tags) for group in made.groups])
             is_cut = made.is_cut
+        self._timers.after_rewrite(cell)
 
-    def touched(self, cell: ReplayedCell, at_ms: int) -> None:
-        """Note that a commit changed a cell: its quiet spell begins anew."""
-        self._quiet[cell.key] = (at_ms, cell)
-        self._quiet.move_to_end(cell.key)
+    def ring_until(self, at_ms: int) -> None:
+        """Let the timers ring whose time has come; each is decided on what lies there by then."""
+        for rung_ms, ask, cell in self._timers.ring(at_ms):
+            self._tally.pass_time(rung_ms)
+            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is Verdict.ENQUEUE:
+                self.run(cell, ask)
 
-    def settle_until(self, at_ms: int) -> None:
-        """Settle every cell whose quiet spell has become long enough."""
-        after_s = self._policy.settle_after_s
-        while after_s is not None and self._quiet:
-            since_ms, cell = next(iter(self._quiet.values()))
-            if since_ms + after_s * 1000 > at_ms:
-                return
-            self._quiet.popitem(last=False)
-            self._tally.pass_time(since_ms + after_s * 1000)
-            made = plan_settling(cell.key, tuple(cell.small.values()), self._policy, before=cell.state)
-            if made.groups:
-                self._tally.scan(cell, _merges(made))
-
-
-def _merges(made: Plan) -> list[Merge]:
-    return [Merge(group.files, (group.bytes,), group.tags) for group in made.groups]
+    def _plan(self, cell: ReplayedCell, ask: Ask) -> Plan:
+        small = tuple(cell.small.values())
+        match ask:
+            case Ask.LEVELS:
+                return plan(cell.key, small, self._policy, before=cell.state)
+            case Ask.SETTLE:
+                return plan_settling(cell.key, small, self._policy, before=cell.state)
+            case Ask.FULL:
+                return plan_full(cell.key, small, self._policy)

@@ -50,7 +50,7 @@ class Decision:
 
     `purgeable` counts files known to have too many deleted rows; `ask` is what was decided about, see `decide_rung`;
     `calibration` is what the prediction was corrected by, `heat` the share of time in which MERGE, UPDATE and DELETE
-    were at work in the cell.
+    were at work in the cell, `columns` what the policy's filter was asked with, where it has one.
     """
 
     version: int
@@ -63,6 +63,7 @@ class Decision:
     ask: Ask = Ask.LEVELS
     calibration: Calibration = UNCALIBRATED
     heat: Fraction = Fraction(0)
+    columns: tuple[PartitionColumn, ...] = ()
 
 
 def decide(
@@ -92,9 +93,12 @@ def decide_state(
 
     `columns` tell the names that the filter uses; without them the names in the log are taken for them.
     """
-    if policy.enabled and not permits(policy.filter, cell, columns):
-        return Decision(version, cell, Verdict.SKIP, Reason.FILTERED, state, None)
-    return decide_numbers(cell, state, policy, version, purgeable)
+    if not policy.enabled or policy.filter is None:
+        return decide_numbers(cell, state, policy, version, purgeable)
+    asked_with = tuple(columns)
+    if not permits(policy.filter, cell, asked_with):
+        return Decision(version, cell, Verdict.SKIP, Reason.FILTERED, state, None, columns=asked_with)
+    return replace(decide_numbers(cell, state, policy, version, purgeable), columns=asked_with)
 
 
 def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:

@@ -53,7 +53,7 @@ class Prices:
 
     def read_s(self, done: Replayed) -> float:
         """Return the core-seconds that readers spend on opening files."""
-        return (done.file_ms + done.tail_file_ms) / MS_PER_HOUR * self.queries_per_hour * self.open_s
+        return done.all_file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
 
     @property
     def tail_ms(self) -> int:
@@ -63,7 +63,7 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A policy that was replayed, and what it cost in core-seconds."""
+    """A policy that was replayed, and what it cost in core-seconds; a table left alone has one that is not enabled."""
 
     policy: Policy
     replayed: Replayed
@@ -81,7 +81,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The policy to take; `curve` holds all targets, `tried` every option; `is_change` says whether to change it."""
+    """The policy to take; `curve` holds all targets, `tried` every policy that rewrites; `is_change` says to change."""
 
     best: Option
     current: Option
@@ -94,15 +94,15 @@ class Recommendation:
     @property
     def properties(self) -> dict[str, str]:
         """The table properties to set, none where nothing is to be changed."""
-        return _properties(self.best.policy, self.current.policy) if self.is_change else {}
+        return _properties(self.best.policy, self.current.policy)
 
 
 def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambda _: None) -> Comparison:
-    """Replay a history without rewrites, under a policy of ours, and under each rule of others."""
+    """Replay a history without rewrites, under a policy of ours, switched on if it is not, and under others' rules."""
     tick("left alone")
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
     tick("Lakewright")
-    ours = replay_lakewright(history, policy, tail_ms=prices.tail_ms)
+    ours = replay_lakewright(history, replace(policy, enabled=True), tail_ms=prices.tail_ms)
     peers = []
     for rule in PEERS:
         tick(rule.title)
@@ -111,7 +111,7 @@ def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambd
 
 
 STEPS_OF_COMPARISON = 2 + len(PEERS)
-STEPS_OF_RECOMMENDATION = 1 + len(TARGETS_BYTES) + len(FAN_INS) - 1 + len(TOLERANCES) - 1
+STEPS_OF_RECOMMENDATION = 1 + len(TARGETS_BYTES) + len(FAN_INS) + len(TOLERANCES)
 """Replays of a recommendation at most; a progress bar is as long as that."""
 
 
@@ -136,51 +136,79 @@ def recommend(
     def cheapest(candidates: list[Policy]) -> Option:
         return min((option(candidate) for candidate in candidates), key=lambda one: one.cost_s)
 
-    current = option(policy)
+    left_alone = Option(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
+    on = replace(policy, enabled=True)
+    current = option(on) if policy.enabled else left_alone
     targets = sorted({*TARGETS_BYTES, policy.target_bytes})
-    curve = tuple(option(replace(policy, target_bytes=target)) for target in targets)
+    curve = tuple(option(replace(on, target_bytes=target)) for target in targets)
     best = min(curve, key=lambda one: one.cost_s)
     best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in) for fan_in in FAN_INS)])
     best = cheapest([best.policy, *(replace(best.policy, tolerance=share) for share in TOLERANCES)])
-    is_change = best.cost_s < (1 - WORTH_CHANGING) * current.cost_s
-    chosen = best if is_change else current
-    left_alone_s = prices.cost_s(nothing)
-    sentence = _sentence(chosen, current, left_alone_s, prices, is_change=is_change)
-    return Recommendation(chosen, current, left_alone_s, curve, tuple(tried.values()), is_change, sentence)
+    # Where rewriting saves nothing, rewriting nothing is the plainer way.
+    chosen = best if best.cost_s < left_alone.cost_s else left_alone
+    is_change = chosen.cost_s < (1 - WORTH_CHANGING) * current.cost_s
+    chosen = chosen if is_change else current
+    if not any(one.replayed.jobs for one in tried.values()):
+        sentence = "Nothing to change: no policy that was tried would have rewritten anything in this history."
+    elif not is_change:
+        sentence = _keep(current, left_alone)
+    elif chosen is left_alone:
+        sentence = _leave_alone(best, left_alone)
+    else:
+        sentence = _change(chosen, current, left_alone, prices)
+    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
 
 
-def _sentence(best: Option, current: Option, left_alone_s: float, prices: Prices, *, is_change: bool) -> str:
-    if not best.replayed.jobs and best.cost_s == left_alone_s:
-        return "Nothing to change: no policy that was tried would have rewritten anything in this history."
-    if left_alone_s <= best.cost_s:
-        return (
-            "Leave this table alone: its files cost readers less than any rewriting would. "
-            "Set lakewright.enabled=false, and look again when it is written differently."
-        )
-    saved = 1 - best.cost_s / left_alone_s
+def _keep(current: Option, left_alone: Option) -> str:
+    if not current.policy.enabled:
+        return f"Leave this table alone, as it is: nothing that was tried is {WORTH_CHANGING:.0%} cheaper."
+    gain = _gain(current, left_alone) or "no compaction at all would cost about as much"
+    return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
+
+
+def _leave_alone(best: Option, left_alone: Option) -> str:
+    return (
+        f"Leave this table alone: as they are, its files cost readers {_number(left_alone.cost_s)} core-seconds, and "
+        f"no policy that was tried costs less than {_number(best.cost_s)}, rewriting included. "
+        "Set lakewright.enabled=false, and look again when the table is written differently."
+    )
+
+
+def _change(best: Option, current: Option, left_alone: Option, prices: Prices) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
+    files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
+    rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
+    fewer = files != files_then and best.replayed.mean_files < current.replayed.mean_files
+    less = rewritten != rewritten_then and best.replayed.bytes_rewritten < current.replayed.bytes_rewritten
+    if fewer and less:
+        reason = "Fewer files and less rewriting"
+    elif fewer:
+        reason = "Fewer files" + (" are worth more rewriting" if rewritten != rewritten_then else "")
+    else:
+        reason = "Less rewriting" + (" is worth more files" if files != files_then else "")
+    gain = _gain(best, left_alone)
+    return (
+        f"Set {said}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
+        f"{prices.tail_hours:g} h after the last commit, and {rewritten_then} rewritten instead of {rewritten}. "
+        f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} less"
+        f"{'; ' + gain if gain and current.policy.enabled else ''}."
+    )
+
+
+def _gain(option: Option, left_alone: Option) -> str:
+    """Say what an option saves against a table left alone; nothing where that is less than half a percent."""
+    saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
+    if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %
+        return ""
     # 100 % would be a promise that nobody keeps.
     share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from where on rounding would say 100
-    gain = f"against no compaction it saves {share} of what rewriting and reading cost together"
-    if not is_change:
-        return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
-    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
-    reading = prices.read_s(current.replayed) / current.cost_s
-    reason = (
-        f"Reading is {reading:.0%} of what the table costs now, so fewer files pay"
-        if best.replayed.mean_files < current.replayed.mean_files
-        else f"Rewriting is {1 - reading:.0%} of what the table costs now, so rewriting less pays"
-    )
-    return (
-        f"Set {said}. {reason}: on average "
-        f"{best.replayed.mean_files:,.0f} files instead of {current.replayed.mean_files:,.0f}, and "
-        f"{_size(best.replayed.bytes_rewritten)} rewritten instead of {_size(current.replayed.bytes_rewritten)}. "
-        f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} "
-        f"less; {gain}."
-    )
+    return f"against no compaction it saves {share} of what rewriting and reading cost together"
 
 
 def _properties(best: Policy, current: Policy) -> dict[str, str]:
     found = {}
+    if best.enabled != current.enabled:
+        found["lakewright.enabled"] = "true" if best.enabled else "false"
     if best.target_bytes != current.target_bytes:
         found["lakewright.target-file-size"] = _size(best.target_bytes).replace(" ", "")
     if best.fan_in != current.fan_in:
@@ -190,8 +218,17 @@ def _properties(best: Policy, current: Policy) -> dict[str, str]:
     return found
 
 
+def _number(value: float) -> str:
+    """Write a number to three digits at least: what makes a change of 5 % is seen."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits before the point
+
+
+def _files(number: str) -> str:
+    return "file" if number == "1" else "files"
+
+
 def _size(count_bytes: int) -> str:
     for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
         if count_bytes >= unit:
-            return f"{count_bytes / unit:.3g} {name}"
+            return f"{_number(count_bytes / unit)} {name}"
     return f"{count_bytes} B"

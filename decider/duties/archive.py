@@ -13,7 +13,7 @@ from decider.duties.ticking import regularly
 from decider.intake.inbox import Inbox
 from decider.store.archive import Archive
 from decider.store.ledger_batches import LedgerBatch, LedgerBatches
-from decider.store.ledger_rows import ledger_row
+from decider.store.ledger_rows import FURTHEST, ledger_row
 from decider.store.tables import TableRegistry
 from shared.errors import InvalidInput
 from shared.table import TableId, TableRef
@@ -100,11 +100,15 @@ class LedgerArchive:
     async def _believe_archive(self, number: int) -> None:
         """Note what the archive holds above `number`, by its own word: Redis came back from an older state."""
         newest = await self._archive.newest(APP)
+        notes = await self._archive.notes(APP, above=number)
         ends: dict[TableId, str] = {}
-        for note in reversed(await self._archive.notes(APP, above=number)):
+        for note in reversed(notes or ()):
             ends |= {TableId(table): end for table, end in note["ends"].items()}
+        if notes is None:
+            # What its log has forgotten stands in its rows, all of which have to be read for it.
+            ends = {TableId(row["table_id"]): row["entry"] for row in await self._archive.ask(FURTHEST)}
         await self._batches.note(newest, ends)
-        log.warning("archive_ahead_of_notes", noted=number, archived=newest)
+        log.warning("archive_ahead_of_notes", noted=number, archived=newest, from_rows=notes is None)
 
     async def _carry(self, tables: list[TableId], done: Archived, until_ms: int, batch_records: int) -> Archived:
         """Archive these tables' records, as many batches as it takes."""
@@ -133,12 +137,13 @@ class LedgerArchive:
             # and gets a number of its own.
             await self._believe_archive(batch.number - 1)
             return done
-        await self._batches.note(batch.number, batch.ends)
+        unreadable = sum(row.get("verdict") is None for row in rows)
+        await self._batches.note(batch.number, batch.ends, unreadable=unreadable)
         return Archived(done.records + is_new * len(rows), done.batches + is_new)
 
     async def _holds(self, batch: LedgerBatch) -> bool:
         notes = await self._archive.notes(APP, above=batch.number - 1)
-        return any(note["number"] == batch.number and note["ends"] == batch.ends for note in notes)
+        return any(note["number"] == batch.number and note["ends"] == batch.ends for note in notes or ())
 
     async def _look_after_archive(self) -> None:
         try:

@@ -4,13 +4,13 @@ Both are safe to do from several deciders at once: each step is one script, and 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
 import structlog
 
 from decider.duties.ticking import regularly
-from shared.queue.model import QueueSettings
+from shared.queue.settings import QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
 PREEMPT_EVERY_S = 2.0
@@ -36,8 +36,14 @@ class Cared(Protocol):
     async def audit(self) -> object:
         """Mend what differs."""
 
-    async def configure(self, settings: QueueSettings) -> None:
-        """Write the queue's settings."""
+    async def in_force(self) -> QueueSettings:
+        """Return the queue's settings."""
+
+    async def configure(self, given: Mapping[str, int]) -> None:
+        """Write those settings that are given."""
+
+    async def readmit(self) -> object:
+        """Look again at whom a share of the slots holds back."""
 
     async def drop_old_scripts(self) -> int:
         """Forget scripts of other releases."""
@@ -51,6 +57,7 @@ class QueueCare:
         self._levers = levers
         self._slots = slots
         self._rules = rules or Preemption()
+        self._slots_seen: int | None = None
 
     async def run(self) -> None:
         """Look after the queue until cancelled; a Redis that is away is waited for."""
@@ -60,9 +67,19 @@ class QueueCare:
             group.create_task(regularly(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
 
     async def tell_slots(self) -> None:
-        """Tell the queue how many slots there are; while no actor is there, the last number stands."""
-        if slots := await self._slots():
-            await self._levers.configure(QueueSettings(slots=slots))
+        """Tell the queue how many slots there are if it does not know; without actors, the last number stands.
+
+        Whoever told it, a number that is new here lets in again whom a share of the old one held back. The first call
+        tells the queue of this release's schema, too.
+        """
+        slots, told = await self._slots(), (await self._levers.in_force()).slots
+        given = {"slots": slots} if slots not in (0, told) else {}
+        if given or self._slots_seen is None:
+            await self._levers.configure(given)
+        known = slots or told
+        if known != self._slots_seen:
+            await self._levers.readmit()
+            self._slots_seen = known
 
     async def tidy(self) -> None:
         """Mend what differs, and forget what other releases left."""

@@ -1,25 +1,33 @@
 """The queue: who waits, who is next and why; weights, limits, pauses and the audit."""
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
 from decider.http.openapi import failures
+from decider.http.schemas import queue_settings
 from decider.http.schemas.base import moment
 from decider.http.schemas.queue import AuditReport, Done, Lever, NextJob, Queue, Weight
 from decider.http.services import Parts
-from shared.queue.limits import MAX_PAGE
+from shared.queue.limits import MAX_FORESEEN
 from shared.queue.model import Level
 from shared.queue.reads import Next, Why
+from shared.queue.settings import SETTINGS, QueueSettings
 from shared.queue.steering import Quota, Slots
+
+FORESEEN = (
+    "How many claims to foresee; each is played through inside Redis, which serves nobody else meanwhile, so that more "
+    "of them would take longer than the millisecond that one call may take."
+)
 
 router = APIRouter(prefix="/v1/queue", tags=["queue"])
 
 
 @router.get("", summary="Show the queue", responses=failures(422))
 async def show_queue(
-    parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many claims to foresee.")] = 20
+    parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
 ) -> Queue:
     """Show depth and wait, who waits by band, tenant and table, the settings, and the order of the next claims."""
     depth = await parts.steering.depth()
@@ -44,6 +52,22 @@ async def show_queue(
         settings=dict(await parts.steering.settings()),
         next=tuple(map(_next, order)),
     )
+
+
+@router.get("/settings", summary="Show the queue's settings", responses=failures())
+async def show_settings(parts: Parts) -> queue_settings.QueueSettings:
+    """Show each setting of the queue with its value, unit, default, range and meaning."""
+    return _settings(await parts.steering.in_force())
+
+
+@router.patch("/settings", summary="Change the queue's settings", responses=failures(400, 413, 422))
+async def change_settings(asked: queue_settings.Change, parts: Parts) -> queue_settings.QueueSettings:
+    """Change settings while the queue runs: they hold from the next call on, and what is left out stays.
+
+    What waits already keeps its times: a delay or a quarantine that has begun ends as it would have.
+    """
+    await parts.steering.configure({name: value for name, value in asked.model_dump().items() if value is not None})
+    return _settings(await parts.steering.in_force())
 
 
 @router.put("/weights", summary="Set a share or limit", responses=failures(422))
@@ -86,6 +110,25 @@ async def audit(parts: Parts) -> AuditReport:
 
 def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
     return {name: wait_ms / 1000 for name, wait_ms in waits_ms.items()}
+
+
+def _settings(in_force: QueueSettings) -> queue_settings.QueueSettings:
+    values = asdict(in_force)
+    return queue_settings.QueueSettings(
+        settings=tuple(
+            queue_settings.QueueSetting(
+                name=name,
+                value=values[name],
+                unit=known.unit.value,
+                default=known.default,
+                lowest=known.low,
+                highest=known.high,
+                can_be_set=not known.is_told,
+                meaning=known.meaning,
+            )
+            for name, known in SETTINGS.items()
+        )
+    )
 
 
 def _named(body: Lever) -> str:

@@ -43,6 +43,8 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/jobs/{job}/promote"): Role.OPERATOR,
     ("POST", "/v1/jobs/{job}/requeue"): Role.OPERATOR,
     ("GET", "/v1/queue"): Role.VIEWER,
+    ("GET", "/v1/queue/settings"): Role.VIEWER,
+    ("PATCH", "/v1/queue/settings"): Role.ADMIN,
     ("PUT", "/v1/queue/weights"): Role.ADMIN,
     ("POST", "/v1/queue/pause"): Role.OPERATOR,
     ("POST", "/v1/queue/resume"): Role.OPERATOR,

@@ -15,11 +15,13 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from decider.decide import ledger
+from decider.decide.ledger import Record
 from decider.http.openapi import failures
 from decider.http.problems import Refused, not_found
 from decider.http.rates import address
 from decider.http.schemas.stream import Decided, Hello, JobTold, QueueTold
 from decider.http.services import Parts, Services
+from decider.http.table_views import UNREADABLE
 from decider.store.tail import LEDGER, NOTES, RUNS, Entry, Tail, resumed
 from shared.errors import LakewrightError
 from shared.partitions import cell_label
@@ -185,21 +187,22 @@ class _Watching:
             if entry.table is not None:
                 return ServerSentEvent(event="decision", data=self._decided(entry, entry.table), id=entry.id)
             return ServerSentEvent(event="job", data=_job(entry), id=entry.id)
-        except (ValueError, KeyError, TypeError) as problem:
+        except (ValueError, LookupError, TypeError) as problem:
             log.warning("event_unreadable", entry=entry.id, error=str(problem))
             return None
 
     def _decided(self, entry: Entry, of: TableId) -> Decided:
         table = self.tables[of]
-        record = ledger.decode(entry.fields["record"], entry.fields["out"])
+        record = ledger.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
+        verdict, reason = (record.verdict, record.reason) if isinstance(record, Record) else (UNREADABLE, UNREADABLE)
         return Decided(
             at=_at(record.at_ms),
             table_id=table.id,
             table=table.name,
-            cell_label=cell_label(record.cell),
+            cell_label=None if record.cell is None else cell_label(record.cell),
             version=record.version,
-            verdict=record.verdict,
-            reason=record.reason,
+            verdict=verdict,
+            reason=reason,
             outcome=record.outcome,
             sentence=record.sentence,
         )

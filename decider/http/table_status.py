@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from decider.decide.ledger import Record
+from decider.decide.ledger import Record, Unreadable
 from decider.decide.verdict import decide_state
 from decider.following.batch import COMPACT
 from decider.http.calibration_views import table_calibration
@@ -115,11 +115,11 @@ async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionCo
     return summary
 
 
-async def _last_job(table: TableId, records: tuple[Record, ...], parts: Services) -> Job | None:
-    asked = next((record for record in records if record.outcome), None)
-    if asked is None:
+async def _last_job(table: TableId, records: tuple[Record | Unreadable, ...], parts: Services) -> Job | None:
+    cell = next((record.cell for record in records if record.outcome and record.cell is not None), None)
+    if cell is None:
         return None
-    job = job_id(JobKey(table, asked.cell, COMPACT))
+    job = job_id(JobKey(table, cell, COMPACT))
     live = await parts.runs.live(job)
     if live is not None:
         return job_view(live)

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from decider.decide.ledger import Record
+from decider.decide.ledger import Record, Unreadable
 from decider.decide.verdict import decide_state
-from decider.http.schemas.base import moment
 from decider.http.schemas.optimize import AskedJob, CellPlan, Optimized, OptimizePlan, PlannedGroup
 from decider.http.schemas.tables import (
     Cell,
@@ -30,6 +30,9 @@ from shared.table import CellKey, PartitionColumn, TableRef
 
 MAX_PLANS = 200
 """Cells that a dry run lists with their groups; the totals count all of them."""
+
+UNREADABLE = "unreadable"
+"""Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
 
 _SAID_BY = {Source.SERVICE: "LAKEWRIGHT_POLICY", Source.DEFAULT: "default"}
 """What stands for the property where no property said a value."""
@@ -104,11 +107,24 @@ def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence
     )
 
 
-def decision_view(record: Record, columns: Sequence[PartitionColumn]) -> DecisionRecord:
-    """Show one entry of the ledger."""
-    at = moment(record.at_ms)
-    if at is None:
-        raise ValueError("a ledger record has no time")
+def decision_view(record: Record | Unreadable, columns: Sequence[PartitionColumn]) -> DecisionRecord:
+    """Show one entry of the ledger; of one that this release cannot read, what it plainly says and its text."""
+    at = datetime.fromtimestamp(record.at_ms / 1000, UTC)
+    if isinstance(record, Unreadable):
+        return DecisionRecord(
+            at=at,
+            at_ms=record.at_ms,
+            version=record.version,
+            cell=record.cell,
+            cell_label=None if record.cell is None else label(record.cell, columns),
+            partition={} if record.cell is None else named_values(record.cell, columns),
+            verdict=UNREADABLE,
+            reason=UNREADABLE,
+            reason_sentence="This release cannot read the record.",
+            sentence=record.sentence,
+            outcome=record.outcome,
+            record=record.text,
+        )
     return DecisionRecord(
         at=at,
         at_ms=record.at_ms,

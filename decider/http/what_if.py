@@ -10,7 +10,8 @@ from decider.decide.whatif import Prices
 from decider.http.openapi import failures
 from decider.http.schemas.what_if import WhatIf, WhatIfRequest
 from decider.http.services import KnownTable, Parts
-from decider.requests.what_if import describe, examine, read_history
+from decider.requests.what_if import describe, examine
+from decider.requests.what_if_history import read_history
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
@@ -23,7 +24,8 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIf:
     """Replay the table's newest commits left alone, under Lakewright and under others' rules, and recommend a policy.
 
-    The history is read from the table's own log. Costs are core-seconds of rewriting and of opening files.
+    The history is read from the table's own log. With `properties`, what they would have done is told as well. Costs
+    are core-seconds of rewriting and of opening files.
     """
     prices = Prices(
         write_s_per_gib=asked.write_s_per_gib,
@@ -33,6 +35,10 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
     )
     async with parts.dear.what_if.turn():
         history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
+        state = await parts.states.cursor(table.id)
+        in_force = parts.standing.current.effective(
+            table, history.metadata.configuration, state.last_good if state else {}
+        )
         # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
-        report = await asyncio.to_thread(examine, history, parts.standing.current.service, prices)
+        report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
     return WhatIf.model_validate(describe(report))

@@ -1,201 +1,141 @@
-"""What-if on a real table: its history is read from its own log, with nothing registered and nothing changed.
+"""What-if on a real table: its history is replayed under its own policy, others' rules, and what somebody asks for.
 
-Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides anew. A writer who later
-removed a rewritten file removed the rows of its inputs, so the removal is traced back to them.
+Nothing is changed. What bears on a table in production and not on a replay of it is said with the answer.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
-from decider.decide.history import History
-from decider.decide.replay import Point, Replayed
+from decider.decide.replay import Point, Replayed, replay_lakewright
 from decider.decide.rules import PEERS
 from decider.decide.whatif import Comparison, Option, Prices, Recommendation, Tick, compare, recommend
-from decider.orient.policies import effective
-from shared.errors import Corrupt, InvalidInput
-from shared.policy import Policy
-from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata
-
-MAX_COMMITS = 20_000
-"""Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
+from decider.orient.policies import Effective, Source
+from decider.requests.what_if_history import TableHistory
+from shared.errors import InvalidInput
+from shared.policy import Policy, apply
+from shared.properties import NAMES, as_properties, read_properties
 
 TITLES = {
     "nothing": "left alone",
     "lakewright": "Lakewright",
+    "yours": "with your settings",
     **{rule.name: rule.title for rule in PEERS},
 }
 
 
-class LogReader(Protocol):
-    """Reads the log of one table."""
-
-    location: str
-
-    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        """Return one commit, None if that version does not exist."""
-
-    async def versions_after(self, version: int) -> tuple[int, ...]:
-        """Return the versions above `version` that have a commit file, ascending."""
-
-    async def snapshot(self, version: int | None = None) -> Snapshot:
-        """Return all live files of a version, the newest by default."""
+_AT_ONCE = "in a replay every job runs at once, and none waits for another"
+_SIZES_ONLY = "a replay knows sizes and no deleted rows"
+_NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
+NOT_REPLAYED = {
+    "delete_ratio": _SIZES_ONLY,
+    "dml_policy": _NO_HEAT,
+    "max_heat": _NO_HEAT,
+    "priority": _AT_ONCE,
+    "weight": _AT_ONCE,
+    "max_concurrent_jobs": _AT_ONCE,
+    "quota": _AT_ONCE,
+}
+"""Fields of a policy that change nothing in a replay, and why."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableHistory:
-    """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes."""
+class Asked:
+    """What somebody wants to see replayed beside the table's policy: properties as they were said, and their policy."""
 
-    location: str
-    first_version: int
-    last_version: int
-    metadata: TableMetadata
-    history: History
-    rewrites: int
-    bytes_rewritten: int
-    files_now: int
+    properties: Mapping[str, str]
+    policy: Policy
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Yours:
+    """What was asked for and what became of it."""
+
+    asked: Asked
+    option: Option
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a what-if says."""
+    """Everything a what-if says; `yours` is there if settings were asked for."""
 
     table: TableHistory
     policy: Policy
     prices: Prices
     comparison: Comparison
     recommendation: Recommendation
+    yours: Yours | None
+    notes: tuple[str, ...]
 
 
-async def read_history(
-    log: LogReader, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
-) -> TableHistory:
-    """Read the newest commits of a log, from the oldest version that can still be rebuilt.
+def lay_over(policy: Policy, said: Mapping[str, str]) -> Asked | None:
+    """Lay settings, such as `fan-in`, over a policy that is switched on; None if there are none.
 
-    Raises InvalidInput where there is no log or nothing was committed since that version, and what reading it raises.
+    Raises InvalidInput for a name that is not known and for a value that cannot be used.
     """
-    versions = await log.versions_after(-1)
-    if not versions:
-        raise InvalidInput(f"{log.location}: there is no Delta log", field="location")
-    base = await _oldest(log, versions[-max_commits - 1 :])
-    wanted = [version for version in versions if version > base.version]
-    if base.version == 0 and len(wanted) < max_commits:
-        # Nothing lay there before the first commit, so it is part of what can be replayed.
-        base = replace(base, files=())
-        wanted = [0, *wanted]
-    reading = _Reading(base)
-    for done, version in enumerate(wanted):
-        read(done, len(wanted))
-        commit = await log.commit(version, reading.metadata)
-        if commit is None:
-            raise Corrupt(f"{log.location}: commit {version} is listed and not there")
-        reading.add(commit)
-    if not reading.commits:
-        raise InvalidInput(
-            f"{log.location}: no commit from version {base.version} on added or removed data, so there is nothing "
-            "to replay; try a table that has been written to",
-            field="location",
-        )
-    return reading.result(log.location, wanted[-1])
+    if not said:
+        return None
+    properties = as_properties(said)
+    for name, value in properties.items():
+        layer = read_properties({name: value})
+        for issue in layer.issues:
+            raise InvalidInput(f"{name} = {value!r} cannot be used: {issue.reason}", field=name)
+        if not layer.values:
+            raise InvalidInput(f"{name} is no property of a policy; known are {', '.join(NAMES)}", field=name)
+    layer = read_properties(properties)
+    notes = _not_replayed(layer.named)
+    return Asked(properties, apply(replace(policy, enabled=True), layer), notes)
 
 
-async def _oldest(log: LogReader, versions: Sequence[int]) -> Snapshot:
-    """Return the oldest snapshot that can be rebuilt; if one version can be, so can all later ones."""
-    try:
-        return await log.snapshot(versions[0])
-    except (InvalidInput, Corrupt):
-        low, high = 1, len(versions) - 1
-        found = await log.snapshot(versions[-1])
-    while low < high:
-        middle = (low + high) // 2
-        try:
-            found = await log.snapshot(versions[middle])
-            high = middle
-        except (InvalidInput, Corrupt):
-            low = middle + 1
-    return found
+def examine(
+    table: TableHistory,
+    in_force: Effective,
+    prices: Prices,
+    said: Mapping[str, str] | None = None,
+    tick: Tick = lambda _: None,
+) -> Report:
+    """Compare and recommend under the policy in force, and replay what is `said` beside it.
 
-
-class _Reading:
-    """A history while it is read: commits by others, and where the bytes of rewritten files came from."""
-
-    def __init__(self, base: Snapshot) -> None:
-        self.metadata = base.metadata
-        self.commits: list[Commit] = []
-        self._base = base
-        self._files = {file.path: file for file in base.files}
-        self._origins: dict[str, list[RemovedFile]] = {}
-        self._rewrites = 0
-        self._bytes_rewritten = 0
-
-    def add(self, commit: Commit) -> None:
-        """Take the next commit of the log."""
-        self.metadata = commit.metadata or self.metadata
-        removed = [self._known(gone) for gone in commit.removed]
-        if commit.origin is None and commit.data_change:
-            self._add_data(commit, removed)
-        elif commit.added and removed:
-            self._add_rewrite(commit, removed)
-        for gone in removed:
-            self._files.pop(gone.path, None)
-        self._files.update((file.path, file) for file in commit.added)
-
-    def result(self, location: str, last_version: int) -> TableHistory:
-        """Return what was read."""
-        return TableHistory(
-            location=location,
-            first_version=self._base.version,
-            last_version=last_version,
-            metadata=self.metadata,
-            history=History(self._base.files, tuple(self.commits)),
-            rewrites=self._rewrites,
-            bytes_rewritten=self._bytes_rewritten,
-            files_now=len(self._files),
-        )
-
-    def _add_data(self, commit: Commit, removed: Sequence[RemovedFile]) -> None:
-        # A file that is removed and added again got another deletion vector: no bytes were written or went away.
-        marked = {gone.path for gone in removed} & {file.path for file in commit.added}
-        added = tuple(file for file in commit.added if file.path not in marked)
-        gone = [origin for file in removed if file.path not in marked for origin in self._traced(file)]
-        if added or gone:
-            self.commits.append(replace(commit, added=added, removed=tuple(gone)))
-
-    def _add_rewrite(self, commit: Commit, removed: Sequence[RemovedFile]) -> None:
-        self._rewrites += 1
-        self._bytes_rewritten += sum(gone.size_bytes or 0 for gone in removed)
-        inputs: defaultdict[str | None, list[RemovedFile]] = defaultdict(list)
-        for gone in removed:
-            inputs[gone.cell] += self._traced(gone)
-        outputs: defaultdict[str, list[DataFile]] = defaultdict(list)
-        for file in commit.added:
-            outputs[file.cell].append(file)
-        for cell, files in outputs.items():
-            # Which input went into which output a log does not say; each output gets an equal share of them.
-            for index, file in enumerate(files):
-                self._origins[file.path] = inputs[cell][index :: len(files)]
-
-    def _traced(self, gone: RemovedFile) -> list[RemovedFile]:
-        return self._origins.pop(gone.path, [gone])
-
-    def _known(self, gone: RemovedFile) -> RemovedFile:
-        file = self._files.get(gone.path)
-        return gone if file is None else replace(gone, size_bytes=file.size_bytes, cell=file.cell)
-
-
-def examine(table: TableHistory, default: Policy, prices: Prices, tick: Tick = lambda _: None) -> Report:
-    """Compare and recommend under the table's own policy, its properties laid over `default`."""
-    policy = effective(default, table.metadata.configuration, {}).policy
+    A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
+    """
+    policy = in_force.policy
+    asked = lay_over(policy, said or {})
     comparison = compare(table.history, policy, prices, tick)
+    yours = None
+    if asked is not None:
+        tick(TITLES["yours"])
+        done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="yours")
+        yours = Yours(asked, Option(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
-    return Report(table, policy, prices, comparison, recommendation)
+    notes = (*_notes(in_force), *(asked.notes if asked else ()))
+    return Report(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
+
+
+def _notes(in_force: Effective) -> tuple[str, ...]:
+    notes = [
+        f"The property {issue.property} = {issue.value} cannot be used: {issue.reason}."
+        + (" Until it is mended, the last properties hold that could be used, or the defaults." if issue.holds else "")
+        for issue in in_force.issues
+    ]
+    notes += [f"{note[:1].upper()}{note[1:]}." for note in in_force.notes]
+    if not in_force.policy.enabled:
+        notes.append(
+            "The table is switched off, so nothing is rewritten now; Lakewright is replayed as if it were switched on."
+        )
+    named = {name: one.name for name, one in in_force.origins.items() if one.source in (Source.TABLE, Source.REQUEST)}
+    return (*notes, *_not_replayed(named))
+
+
+def _not_replayed(named: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{named[name]} is not replayed: {why}." for name, why in NOT_REPLAYED.items() if name in named)
 
 
 def describe(report: Report) -> dict[str, Any]:
     """Return a report as plain values: the answer of the API, and what the command line shows."""
     table, prices, advice = report.table, report.prices, report.recommendation
-    compared = report.comparison
+    compared, yours = report.comparison, report.yours
+    replayed = [compared.nothing, compared.ours, *compared.peers, *([yours.option.replayed] if yours else [])]
     return {
         "location": table.location,
         "versions": [table.first_version, table.last_version],
@@ -215,7 +155,9 @@ def describe(report: Report) -> dict[str, Any]:
             "tail_hours": prices.tail_hours,
         },
         "policy": _policy(report.policy),
-        "rules": [_rule(done, prices) for done in (compared.nothing, compared.ours, *compared.peers)],
+        "rules": [_rule(done, prices) for done in replayed],
+        "yours": _yours(yours, prices) if yours else None,
+        "notes": list(report.notes),
         "recommendation": {
             "is_change": advice.is_change,
             "sentence": advice.sentence,
@@ -229,8 +171,13 @@ def describe(report: Report) -> dict[str, Any]:
     }
 
 
+def _yours(yours: Yours, prices: Prices) -> dict[str, Any]:
+    return {"properties": dict(yours.asked.properties), **_option(yours.option, prices)}
+
+
 def _policy(policy: Policy) -> dict[str, Any]:
     return {
+        "enabled": policy.enabled,
         "target_bytes": policy.target_bytes,
         "fan_in": policy.fan_in,
         "tolerance": float(policy.tolerance),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
 from shared.errors import RetryableError
@@ -71,12 +71,16 @@ class Archive:
         """Return the highest batch number of `app` that the table holds, -1 if it holds none or does not exist."""
         return await asyncio.to_thread(self._newest, app)
 
-    async def notes(self, app: str, *, above: int) -> list[dict[str, Any]]:
+    async def notes(self, app: str, *, above: int) -> list[dict[str, Any]] | None:
         """Return the notes of the batches of `app` with a number above `above`, the newest first.
 
-        Those whose commits the table's log has forgotten are missing.
+        None where the table's log has forgotten commits that may have carried some of them.
         """
         return await asyncio.to_thread(self._notes, app, above)
+
+    async def ask(self, query: str) -> list[dict[str, Any]]:
+        """Return the rows that a query in SQL finds in the table, which it calls `archive`; none if there is none."""
+        return await asyncio.to_thread(self._ask, query)
 
     def _append(
         self, rows: Sequence[Mapping[str, Any]], app: str, place: tuple[int, int | None], note: dict[str, Any]
@@ -114,7 +118,7 @@ class Archive:
         except (DeltaError, OSError) as problem:
             raise self._failed("read", problem) from problem
 
-    def _notes(self, app: str, above: int) -> list[dict[str, Any]]:
+    def _notes(self, app: str, above: int) -> list[dict[str, Any]] | None:
         limit = NOTES_READ
         while True:
             try:
@@ -125,9 +129,22 @@ class Archive:
             said = (json.loads(commit[NOTE]) for commit in commits if NOTE in commit)
             notes = [note for note in said if note["app"] == app]
             # The newest comes first and numbers only rise: the first one that was asked for ends the search.
-            if len(commits) < limit or (notes and notes[-1]["number"] <= above + 1):
+            is_found = bool(notes) and notes[-1]["number"] <= above + 1
+            if is_found or not commits or commits[-1]["version"] == 0:
                 return [note for note in notes if note["number"] > above]
+            if len(commits) < limit:
+                return None
             limit *= 2
+
+    def _ask(self, query: str) -> list[dict[str, Any]]:
+        try:
+            table = self._opened()
+            if table is None:
+                return []
+            found = QueryBuilder().register("archive", table).execute(query).read_all()
+        except (DeltaError, OSError) as problem:
+            raise self._failed("read", problem) from problem
+        return list(pa.table(found).to_pylist())
 
     def _opened(self) -> DeltaTable | None:
         try:

@@ -13,6 +13,7 @@ from typing import Any
 from redis.exceptions import WatchError
 
 from decider.store.answers import answered
+from decider.store.ledger_rows import kept
 from decider.store.queue import AsyncQueue
 from shared.queue import keys
 from shared.queue.decode import text
@@ -20,6 +21,9 @@ from shared.table import TableId
 
 START = "0-0"
 """The place before every record of a stream."""
+
+UNREADABLE = "records_unreadable"
+"""Counter of the records that were archived without having been read."""
 
 Span = tuple[str, str]
 """Records after the first entry, up to and including the second."""
@@ -91,14 +95,20 @@ class LedgerBatches:
 
     @answered
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:
-        """Write down the next batch, which takes each table up to its end; None if somebody else was first."""
-        starts = await self._ends(list(ends))
-        batch = LedgerBatch(number, {table: (starts[table], end) for table, end in ends.items()})
+        """Write down the next batch, which takes each table up to its end; None if somebody else was first.
+
+        A table that is archived up to there by now, or further, is left out: no place ever moves back.
+        """
         async with self._queue.redis.pipeline(transaction=True) as pipe:
             await pipe.watch(self._key)
             found = _progress(await pipe.hgetall(self._key))
             if found.pending is not None or found.number >= number:
                 return None
+            starts = await self._ends(list(ends))
+            spans = {table: (starts[table], end) for table, end in ends.items() if _place(starts[table]) < _place(end)}
+            if not spans:
+                return None
+            batch = LedgerBatch(number, spans)
             pipe.multi()  # type: ignore[no-untyped-call] # redis-py has no type for it
             pipe.hset(self._key, "pending", json.dumps({"number": number, "spans": batch.spans}))
             try:
@@ -115,13 +125,16 @@ class LedgerBatches:
                 pipe.xrange(keys.ledger(self._queue.name, table), f"({start}", end)
             pages: list[Any] = await pipe.execute()
         return {
-            table: [(text(entry), text(fields[b"record"]), text(fields[b"out"])) for entry, fields in page]
+            table: [(text(entry), *kept(fields)) for entry, fields in page]
             for table, page in zip(batch.spans, pages, strict=True)
         }
 
     @answered
-    async def note(self, number: int, ends: Mapping[TableId, str]) -> bool:
-        """Note that the batch of this number is archived; False if that, or more, was noted already."""
+    async def note(self, number: int, ends: Mapping[TableId, str], *, unreadable: int = 0) -> bool:
+        """Note that the batch of this number is archived; False if that, or more, was noted already.
+
+        unreadable: records of it that this release could not read, which are counted over all tables.
+        """
         async with self._queue.redis.pipeline(transaction=True) as pipe:
             await pipe.watch(self._key)
             if _progress(await pipe.hgetall(self._key)).number >= number:
@@ -131,6 +144,8 @@ class LedgerBatches:
                 pipe.hset(self._places, mapping={str(table): end for table, end in ends.items()})
             pipe.hset(self._key, "number", str(number))
             pipe.hdel(self._key, "pending")
+            if unreadable:
+                pipe.hincrby(keys.counters(self._queue.name), UNREADABLE, unreadable)
             try:
                 await pipe.execute()
             except WatchError:
@@ -151,6 +166,12 @@ class LedgerBatches:
     async def _ends(self, tables: Sequence[TableId]) -> dict[TableId, str]:
         found = await self._queue.redis.hmget(self._places, list(tables)) if tables else []
         return {table: START if end is None else text(end) for table, end in zip(tables, found, strict=True)}
+
+
+def _place(entry: str) -> tuple[int, int]:
+    """Return an entry's place in its stream as numbers, which compare as places do."""
+    at_ms, _, seq = entry.partition("-")
+    return int(at_ms), int(seq)
 
 
 def _progress(raw: Mapping[Any, Any]) -> Progress:

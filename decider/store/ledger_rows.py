@@ -1,5 +1,7 @@
 """A decision as a row of the archive: flat columns for people and engines, and the record to recompute it from."""
 
+import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -7,6 +9,7 @@ import pyarrow as pa
 import structlog
 
 from decider.decide import ledger
+from decider.decide.ledger import Unreadable
 from shared.partitions import cell_label
 from shared.table import TableRef
 
@@ -41,12 +44,39 @@ LEDGER_SCHEMA = pa.schema(
 `entry` is the record's place in the stream of its table: with `table_id` it names a record once and for all.
 """
 
+FURTHEST = """
+SELECT
+  table_id,
+  max(lpad(split_part(entry, '-', 1), 20, '0') || '-' || lpad(split_part(entry, '-', 2), 20, '0')) AS entry
+FROM archive GROUP BY table_id
+"""
+"""Finds each table's last entry in the archive itself: batches take a stream in its order, without holes. The numbers
+of an entry are filled up with zeros, because they are compared as text; Redis reads them so as well."""
+
+ESCAPED = "backslashreplace"
+"""How bytes are kept that are no UTF-8."""
+
 log = structlog.get_logger()
 
 
+def kept(fields: Mapping[bytes, bytes]) -> tuple[str, str]:
+    """Return record and outcome of an entry of the ledger, as they are kept; of one without them all that is there."""
+    said = {name.decode(errors=ESCAPED): value.decode(errors=ESCAPED) for name, value in fields.items()}
+    return said.get("record") or json.dumps(said), said.get("out", "")
+
+
+def placed_ms(entry: str) -> int:
+    """Return when a record was kept, by the server's clock, in milliseconds since 1970."""
+    return int(entry.partition("-")[0])
+
+
 def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[str, Any]:
-    """Return the row of one ledger record; of one that this release cannot read, the record and its place alone."""
-    at = datetime.fromtimestamp(int(entry.partition("-")[0]) / 1000, UTC)
+    """Return the row of one ledger record; of one that this release cannot read, what it plainly says.
+
+    Such a row has no verdict and no reason, but the record for a release that can.
+    """
+    made = ledger.read(record, outcome, placed_ms(entry))
+    at = datetime.fromtimestamp(made.at_ms / 1000, UTC)
     row: dict[str, Any] = {
         "day": at.date(),
         "at": at,
@@ -54,15 +84,15 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         "table_name": table.name,
         "tenant": table.tenant,
         "entry": entry,
+        "version": made.version,
+        "cell": made.cell,
+        "cell_label": None if made.cell is None else cell_label(made.cell),
         "outcome": outcome,
         "record": record,
     }
-    try:
-        made = ledger.decode(record, outcome)
-    except (ValueError, KeyError, TypeError) as problem:
-        log.warning("ledger_record_unreadable", table=table.name, entry=entry, error=str(problem))
+    if isinstance(made, Unreadable):
+        log.warning("ledger_record_unreadable", table=table.name, entry=entry, error=made.problem)
         return row
-    at = datetime.fromtimestamp(made.at_ms / 1000, UTC)
     predicted = {
         f"predicted_{name}": int(made.predicted[name])
         for name in ("files_replaced", "files_removed", "bytes")
@@ -72,11 +102,6 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         row
         | predicted
         | {
-            "day": at.date(),
-            "at": at,
-            "version": made.version,
-            "cell": made.cell,
-            "cell_label": cell_label(made.cell),
             "verdict": str(made.verdict),
             "reason": str(made.reason),
             "sentence": made.sentence,

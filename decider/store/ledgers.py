@@ -1,14 +1,16 @@
 """Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
 
-The stream is capped per table, and every read here looks at a bounded number of records.
+The stream is capped per table, and every read here looks at a bounded number of records. One that this release cannot
+read is shown as such: it hides no other.
 """
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 from decider.decide import ledger
-from decider.decide.ledger import Record
+from decider.decide.ledger import Record, Unreadable
 from decider.store.answers import answered, redis_answers
+from decider.store.ledger_rows import kept, placed_ms
 from decider.store.queue import AsyncQueue
 from shared.queue import keys
 from shared.queue.decode import text
@@ -28,9 +30,11 @@ class Ledgers:
         self._queue = queue
 
     @answered
-    async def newest(self, table: TableId, *, limit: int, cell: CellKey | None = None) -> tuple[Record, ...]:
+    async def newest(
+        self, table: TableId, *, limit: int, cell: CellKey | None = None
+    ) -> tuple[Record | Unreadable, ...]:
         """Return up to `limit` records, newest first, of one cell if it is given."""
-        found: list[Record] = []
+        found: list[Record | Unreadable] = []
         async for record in self._backwards(table):
             if cell is None or record.cell == cell:
                 found.append(record)
@@ -41,9 +45,12 @@ class Ledgers:
     @answered
     async def in_force(
         self, table: TableId, at_ms: int, *, limit: int, cell: CellKey | None = None
-    ) -> tuple[Record, ...]:
-        """Return the newest record of each cell that was made at or before `at_ms`, newest first."""
-        found: dict[CellKey, Record] = {}
+    ) -> tuple[Record | Unreadable, ...]:
+        """Return the newest record of each cell that was made at or before `at_ms`, newest first.
+
+        Of those that do not even tell their cell the newest is among them, unless one cell is asked for.
+        """
+        found: dict[CellKey | None, Record | Unreadable] = {}
         async for record in self._backwards(table):
             if record.at_ms <= at_ms and (cell is None or record.cell == cell):
                 found.setdefault(record.cell, record)
@@ -51,13 +58,13 @@ class Ledgers:
                 break
         return tuple(found.values())
 
-    async def _backwards(self, table: TableId) -> AsyncIterator[Record]:
+    async def _backwards(self, table: TableId) -> AsyncIterator[Record | Unreadable]:
         key, before, scanned = keys.ledger(self._queue.name, table), "+", 0
         while scanned < MAX_SCANNED:
             with redis_answers():
                 entries: Any = await self._queue.redis.xrevrange(key, max=before, count=PAGE)
-            for _, fields in entries:
-                yield ledger.decode(text(fields[b"record"]), text(fields[b"out"]))
+            for entry, fields in entries:
+                yield ledger.read(*kept(fields), placed_ms(text(entry)))
             if len(entries) < PAGE:
                 return
             scanned += PAGE

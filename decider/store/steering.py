@@ -14,8 +14,9 @@ from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.audit import Found
 from shared.queue.decode import text
 from shared.queue.library import LIBRARY
-from shared.queue.model import Band, JobId, Level, MoveOutcome, QueueSettings
+from shared.queue.model import Band, JobId, Level, MoveOutcome
 from shared.queue.reads import Next
+from shared.queue.settings import SETTINGS, QueueSettings
 from shared.queue.steering import Preemption, Quota, Revoked, Slots
 from shared.queue.transition import Transition
 from shared.queue.views import QueueDepth
@@ -26,7 +27,10 @@ SCAN_COUNT = 500
 MAX_FLOWS = 20_000
 """Flows that one look counts; beyond, the depth by tenant and table is left at what was counted."""
 
-SETTINGS_SHOWN = ("weight:", "limit:")
+LIMIT = "limit:"
+"""What the names of limits begin with; level and name follow."""
+
+SETTINGS_SHOWN = ("weight:", LIMIT)
 
 log = structlog.get_logger()
 
@@ -91,9 +95,26 @@ class Steering:
         """Add up who has had the slots over the last hour."""
         return await occupancy(self._queue)
 
-    async def configure(self, settings: QueueSettings) -> None:
-        """Write the queue's settings."""
-        await self._queue.run(transitions.configure(self._name, settings))
+    async def configure(self, given: Mapping[str, int]) -> None:
+        """Write the settings that are given, by name; the others stay."""
+        await self._queue.run(transitions.configure(self._name, given))
+
+    @answered
+    async def in_force(self) -> QueueSettings:
+        """Return the queue's own settings; what is absent, or no number, is at its default, as in the scripts."""
+        found = await self._queue.redis.hmget(keys.cfg(self._name), list(SETTINGS))
+        given = zip(SETTINGS, (text(value or "") for value in found), strict=True)
+        return QueueSettings(**{name: int(value) for name, value in given if value.isdecimal()})
+
+    @answered
+    async def readmit(self) -> int:
+        """Look again at whom a share of the slots has parked, because their number is another; returns who is back."""
+        limits = self._queue.redis.hscan_iter(keys.cfg(self._name), match=f"{LIMIT}*", count=SCAN_COUNT)
+        shares = [text(name).removeprefix(LIMIT) async for name, value in limits if _is_share(text(value))]
+        parked = [
+            audit.parked(self._name, Level(level), name) for level, _, name in (one.partition("|") for one in shares)
+        ]
+        return sum([await self._queue.run(one) for one in parked])
 
     @answered
     async def drop_old_scripts(self) -> int:
@@ -174,3 +195,8 @@ class Steering:
             async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):
                 if one := audit.found(self._name, key):
                     yield one
+
+
+def _is_share(limit: str) -> bool:
+    """Say whether a limit is a share of the slots; a paused one is left alone."""
+    return limit.endswith("%") and not limit.startswith("!")

@@ -15,6 +15,7 @@ from services.cli.output import duration, size
 from services.cli.service import Service, become
 from services.cli.watch import watch
 from services.cli.what_if import what_if
+from services.ending import Ending
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -93,12 +94,17 @@ def doctor(context: typer.Context) -> None:
 
 def main() -> int:
     """Run the command; a failure is one line on standard error."""
+    ended = Ending()
     try:
         app(prog_name="lakewright")
     except LakewrightError as problem:
         Console(stderr=True, highlight=False, soft_wrap=True).print(f"lakewright: {problem}", markup=False)
-        return 1
-    return 0
+    except SystemExit as asked:
+        ended.code = asked.code if isinstance(asked.code, int) else int(asked.code is not None)
+        raise
+    else:
+        ended.code = 0
+    return ended.code
 
 
 def _status(answer: dict[str, Any]) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 from xml.sax.saxutils import escape
 
-from services.cli.output import counted, size, time_span
+from services.cli.output import counted, mean, size, time_span
 
 WIDTH, HEIGHT = 1000, 820
 PANEL_WIDTH, PANEL_HEIGHT = 480, 300
@@ -26,10 +26,32 @@ LOG_FROM = 12
 MAX_TICKS = 7
 """Labels on one axis at most: more of them would touch."""
 
-DAY_COLOURS = ("#8a8f98", "#d9480f", "#1864ab", "#4dabf7", "#0b7285", "#2b8a3e", "#e6a100", "#c2255c", "#7048e8")
-"""Grey for the table left alone, the strong one for Lakewright, then the others in their order."""
+DAY_COLOURS = (
+    "#8a8f98",
+    "#d9480f",
+    "#1864ab",
+    "#4dabf7",
+    "#0b7285",
+    "#2b8a3e",
+    "#e6a100",
+    "#c2255c",
+    "#7048e8",
+    "#5c940d",
+)
+"""Grey for the table left alone, the strong one for Lakewright, then the others in their order, the last for --set."""
 
-NIGHT_COLOURS = ("#868e96", "#ff8a4c", "#74a9ff", "#a5d8ff", "#3bc9db", "#69db7c", "#ffd43b", "#f783ac", "#b197fc")
+NIGHT_COLOURS = (
+    "#868e96",
+    "#ff8a4c",
+    "#74a9ff",
+    "#a5d8ff",
+    "#3bc9db",
+    "#69db7c",
+    "#ffd43b",
+    "#f783ac",
+    "#b197fc",
+    "#c0eb75",
+)
 
 HOUR_S = 3_600
 TIME_STEPS_S = (
@@ -150,12 +172,16 @@ def _over_time(rules: Sequence[dict[str, Any]], column: int, unit: str, label: C
 
 def _trade(rules: Sequence[dict[str, Any]]) -> str:
     """Draw each rule as a dot: files that readers meet against bytes rewritten per byte added."""
-    across = _value_axis("files, mean over time", (rule["files_mean"] for rule in rules), lambda x: f"{x:,.0f}")
+    across = _value_axis(
+        "files, mean over all that was replayed", (rule["files_mean"] for rule in rules), lambda x: f"{x:,.0f}"
+    )
     up = _value_axis("bytes rewritten per byte added", (r["write_amplification"] for r in rules), lambda y: f"{y:.3g}")
     dots = []
     for index, rule in enumerate(rules):
         x, y = _x(across, rule["files_mean"]), _y(up, rule["write_amplification"])
-        said = escape(f"{rule['title']}: {rule['files_mean']:,.0f} files, {rule['write_amplification']:.2f} per byte")
+        files = mean(rule["files_mean"])
+        noun = "file" if files == "1" else "files"
+        said = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
         radius = 8 if index == 1 else 5.5
         dots.append(
             f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{said}</title></circle>'
@@ -167,7 +193,7 @@ def _by_target(advice: dict[str, Any]) -> str:
     """Draw a bar for each target: reading on top of rewriting, the recommended target named."""
     curve = advice["curve"]
     highest = max((option["cost_s"] for option in curve), default=0.0) or 1.0
-    up = Axis("core time", 0, highest * 1.12, _time_ticks(highest), time_span)
+    up = Axis("core time", 0, highest * 1.12, _time_ticks(highest), tick)
     blank = Axis("target size", 0, 1, (), str)
     wide = (PANEL_WIDTH - LEFT - RIGHT) / max(1, len(curve))
     drawn = [_frame(blank, up)]
@@ -175,7 +201,7 @@ def _by_target(advice: dict[str, Any]) -> str:
         x = LEFT + (index + 0.2) * wide
         middle, floor = _y(up, option["write_cost_s"]), _y(up, 0)
         top = _y(up, option["cost_s"])
-        is_best = option["target_bytes"] == advice["policy"]["target_bytes"]
+        is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
         weight = ' font-weight="700"' if is_best else ""
         drawn.append(
             f'<rect class="f3" x="{x:.1f}" y="{top:.1f}" width="{0.6 * wide:.1f}" height="{middle - top:.1f}"/>'
@@ -236,7 +262,15 @@ def _kind(index: int) -> str:
 
 
 def _time_axis(end_s: float) -> Axis:
-    return Axis("time since the first commit", 0, end_s, _time_ticks(end_s), time_span)
+    return Axis("time since the first commit", 0, end_s, _time_ticks(end_s), tick)
+
+
+def tick(seconds: float) -> str:
+    """Return a time span as it stands at an axis: in the largest unit that it is whole quarters of, never rounded."""
+    units = ((86_400, "d"), (HOUR_S, "h"), (60, "min"))
+    fits = ((unit_s, unit) for unit_s, unit in units if seconds >= unit_s and 4 * seconds % unit_s == 0)
+    unit_s, unit = next(fits, (1, "s"))
+    return f"{seconds / unit_s:g} {unit}"
 
 
 def _time_ticks(end_s: float) -> list[float]:

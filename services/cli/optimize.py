@@ -40,7 +40,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     Ctrl-C, with what was written by then committed.
     """
     setting = setting_of(context)
-    wishes = {**({"target-file-size": target_file_size} if target_file_size else {}), **_pairs(set_ or [])}
+    wishes = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
     if not is_location(table):
         if mode != MODE or wishes or yes:
             raise typer.BadParameter("--mode, --target-file-size, --set and --yes need a location, not a name")
@@ -90,7 +90,8 @@ def _by_name(setting: Setting, table: str, body: dict[str, Any]) -> None:
     return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
 
 
-def _pairs(given: list[str]) -> dict[str, str]:
+def pairs(given: list[str]) -> dict[str, str]:
+    """Read what `--set` was given; raises CallFailed for what is no name=value."""
     pairs = {}
     for text in given:
         name, equals, value = text.partition("=")

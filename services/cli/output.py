@@ -90,13 +90,22 @@ def counted(count: int, noun: str) -> str:
 
 
 def time_span(seconds: float) -> str:
-    """Return a time span in the unit that suits it, to two or three digits: for tables and axes."""
+    """Return a time span in the unit that suits it, with one decimal below ten of it: for tables and axes."""
     for unit_s, unit in ((86_400, "d"), (_HOUR, "h"), (_MINUTE, "min")):
         if seconds >= unit_s:
-            return f"{seconds / unit_s:.3g} {unit}" if seconds < 100 * unit_s else f"{seconds / unit_s:,.0f} {unit}"
-    return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004 - two digits are enough
+            return f"{_short(seconds / unit_s)} {unit}"
+    return f"{_short(seconds) if seconds >= 1 else f'{seconds:.2g}'} s"
+
+
+def _short(number: float) -> str:
+    return f"{number:,.1f}".removesuffix(".0") if number < 9.95 else f"{number:,.0f}"  # noqa: PLR2004 - no 10.0
 
 
 def at(moment: Any) -> str:
     """Return an RFC 3339 time without fractions."""
     return "-" if moment is None else str(moment)[:19].replace("T", " ")
+
+
+def mean(number: float) -> str:
+    """Return a mean with three digits, or all before the point."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"  # noqa: PLR2004 - three digits before the point

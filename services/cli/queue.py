@@ -1,6 +1,5 @@
 """`lakewright queue …`: who waits, who is next and why; weights, limits, pauses and the audit."""
 
-from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,7 +8,10 @@ import typer
 
 from services.cli.context import setting_of
 from services.cli.output import at, duration
-from services.cli.simulation import Load, arrivals, fair, fifo, outcome, picture
+from services.cli.queue_settings import COLUMNS, changes, rows
+from services.cli.simulation import Load, arrivals, fair, fifo, outcome
+from services.cli.simulation_picture import picture
+from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and steer the queue.")
 
@@ -20,7 +22,9 @@ NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table
 @app.command("show")
 def show_queue(
     context: typer.Context,
-    claims: Annotated[int, typer.Option("--next", min=1, max=100, help="How many claims to foresee.")] = 20,
+    claims: Annotated[
+        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="How many claims to foresee.")
+    ] = MAX_FORESEEN,
 ) -> None:
     """Show who waits, and the order of the next claims with the reason for each."""
     out = setting_of(context).output()
@@ -38,6 +42,28 @@ def show_queue(
     out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
     rows = [(one["id"], one["priority"], one["tenant"], at(one["asked_at"]), one["sentence"]) for one in answer["next"]]
     return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
+
+
+@app.command("settings")
+def show_settings(context: typer.Context) -> None:
+    """Show each setting of the queue with its value, default, range and meaning."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/queue/settings")
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+
+
+@app.command("set")
+def change_settings(
+    context: typer.Context,
+    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as aging=60s max-attempts=5.")],
+) -> None:
+    """Change settings while the queue runs; those not named stay. `lakewright queue settings` shows all names."""
+    asked = changes(settings)
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.patch("/v1/queue/settings", asked)
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
 
 
 @app.command("weight")
@@ -87,21 +113,21 @@ def simulate(
     load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Share of the slots' time that is needed.")] = 0.95,
     svg: Annotated[Path | None, typer.Option(help="Write a picture to this file.")] = None,
 ) -> None:
-    """Simulate Zipf's tenants under fair queueing and under first come, first served; nothing is sent anywhere."""
+    """Simulate the dwell of Zipf's tenants under fair queueing and first come, first served; nothing is sent."""
     out = setting_of(context).output()
     setting = Load(tenants=tenants, jobs=jobs, slots=slots, load=load)
     drawn = arrivals(setting)
     first, shared = outcome(setting, drawn, fifo), outcome(setting, drawn, fair)
     if svg is not None:
-        svg.write_text(picture(first, shared), encoding="utf-8")
+        svg.write_text(picture(setting, first, shared), encoding="utf-8")
     if out.as_json:
         return out.raw({"fifo": asdict(first), "fair": asdict(shared)})
-    counts = Counter(job.tenant for job in drawn)
-    rows = [
-        (number + 1, counts[number], *(f"{one:.1f}" for one in (a.p50_s, a.p95_s, b.p50_s, b.p95_s)))
-        for number, (a, b) in enumerate(zip(first.waits, shared.waits, strict=True))
+    dwells = [
+        (number + 1, a.jobs, *(f"{one:.1f}" for one in (a.p50_s, a.p95_s, b.p50_s, b.p95_s)))
+        for number, (a, b) in enumerate(zip(first.dwell, shared.dwell, strict=True))
     ]
-    out.rows("Waiting, seconds", ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95"), rows)
+    columns = ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95")
+    out.rows("Dwell (arrival to end), seconds", columns, dwells)
     return out.line(f"Jain's index of fair shares, all at once: first come {first.jain:.3f}, fair {shared.jain:.3f}")
 
 

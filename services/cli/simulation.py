@@ -1,4 +1,4 @@
-"""Fair queueing against first come, first served, in numbers: the same arrivals under both, and how long each waits.
+"""Fair queueing against first come, first served, in numbers: the same arrivals under both, and each job's dwell.
 
 Tenants arrive by Zipf's law, so that few have most of the jobs; the rule is that of the queue (start-time fair
 queueing), computed in memory. Nothing is sent to a queue.
@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from statistics import quantiles
-
-HEIGHT, BAR, LEFT = 240, 14, 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +34,10 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """Seconds of waiting of one tenant's jobs under one rule."""
+class Dwell:
+    """Seconds from arrival to end of one tenant's jobs under one rule; `jobs` counts them."""
+
+    jobs: int
 
     p50_s: float
     p95_s: float
@@ -51,7 +51,7 @@ class Outcome:
     come at once; 1 if each got its share.
     """
 
-    waits: tuple[Waits, ...]
+    dwell: tuple[Dwell, ...]
     jain: float
 
 
@@ -72,11 +72,11 @@ Served = list[tuple[float, Arrival]]
 
 def outcome(load: Load, jobs: Sequence[Arrival], rule: Callable[[Load, Sequence[Arrival]], Served]) -> Outcome:
     """Serve the jobs under a rule, as they come and all at once, and measure."""
-    waits: dict[int, list[float]] = defaultdict(list)
+    dwell: dict[int, list[float]] = defaultdict(list)
     for began_s, job in rule(load, jobs):
-        waits[job.tenant].append(began_s - job.at_s)
+        dwell[job.tenant].append(began_s + job.takes_s - job.at_s)
     at_once = rule(load, [Arrival(0.0, job.tenant, job.takes_s) for job in jobs])
-    return Outcome(tuple(_waits(waits[tenant]) for tenant in range(load.tenants)), _jain(load, at_once))
+    return Outcome(tuple(_dwell(dwell[tenant]) for tenant in range(load.tenants)), _jain(load, at_once))
 
 
 def fifo(load: Load, jobs: Sequence[Arrival]) -> Served:
@@ -150,27 +150,8 @@ def _jain(load: Load, served: Served) -> float:
     return sum(ratios) ** 2 / (len(ratios) * sum(ratio * ratio for ratio in ratios))
 
 
-def _waits(values: Sequence[float]) -> Waits:
+def _dwell(values: Sequence[float]) -> Dwell:
     if len(values) < 2:  # noqa: PLR2004 - quantiles need two
-        return Waits(sum(values), sum(values))
+        return Dwell(len(values), sum(values), sum(values))
     cuts = quantiles(values, n=20)
-    return Waits(cuts[9], cuts[18])
-
-
-def picture(first: Outcome, shared: Outcome) -> str:
-    """Draw the 95th percentile of each tenant's wait under both rules, as SVG."""
-    top = max(one.p95_s for outcome in (first, shared) for one in outcome.waits) or 1.0
-    bars = []
-    for number, pair in enumerate(zip(first.waits, shared.waits, strict=True)):
-        for offset, (one, colour) in enumerate(zip(pair, ("#c66", "#369"), strict=True)):
-            height = round(one.p95_s / top * HEIGHT)
-            x = LEFT + number * 3 * BAR + offset * BAR
-            bars.append(f'<rect x="{x}" y="{20 + HEIGHT - height}" width="{BAR}" height="{height}" fill="{colour}"/>')
-        bars.append(f'<text x="{LEFT + number * 3 * BAR + 6}" y="{HEIGHT + 36}">{number + 1}</text>')
-    width = LEFT + len(first.waits) * 3 * BAR + 20
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{HEIGHT + 70}" font-family="sans-serif" '
-        f'font-size="12"><text x="4" y="14">wait p95, up to {top:.0f} s, by tenant</text>{"".join(bars)}'
-        f'<text x="4" y="{HEIGHT + 60}"><tspan fill="#c66">first come, first served</tspan> · '
-        f'<tspan fill="#369">fair</tspan></text></svg>\n'
-    )
+    return Dwell(len(values), cuts[9], cuts[18])

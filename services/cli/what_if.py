@@ -5,6 +5,7 @@ asked of the decider.
 """
 
 import asyncio
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +18,8 @@ from rich.text import Text
 from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
-from services.cli.output import Output, counted, size, time_span
+from services.cli.optimize import is_location, pairs
+from services.cli.output import Output, counted, mean, size, time_span
 from services.settings import store_options
 from shared.policy import Policy
 
@@ -32,15 +34,19 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
     queries_per_hour: Annotated[
         float,
-        typer.Option(min=0, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
+        typer.Option(min=0, max=1_000_000, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
     ] = 10.0,
     open_s: Annotated[
         float,
-        typer.Option(min=0, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=3_600, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES
+        ),
     ] = 0.05,
     write_s_per_gib: Annotated[
         float,
-        typer.Option(min=0, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=1_000_000, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
+        ),
     ] = 20.0,
     tail_hours: Annotated[
         float,
@@ -49,7 +55,11 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         ),
     ] = 24.0,
     max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
-    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replay this policy value, too, as target-file-size=64MiB; may be repeated."),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file, as SVG.")] = None,
 ) -> None:
     """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
     setting = setting_of(context)
@@ -60,10 +70,16 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "write_s_per_gib": write_s_per_gib,
         "tail_hours": tail_hours,
     }
-    if "/" in table or table in (".", ".."):
-        answer = _examine(table, prices, max_commits)
+    if not all(map(math.isfinite, prices.values())):
+        raise typer.BadParameter("a price is a number, and nan is none")
+    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
+        raise typer.BadParameter(f"only SVG is drawn, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
+    said = pairs(set_ or [])
+    if is_location(table):
+        answer = _examine(table, prices, max_commits, said)
     else:
-        answer = _ask(setting, table, {**prices, "max_commits": min(max_commits, 2_000)})
+        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": said} if said else {})}
+        answer = _ask(setting, table, body)
     if svg is not None:
         _write(svg, draw(answer))
     if out.as_json:
@@ -75,42 +91,53 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
 
 
 def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
-    with setting.api() as api:
-        answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
+    try:
+        with setting.api() as api:
+            answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
+    except CallFailed as problem:
+        if not Path(table).is_dir():
+            raise
+        raise CallFailed(
+            f"{problem}. A name is asked of the decider; to read the directory: lakewright what-if ./{table}"
+        ) from problem
     return answer
 
 
-def _examine(table: str, prices: dict[str, float], max_commits: int) -> dict[str, Any]:
+def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[str, str]) -> dict[str, Any]:
     try:
         from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
         from decider.observe.delta_log import open_log  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
         from decider.observe.stores import Stores  # noqa: PLC0415
+        from decider.orient.policies import effective  # noqa: PLC0415
         from decider.requests import what_if as parts  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.requests.what_if_history import read_history  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[decider]'"
         ) from missing
+    parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
     location = table if "://" in table else str(Path(table).resolve())
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
         log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
         history = asyncio.run(
-            parts.read_history(
+            read_history(
                 log,
                 max_commits=max_commits,
                 read=lambda done, all_: progress.update(reading, completed=done, total=all_),
             )
         )
         progress.remove_task(reading)
-        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION)
+        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(said))
 
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
-        return parts.describe(parts.examine(history, Policy(), Prices(**prices), tick))
+        in_force = effective(Policy(), history.metadata.configuration, {})
+        return parts.describe(parts.examine(history, in_force, Prices(**prices), said, tick))
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
@@ -132,15 +159,27 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     out.line("")
     out.line(
         f"Core time is {prices['write_s_per_gib']:g} s for each GiB rewritten, and {prices['queries_per_hour']:g} "
-        f"queries an hour that take {prices['open_s']:g} s for each file, until {prices['tail_hours']:g} h after the "
-        "last commit. "
+        f"queries an hour that take {prices['open_s']:g} s for each file. Costs are added up and files averaged until "
+        f"{prices['tail_hours']:g} h after the last commit. "
         "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
     )
+    for note in answer["notes"]:
+        out.line(note)
+    if answer["yours"] is not None:
+        out.line(_yours(answer["yours"], advice["current_cost_s"]))
     out.line("")
     out.console.print(Text("Recommendation ", style="bold").append(advice["sentence"], style="not bold"))
     if advice["properties"]:
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
         out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
+
+
+def _yours(yours: dict[str, Any], current_s: float) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in yours["properties"].items())
+    return (
+        f"With your settings ({said}) it would have taken {time_span(yours['cost_s'])} of core time, "
+        f"as it is set now {time_span(current_s)}."
+    )
 
 
 def _rules(out: Output, answer: dict[str, Any]) -> Table:
@@ -156,7 +195,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
     for rule in rules:
         made.add_row(
             rule["title"],
-            f"{rule['files_mean']:,.0f}",
+            mean(rule["files_mean"]),
             f"{rule['files_at_end']:,}",
             f"{rule['jobs']:,}",
             size(rule["bytes_rewritten"]),
@@ -164,7 +203,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
             time_span(rule["stale_s"]),
             time_span(rule["cost_s"]),
             _bar(out, rule, most),
-            style={"lakewright": "bold", "nothing": "dim"}.get(rule["name"], ""),
+            style={"lakewright": "bold", "yours": "bold", "nothing": "dim"}.get(rule["name"], ""),
         )
     return made
 
@@ -174,10 +213,10 @@ def _targets(out: Output, answer: dict[str, Any]) -> Table:
     made = _table("Lakewright by target size", ("files", "rewritten", "core time"), "target")
     most = max((option["cost_s"] for option in advice["curve"]), default=0.0)
     for option in advice["curve"]:
-        is_best = option["target_bytes"] == advice["policy"]["target_bytes"]
+        is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
         made.add_row(
             size(option["target_bytes"]) + (" <" if is_best else ""),
-            f"{option['files_mean']:,.0f}",
+            mean(option["files_mean"]),
             size(option["bytes_rewritten"]),
             time_span(option["cost_s"]),
             _bar(out, option, most),

@@ -11,6 +11,7 @@ import uvicorn
 from services.decider.build import build_app
 from services.decider.settings import DeciderSettings, decider_settings
 from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
+from services.ending import Ending
 from services.logs import configure_logs
 from services.settings import log_format
 from shared.errors import LakewrightError
@@ -62,4 +63,5 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    ended = Ending()
+    ended.code = main()

@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from shared.errors import InvalidInput
 from shared.queue.model import (
     Band,
     Beat,
@@ -102,6 +103,17 @@ def ingested(raw: Any) -> Ingested:
 
 def nothing(_raw: Any) -> None:
     """Read a reply that says nothing but that the script ran."""
+
+
+def configured(raw: Any) -> None:
+    """Read 1, or the back-off's {base, cap} that contradict each other."""
+    if isinstance(raw, list):
+        base, cap = map(int, raw)
+        raise InvalidInput(
+            f"the base of the back-off would be {base} ms, above its cap of {cap} ms; set both in one call",
+            field="backoff_base_ms",
+            allowed=f"1..{cap}",
+        )
 
 
 def depth(raw: Any) -> QueueDepth:

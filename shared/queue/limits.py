@@ -29,7 +29,10 @@ MAX_BEATS = 100
 """Jobs per heartbeat, the bound of every loop in a script."""
 
 MAX_PAGE = 100
-"""History records per page, and claims foreseen."""
+"""History records per page."""
+
+MAX_FORESEEN = 20
+"""Claims foreseen per call; each takes some 45 microseconds of the server, and a script may take a millisecond."""
 
 MAX_JOBS_READ = 50
 """Jobs per page of a list; each is read whole, and a hundred took longer than the millisecond a script may take."""

@@ -4,7 +4,7 @@ Times are milliseconds since 1970-01-01 UTC on the server's clock (`*_ms`), cost
 token: strictly increasing over the life of a queue, handed out with each claim, carried into each commit.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 from hashlib import blake2b
 from typing import NewType
@@ -312,39 +312,3 @@ class Ingested:
     applied: bool
     version: int
     outcomes: tuple[EnqueueOutcome, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class QueueSettings:
-    """The queue's own settings, kept in its `cfg` hash so that every script of every process reads the same.
-
-    Absent fields count as the defaults below; `scripts/include/config.lua` holds the same numbers.
-    """
-
-    strict_bands: int = field(default=1)
-    """The first so many bands are fixed priority; the others share by weight."""
-    aging_ms: int = field(default=60_000)
-    """One priority step is worth this much waiting."""
-    max_attempts: int = field(default=8)
-    """Failures and crashes before quarantine; with the back-off below that is about an hour."""
-    backoff_base_ms: int = field(default=10_000)
-    """Delay after the first failure; doubles each time, less up to half as jitter."""
-    backoff_cap_ms: int = field(default=900_000)
-    """Longest back-off: a quarter of an hour."""
-    half_open_ms: int = field(default=6 * 3_600_000)
-    """A quarantined job gets one more try after this time, so that a cured table recovers unattended."""
-
-    strict_in_row: int = field(default=8)
-    """Claims of strict bands in a row while a weighted band waits; the next one is the weighted band's."""
-    slots: int = field(default=0)
-    """All slots of the queue's actors, of which limits may be shares; 0: not known, and shares do not limit."""
-
-    def __post_init__(self) -> None:
-        require_range(self.strict_bands, "strict_bands", 0, len(Band))
-        require_range(self.aging_ms, "aging_ms", 0, 24 * 3_600_000)
-        require_range(self.max_attempts, "max_attempts", 1, 100)
-        require_range(self.backoff_base_ms, "backoff_base_ms", 1, MAX_DELAY_MS)
-        require_range(self.backoff_cap_ms, "backoff_cap_ms", self.backoff_base_ms, MAX_DELAY_MS)
-        require_range(self.half_open_ms, "half_open_ms", 1, 10 * MAX_DELAY_MS)
-        require_range(self.strict_in_row, "strict_in_row", 1, 1_000)
-        require_range(self.slots, "slots", 0, 100_000)

@@ -66,9 +66,9 @@ class Next:
     priority: int
 
 
-def order(queue: str, *, claims: int = 20) -> Transition[tuple[Next, ...]]:
+def order(queue: str, *, claims: int = limits.MAX_FORESEEN) -> Transition[tuple[Next, ...]]:
     """Foresee the next claims of one slot each, if nothing arrives and nothing ends; nothing is claimed."""
-    require_range(claims, "claims", 1, limits.MAX_PAGE)
+    require_range(claims, "claims", 1, limits.MAX_FORESEEN)
     return Transition(ScriptName.ORDER, (keys.prefix(queue),), (claims,), _order)
 
 

@@ -31,7 +31,7 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """A limit: at most this share of the queue's slots (`QueueSettings.slots`), in percent, but at least one slot."""
+    """A limit: at most this share of all slots (`QueueSettings.slots`), in percent, but at least one slot."""
 
     percent: int
 

@@ -24,13 +24,13 @@ from shared.queue.model import (
     Ingested,
     JobId,
     JobSpec,
-    QueueSettings,
     Staged,
     Stood,
     Timer,
     Token,
     Verdict,
 )
+from shared.queue.settings import require_settings
 from shared.queue.transition import Transition
 
 _DECIDER = "decider"
@@ -40,19 +40,11 @@ LEDGER_KEPT = 1_000
 """Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
 
 
-def configure(queue: str, settings: QueueSettings) -> Transition[None]:
-    """Write the queue's settings; repeating it changes nothing."""
-    args = (
-        settings.strict_bands,
-        settings.aging_ms,
-        settings.max_attempts,
-        settings.backoff_base_ms,
-        settings.backoff_cap_ms,
-        settings.half_open_ms,
-        settings.strict_in_row,
-        settings.slots,
-    )
-    return Transition(ScriptName.CONFIGURE, _keys(queue), args, decode.nothing)
+def configure(queue: str, given: Mapping[str, int]) -> Transition[None]:
+    """Write the settings that are given, by name (`settings.SETTINGS`); repeating it changes nothing."""
+    require_settings(given)
+    args = tuple(part for pair in given.items() for part in pair)
+    return Transition(ScriptName.CONFIGURE, _keys(queue), args, decode.configured)
 
 
 def enqueue(queue: str, spec: JobSpec) -> Transition[Enqueued]:

@@ -56,7 +56,7 @@ class NotingQueue(SyncQueue):
 
     def watch(self, log: Log) -> "NotingQueue":
         """Begin to note."""
-        self._log = log
+        self.log = log
         return self
 
     def run(self, transition: Transition[Any]) -> Any:
@@ -73,18 +73,18 @@ class NotingQueue(SyncQueue):
         try:
             claims: Sequence[Claim] = super().run(transition)
         except PermanentError as problem:
-            self._log.note("refused", why=str(problem))
+            self.log.note("refused", why=str(problem))
             raise
         for claim in claims:
-            self._log.note("claimed", claim, version=claim.version, sent=sent)
+            self.log.note("claimed", claim, version=claim.version, sent=sent)
         return claims
 
     def _finish(self, transition: Transition[Any]) -> Any:
         _, _, job, token, verdict, _, seen, *_ = transition.args
         end = {"job": job, "token": token, "verdict": verdict, "seen": seen}
-        self._log.note("finishing", **end)
+        self.log.note("finishing", **end)
         finished = super().run(transition)
-        self._log.note("finished", **end, outcome=finished.outcome.value)
+        self.log.note("finished", **end, outcome=finished.outcome.value)
         return finished
 
 

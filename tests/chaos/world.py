@@ -13,10 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from actor.store.queue import SyncQueue, connect
+from actor.store.queue import connect
 from shared.errors import PermanentError, RetryableError
 from shared.queue import transitions
-from shared.queue.model import Band, JobKey, JobSpec, QueueSettings
+from shared.queue.model import Band, JobKey, JobSpec
 from shared.queue.transition import Tries
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
@@ -25,7 +25,7 @@ from tests.chaos.worker import QUEUE, Log, NotingQueue
 from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = QueueSettings(max_attempts=100, backoff_base_ms=50, backoff_cap_ms=500, half_open_ms=500)
+SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
 TABLES, CELLS = 4, 6
 TRIES = Tries(3, 0.05)
 TAIL_BYTES = 20_000
@@ -75,13 +75,13 @@ class World:
     recovered_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     kills: int = 0
     started: int = 0
-    queues: dict[tuple[int, int], SyncQueue] = field(default_factory=dict)
+    queues: dict[tuple[int, int], NotingQueue] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.tables = [Table(f"t{number}", self.folder / f"t{number}.table") for number in range(TABLES)]
 
-    def queue(self) -> SyncQueue:
+    def queue(self) -> NotingQueue:
         """Return the producer's own way to the queue, beside the network's weather."""
         place = (threading.get_ident(), self.network.target_port)
         if place not in self.queues:
@@ -96,6 +96,7 @@ class World:
             self.kill_worker(name)
         for queue in self.queues.values():
             queue.redis.close()
+            queue.log.close()
         self.network.close()
         self.redis.close()
 

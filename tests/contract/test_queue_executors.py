@@ -16,7 +16,6 @@ from shared.queue.model import (
     EnqueueOutcome,
     FinishOutcome,
     JobState,
-    QueueSettings,
     StopReason,
     Token,
     Verdict,
@@ -90,7 +89,7 @@ def test_failures_back_off_with_jitter_and_end_in_quarantine_exactly_at_the_maxi
 
 
 def test_a_quarantined_job_gets_one_try_after_a_while_and_keeps_merging_until_then(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, QueueSettings(max_attempts=1)))
+    bench.run(transitions.configure(QUEUE, {"max_attempts": 1}))
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.QUARANTINED

@@ -4,7 +4,7 @@ import pytest
 
 from shared.errors import InvalidInput
 from shared.queue import keys, reads, steering, transitions
-from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, QueueSettings, StopReason, Verdict
+from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, StopReason, Verdict
 from shared.queue.reads import Why
 from shared.queue.steering import Preemption, Quota, Slots
 from tests.support.queue_audit import mended_by
@@ -48,7 +48,7 @@ def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, QueueSettings(slots=8)))
+    bench.run(transitions.configure(QUEUE, {"slots": 8}))
     bench.run(steering.limit(QUEUE, Level.TABLE, "big", Quota(50)))
     bench.run(steering.limit(QUEUE, Level.TABLE, "small", Quota(1)))
     fill(bench, 8, table="big")
@@ -166,6 +166,22 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
     foreseen = bench.run(reads.order(QUEUE, claims=20))
     assert bench.state() == before
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
+
+
+@pytest.mark.parametrize("level", [Level.TABLE, Level.TENANT])
+def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Level) -> None:
+    """A limit that came after the claims leaves whoever is at it in the tree until it is met."""
+    names = [f"{number:02}" for number in range(45)]
+    for cell in ("runs", "waits"):
+        for name in names:
+            bench.enqueue(spec(cell=cell, **{"table": name, level.value: name}))
+        for _ in names if cell == "runs" else ():
+            bench.claim()
+    for name in names[:30]:
+        bench.run(steering.limit(QUEUE, level, name, Slots(1)))
+    foreseen = bench.run(reads.order(QUEUE, claims=5))
+    assert len(foreseen) == 5
+    assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
 
 
 # Moving jobs

@@ -59,6 +59,7 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
             assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
             assert ledger.recompute(newest) is newest.verdict
+            assert ledger.contradictions(newest) == ()
         finally:
             await queue.redis.aclose()
 

@@ -1,108 +1,32 @@
 """The archive holds every record of the ledgers once, whatever crashes, races or is lost on the way there."""
 
 import asyncio
+import json
 import random
 from collections import Counter
-from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, QueryBuilder
+from deltalake import DeltaTable
 
 from decider.decide import ledger
 from decider.decide.verdict import decide_state
-from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS, LedgerArchive
-from decider.intake.inbox import Inbox
+from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS
 from decider.store import archive
-from decider.store.archive import Archive, ArchivePlace
+from decider.store.counters import Counters
 from decider.store.ledger_batches import LedgerBatches
-from decider.store.ledger_rows import LEDGER_SCHEMA
-from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue, connect
-from decider.store.tables import TableRegistry
 from shared.cells import recount
 from shared.errors import RetryableError
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
-from shared.queue import keys, transitions
+from shared.queue import keys
 from shared.table import TableId, TableRef
+from tests.support.archive_world import World, in_world
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
-
-
-async def _ignored(_table: TableRef, _version: int | None) -> None:
-    """Nobody follows tables here."""
-
-
-class World:
-    """Three tables whose ledgers grow, and an archive that any number of deciders fill."""
-
-    def __init__(self, url: str, folder: Path) -> None:
-        self.queue = AsyncQueue(connect(url), "default")
-        self.registry = TableRegistry(self.queue.redis)
-        self.ledgers = Ledgers(self.queue)
-        self.folder = folder
-        self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]
-        self.written = 0
-        self.calls = 0
-
-    def decider(self) -> "Watched":
-        return Watched(self)
-
-    async def write(self, records: int = 1) -> None:
-        """Add records to each table's ledger."""
-        for table in self.tables:
-            await self.registry.register(table)
-            for _ in range(records):
-                self.written += 1
-                made = decide_state(WHOLE_TABLE, recount(Policy().ladder, [1_000] * 9), Policy(), self.written)
-                await self.keep(table, ledger.encode(made, Policy(), self.written))
-
-    async def keep(self, table: TableRef, record: str) -> None:
-        """Add one record to a table's ledger."""
-        self.calls += 1
-        await self.queue.run(transitions.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
-
-    def archived(self) -> Counter[int]:
-        """How often the archive holds each record, named by its version."""
-        return Counter(self.column("version"))
-
-    def column(self, name: str) -> list[Any]:
-        found = QueryBuilder().register("ledger", DeltaTable(str(self.folder))).execute(f"SELECT {name} FROM ledger")
-        return list(pa.table(found.read_all()).column(name).to_pylist())
-
-    def expect_each_once(self) -> None:
-        assert self.archived() == Counter(range(1, self.written + 1))
-
-
-class Watched(LedgerArchive):
-    """A decider's archive duty that can be made to die at a labelled point."""
-
-    def __init__(self, world: World) -> None:
-        own = TableRef(TableId("own"), APP, world.folder.as_uri())
-        self.archive = Archive(ArchivePlace(world.folder.as_uri(), LEDGER_SCHEMA, ("day",)))
-        self.batches = LedgerBatches(world.queue)
-        super().__init__(self.archive, self.batches, world.registry, Inbox(_ignored), own=own)
-
-    def dies_at(self, part: object, call: str) -> "Watched":
-        async def dead(*_: object, **__: object) -> None:
-            raise RetryableError("killed here")
-
-        setattr(part, call, dead)
-        return self
-
-
-def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
-        world = World(url, folder / "ledger")
-        await story(world)
-        await world.queue.redis.aclose()
-
-    asyncio.run(tell())
 
 
 @pytest.mark.parametrize("batch_records", [1, 7, BATCH_RECORDS])
@@ -137,6 +61,49 @@ def test_a_row_says_in_columns_what_was_decided_and_keeps_the_record_to_recomput
             made = ledger.decode(record)
             assert (made.version, made.reason) == (version, reason)
             assert ledger.recompute(made) is made.verdict
+
+    in_world(redis_url, tmp_path, story)
+
+
+def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no_other(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """Deciders of two releases share a ledger: what the newer one writes must not stand in the way of the older."""
+
+    async def story(world: World) -> None:
+        await world.write()
+        busy = world.tables[0]
+        plain = ledger.encode(decide_state(WHOLE_TABLE, recount(Policy().ladder, [1]), Policy(), 77), Policy(), 1)
+        policy = Policy().encode().replace('"full_ratio":"3/4"', '"full_ratio":"1/100"')
+        odd = [
+            json.dumps(json.loads(plain) | {"policy": policy}),
+            json.dumps(json.loads(plain) | {"reason": "of a newer release"}),
+            json.dumps(json.loads(plain) | {"at": 10**40}),
+            "no JSON",
+        ]
+        for record in odd:
+            await world.keep(busy, record)
+        stream = keys.ledger("default", busy.id)
+        await world.queue.redis.xadd(stream, {"record": b"\xff", "out": ""})
+        await world.queue.redis.xadd(stream, {"line": "another layout"})
+        kept = [*odd, "\\xff", '{"line": "another layout"}']
+        await world.write()
+        done = await world.decider().run_once(batch_records=3)
+        assert done.records == world.written + len(kept)
+        rows = list(zip(*map(world.column, ("record", "verdict", "version", "table_name")), strict=True))
+        assert Counter(row for row in rows if row[1] is None) == Counter(
+            (text, None, 77 if n < 3 else None, busy.name) for n, text in enumerate(kept)
+        )
+        assert sorted(row[2] for row in rows if row[1]) == list(range(1, world.written + 1))
+        assert (await world.decider().run_once()).batches == 0
+        assert (await Counters(world.queue).read())["records_unreadable"] == len(kept)
+        newest = await world.ledgers.newest(busy.id, limit=20)
+        assert [one.text if isinstance(one, ledger.Unreadable) else one.version for one in newest] == [
+            *(4, *reversed(kept), 1)
+        ]
+        now_ms = await world.decider().batches.now_ms()
+        last, other = await world.ledgers.in_force(busy.id, now_ms, limit=20)
+        assert (last.version, other.version, isinstance(other, ledger.Unreadable)) == (4, None, True)
 
     in_world(redis_url, tmp_path, story)
 

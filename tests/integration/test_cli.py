@@ -55,6 +55,12 @@ def test_what_if_by_name_asks_the_decider(decider: LiveDecider, table: WrittenTa
     assert answer["prices"]["queries_per_hour"] == 100
     assert answer["policy"]["target_bytes"] == 256 * 1024
     assert "Lakewright by target size" in said(decider, "what-if", "sales.orders")
+    said(decider, "tables", "change", "sales.orders", "--set", "lakewright.fan-in=16")
+    with_mine = as_json(decider, "what-if", "sales.orders", "--set", "fan-in=4")
+    assert isinstance(with_mine, dict)
+    assert (with_mine["policy"]["fan_in"], with_mine["yours"]["fan_in"]) == (16, 4)
+    refused = call(decider, "what-if", "sales.orders", "--set", "fan-in=banana")
+    assert "lakewright.fan-in = 'banana' cannot be used" in str(refused.exception)
     assert call(decider, "what-if", "nobody").exit_code == 1
 
 

@@ -95,6 +95,7 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
         assert newest[COOL].verdict is Verdict.ENQUEUE
         for record in await Ledgers(world.queue).newest(TABLE.id, limit=100):
             assert ledger.recompute(record) is record.verdict
+            assert ledger.contradictions(record) == ()
         assert (await world.counters())["deferred"] >= 1
 
     in_world(redis_url, story)
@@ -115,6 +116,7 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
             (record,) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
             assert (record.verdict, record.reason) == (Verdict.SKIP, Reason.WRITERS_FIRST)
             assert ledger.recompute(record) is Verdict.SKIP
+            assert ledger.contradictions(record) == ()
             assert (await world.counters())["left_to_writers"] >= 1
 
     in_world(redis_url, story, {"lakewright.dml-policy": policy})

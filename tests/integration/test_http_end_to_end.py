@@ -1,5 +1,6 @@
 """Events in, decisions and jobs out, over real HTTP with a real Redis and tables that `deltalake` wrote."""
 
+import json
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ import redis as redis_library
 
 from actor.store.queue import SyncQueue, connect
 from decider.decide import ledger
-from shared.queue import transitions
+from shared.queue import keys, transitions
 from shared.queue.model import Verdict
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -94,6 +95,27 @@ def test_every_decision_can_be_recomputed_from_its_own_numbers(decider: LiveDeci
     records = decider.run(decider.services.ledgers.newest(found.id, limit=500))
     assert len(records) >= 12
     assert [ledger.recompute(record) for record in records] == [record.verdict for record in records]
+    assert not any(ledger.contradictions(record) for record in records)
+
+
+def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(decider: LiveDecider, lake: Path) -> None:
+    table = WrittenTable(lake / "orders", seed=2)
+    name = decider.register(lake / "orders")
+    table.append(1)
+    decider.sweep()
+    found = decider.run(decider.services.registry.find(name))
+    assert found is not None
+    stream = keys.ledger("default", found.id)
+    before = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
+    raw = json.loads(decider.run(decider.services.queue.redis.xrevrange(stream, count=1))[0][1][b"record"])
+    odd = json.dumps(raw | {"reason": "full_moon"})
+    decider.run(decider.services.queue.redis.xadd(stream, {"record": odd, "out": ""}))
+    newest, *others = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
+    assert others == before
+    assert (newest["verdict"], newest["record"], newest["files"]) == ("unreadable", odd, None)
+    assert (newest["version"], newest["cell"]) == (raw["v"], raw["cell"])
+    assert "cannot read" in newest["sentence"]
+    assert decider.get(f"/v1/tables/{name}")["last_decision"] == newest
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

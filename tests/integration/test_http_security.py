@@ -45,6 +45,8 @@ CALLS = [
     ("GET", "/v1/status", b"", {"viewer", "operator", "admin"}),
     ("GET", "/openapi.json", b"", {"viewer", "operator", "admin"}),
     ("POST", "/v1/queue/pause", b'{"level": "queue"}', {"operator", "admin"}),
+    ("GET", "/v1/queue/settings", b"", {"viewer", "operator", "admin"}),
+    ("PATCH", "/v1/queue/settings", b'{"max_attempts": 5}', {"admin"}),
     ("PUT", "/v1/queue/weights", b'{"level": "tenant", "name": "a", "weight": 2}', {"admin"}),
     ("DELETE", "/v1/tables/no.such", b"", {"admin"}),
     ("GET", "/nothing", b"", {"admin"}),

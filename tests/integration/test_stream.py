@@ -177,6 +177,24 @@ def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_ser
         live.close()
 
 
+def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    decider.register(WrittenTable(tmp_path / "orders").path, "orders")
+    found = decider.run(decider.services.registry.find("orders"))
+    assert found is not None
+    reader = Reader(decider)
+    reader.next("hello")
+    with decider_redis(decider) as client:
+        raw = json.loads(client.xrevrange(keys.ledger("default", found.id), count=1)[0][1][b"record"])
+        for record in (raw | {"policy": '{"full_ratio":"1/100"}'}, raw):
+            client.xadd(keys.ledger("default", found.id), {"record": json.dumps(record), "out": ""})
+    told = [reader.next("decision").data for _ in range(2)]
+    assert [one["verdict"] for one in told] == ["unreadable", raw["verdict"]]
+    assert [one["version"] for one in told] == [raw["v"]] * 2
+    leave_all(decider, reader)
+
+
 def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(decider: LiveDecider) -> None:
     """More than one read takes of one stream: what others have beyond its end waits for it."""
     streams = [RUNS, NOTES, LEDGER + "t"]

@@ -224,6 +224,7 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         records = await Ledgers(world.queue).newest(TABLE.id, limit=10)
         assert {record.reason for record in records} >= {Reason.QUIET, Reason.NO_PROMOTION}
         assert all(ledger.recompute(record) is record.verdict for record in records)
+        assert not any(ledger.contradictions(record) for record in records)
         quiet = next(record for record in records if record.reason is Reason.QUIET)
         assert quiet.verdict is Verdict.ENQUEUE
         assert "gone quiet" in quiet.sentence

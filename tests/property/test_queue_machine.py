@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -28,9 +29,9 @@ from shared.queue.model import (
     JobState,
     Level,
     MoveOutcome,
-    QueueSettings,
     Verdict,
 )
+from shared.queue.settings import QueueSettings
 from shared.queue.transition import Transition
 from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
@@ -84,7 +85,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.steps = 0
         self.remembered: list[tuple[Transition[Any], Any]] = []
         self.again: tuple[Transition[Any], Any] | None = None
-        self.queue.run(transitions.configure(QUEUE, SETTINGS))
+        self.queue.run(transitions.configure(QUEUE, asdict(SETTINGS)))
 
     def run(self, transition: Transition[Any]) -> Any:
         """Run a transition and keep it, so that `lost_reply` can run it a second time."""

@@ -1,6 +1,7 @@
 """A queue on a real server with a clock turned by hand, and calls with all filled in that does not matter."""
 
 import itertools
+from dataclasses import asdict
 from typing import Any
 
 import redis
@@ -16,9 +17,9 @@ from shared.queue.model import (
     Ingested,
     JobKey,
     JobSpec,
-    QueueSettings,
     Verdict,
 )
+from shared.queue.settings import QueueSettings
 from shared.queue.views import JobView
 from tests.support.queue_executors import Executor
 from tests.support.queue_state import State, TestClock, read_state
@@ -42,7 +43,7 @@ class Bench:
         self.clock = TestClock(client, QUEUE)
         self._nonces = (f"n{number}" for number in itertools.count())
         self.run = executor.run
-        self.run(transitions.configure(QUEUE, SETTINGS))
+        self.run(transitions.configure(QUEUE, asdict(SETTINGS)))
 
     def nonce(self) -> str:
         """A name for a call that none before had."""

@@ -14,7 +14,6 @@ from shared.queue.model import (
     JobKey,
     JobSpec,
     Level,
-    QueueSettings,
     Staged,
     Timer,
     Verdict,
@@ -148,7 +147,7 @@ CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
     )[3],
     "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
     "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
-    "configure": lambda _: transitions.configure(QUEUE, QueueSettings(max_attempts=3)),
+    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
 }
 """A call of each transition, with what must have happened before it; behind a colon, another use of the same one."""
 
@@ -175,7 +174,7 @@ MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
     "pause: resume": (LAST, (PAUSE,)),
     "preempt": (FIRST, (CANCEL,)),
     "audit": (FIRST, (NEXT,)),
-    "configure": (LAST, (transitions.configure(QUEUE, QueueSettings(max_attempts=5)),)),
+    "configure": (LAST, (transitions.configure(QUEUE, {"max_attempts": 5}),)),
 }
 """What another client does between a call and its repetition, and where the call then counts: before it, or after."""
 

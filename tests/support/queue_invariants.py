@@ -3,7 +3,8 @@
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable
 
-from shared.queue.model import Debounce, JobState, QueueSettings
+from shared.queue.model import Debounce, JobState
+from shared.queue.settings import QueueSettings
 from tests.support.queue_model import Job, QueueModel, Wish
 from tests.support.queue_state import State
 

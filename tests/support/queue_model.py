@@ -15,9 +15,9 @@ from shared.queue.model import (
     JobSpec,
     JobState,
     Level,
-    QueueSettings,
     Verdict,
 )
+from shared.queue.settings import QueueSettings
 
 DUE_PER_CLAIM = 8
 DUE_EVERY_MS = 10

@@ -209,26 +209,36 @@ class Cells(Wire):
 
 
 class DecisionRecord(Wire):
-    """One decision of the ledger, with the numbers it was made from."""
+    """One decision of the ledger, with the numbers it was made from.
+
+    Of a record that this decider cannot read, such as one of a newer release, the numbers are null and `record` is its
+    text.
+    """
 
     at: datetime = Field(description="When it was made, by the decider's clock.")
     at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC, as the ledger keeps it.")
-    version: int = Field(description="Version of the table whose commit led to it.")
-    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
-    cell_label: str = Field(description="The partition as people write it.")
+    version: int | None = Field(description="Version of the table whose commit led to it.")
+    cell: str | None = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    cell_label: str | None = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    verdict: str = Field(description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands.")
+    verdict: str = Field(
+        description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands; `unreadable` where "
+        "the record cannot be read."
+    )
     reason: str = Field(description="Why, as a stable word.")
     reason_sentence: str = Field(description="Why, in words.")
     sentence: str = Field(description="The whole decision in words, with its numbers.")
     outcome: str = Field(
         description="What became of the job: `queued`, `merged`, `dirty`; empty where none was wanted."
     )
-    files: int = Field(description="Files that the cell had.")
-    small_files: int = Field(description="Small files among them.")
-    mse_bytes2: float = Field(description="Entropy of the cell then, in bytes squared.")
-    policy_version: str = Field(description="Digest of the policy it was made under.")
-    predicted: dict[str, float] = Field(description="Predicted effect of the rewrite; empty for a skip.")
+    files: int | None = Field(default=None, description="Files that the cell had.")
+    small_files: int | None = Field(default=None, description="Small files among them.")
+    mse_bytes2: float | None = Field(default=None, description="Entropy of the cell then, in bytes squared.")
+    policy_version: str | None = Field(default=None, description="Digest of the policy it was made under.")
+    predicted: dict[str, float] = Field(default={}, description="Predicted effect of the rewrite; empty for a skip.")
+    record: str | None = Field(default=None, description="The record as it is kept, where it cannot be read.")
 
 
 DECISION_EXAMPLE: dict[str, Any] = {

@@ -4,6 +4,7 @@ from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from decider.http.schemas.base import Asked, Wire
+from decider.http.schemas.tables import PropertyName, PropertyText
 
 MAX_COMMITS = 2_000
 """Commits that one request may replay: some seconds of one core; the command line takes more, on its own machine."""
@@ -16,7 +17,7 @@ class WhatIfRequest(Asked):
         frozen=True,
         extra="forbid",
         hide_input_in_errors=True,
-        json_schema_extra={"examples": [{"queries_per_hour": 30}, {}]},
+        json_schema_extra={"examples": [{"queries_per_hour": 30, "properties": {"lakewright.fan-in": "4"}}, {}]},
     )
 
     queries_per_hour: float = Field(
@@ -32,11 +33,18 @@ class WhatIfRequest(Asked):
         24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours that reading goes on after the last commit."
     )
     max_commits: int = Field(MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Newest commits to replay.")
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
+        max_length=100,
+        description="Properties to lay over the policy in force and to replay beside it; `fan-in` is "
+        "`lakewright.fan-in`.",
+    )
 
 
 class PolicyTried(Wire):
     """The values of a policy that matter here."""
 
+    enabled: bool = Field(description="Whether anything is rewritten at all.")
     target_bytes: int = Field(description="Target size in bytes.")
     fan_in: int = Field(description="Ratio between neighbouring levels.")
     tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
@@ -45,7 +53,9 @@ class PolicyTried(Wire):
 class OptionTried(PolicyTried):
     """A policy that was replayed."""
 
-    files_mean: float = Field(description="Live files, averaged over time.")
+    files_mean: float = Field(
+        description="Live files, averaged until tail_hours after the last commit, as costs count them."
+    )
     bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_cost_s: float = Field(description="Core-seconds of rewriting.")
     read_cost_s: float = Field(description="Core-seconds that queries spend on opening files.")
@@ -57,7 +67,9 @@ class RuleReplayed(Wire):
 
     name: str = Field(description="Short name of the rule.")
     title: str = Field(description="The rule in words.")
-    files_mean: float = Field(description="Live files, averaged over time.")
+    files_mean: float = Field(
+        description="Live files, averaged until tail_hours after the last commit, as costs count them."
+    )
     files_at_end: int = Field(description="Live files when the hours after the last commit are over.")
     small_max_per_cell: int = Field(description="Most small files in one cell at any time.")
     jobs: int = Field(description="Rewrites.")
@@ -70,6 +82,12 @@ class RuleReplayed(Wire):
     curve: tuple[tuple[int, int, int, int], ...] = Field(
         description="Points over time: milliseconds since 1970, files, small files, bytes rewritten until then."
     )
+
+
+class YoursReplayed(OptionTried):
+    """What the properties that were given would have done."""
+
+    properties: dict[str, str] = Field(description="The properties as they were given, with their full names.")
 
 
 class SoFar(Wire):
@@ -103,7 +121,7 @@ class Recommended(Wire):
 
 
 _COSTS: JsonDict = {"write_cost_s": 4.1, "read_cost_s": 9.9, "cost_s": 14.0}
-_POLICY: JsonDict = {"target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15}
+_POLICY: JsonDict = {"enabled": True, "target_bytes": 134217728, "fan_in": 8, "tolerance": 0.15}
 _EXAMPLE: JsonDict = {
     "location": "s3://lake/sales/orders",
     "versions": [120, 520],
@@ -129,6 +147,8 @@ _EXAMPLE: JsonDict = {
             **_COSTS,
         }
     ],
+    "yours": None,
+    "notes": [],
     "recommendation": {
         "is_change": False,
         "sentence": "Keep the policy: nothing that was tried is 5% cheaper.",
@@ -156,5 +176,9 @@ class WhatIf(Wire):
     so_far: SoFar = Field(description="What was really rewritten in that time.")
     prices: PricesUsed = Field(description="What writing and reading were taken to cost.")
     policy: PolicyTried = Field(description="The policy in force, which the rules were replayed with.")
-    rules: tuple[RuleReplayed, ...] = Field(description="Left alone first, then Lakewright, then others' rules.")
+    rules: tuple[RuleReplayed, ...] = Field(
+        description="Left alone first, then Lakewright, then others' rules; last what properties were given for."
+    )
+    yours: YoursReplayed | None = Field(description="The properties that were given, and their cost; null without any.")
+    notes: tuple[str, ...] = Field(description="What holds in production and not here, or is not as it may seem.")
     recommendation: Recommended = Field(description="What to do.")

@@ -1,16 +1,22 @@
 #!lua
 --[[
-  configure: the queue's settings are written; weights and what else lives in the hash stay.
+  configure: the settings that are given are written; the others, weights and what else lives in the hash stay. The
+  schema is written where it is absent or lower and never lowered: beside a newer release it is that one's.
 
   KEYS[1]  prefix of the queue
-  ARGV[1]  strict bands       ARGV[2]  ageing ms          ARGV[3]  maximum attempts
-  ARGV[4]  back-off base ms   ARGV[5]  back-off cap ms    ARGV[6]  half-open ms
-  ARGV[7]  strict in a row    ARGV[8]  slots
+  ARGV[1..]  name and value of each setting that is given
 
-  Output: 1
+  Output: 1, or {back-off base ms, back-off cap ms} if the base would be above the cap, and nothing was written
 ]]
 -- include: config
-call('HSET', CFG, 'schema', SCHEMA, 'strict_bands', ARGV[1], 'aging_ms', ARGV[2], 'max_attempts', ARGV[3],
-  'backoff_base_ms', ARGV[4], 'backoff_cap_ms', ARGV[5], 'half_open_ms', ARGV[6],
-  'strict_in_row', ARGV[7], 'slots', ARGV[8])
+local given = {}
+for i = 1, #ARGV, 2 do given[ARGV[i]] = tonumber(ARGV[i + 1]) end
+if given.backoff_base_ms or given.backoff_cap_ms then
+  local base = given.backoff_base_ms or setting('backoff_base_ms')
+  local cap = given.backoff_cap_ms or setting('backoff_cap_ms')
+  if base > cap then return {base, cap} end
+end
+local schema = tonumber(call('HGET', CFG, 'schema'))
+if not schema or schema < SCHEMA then call('HSET', CFG, 'schema', SCHEMA) end
+if #ARGV > 0 then call('HSET', CFG, unpack(ARGV)) end
 return 1

@@ -15,10 +15,11 @@
 local wanted = tonumber(ARGV[1])
 local nodes, flows, flown = {}, {}, {}
 
--- The first children of a node by (tag, name); more than `wanted` cannot be reached.
+-- The first children of a node by (tag, name), as many as the claims that are wanted: each moves or takes one of them, so
+-- that one of these is always the least of all. Whoever is passed over instead makes room for the next (`pass`).
 local function children(node)
   if not nodes[node] then
-    local found, list = call('ZRANGE', ready_key(node), 0, wanted + 100, 'WITHSCORES'), {}
+    local found, list = call('ZRANGE', ready_key(node), 0, wanted - 1, 'WITHSCORES'), {read = wanted}
     for i = 1, #found, 2 do list[#list + 1] = {name = found[i], tag = tonumber(found[i + 1])} end
     nodes[node] = list
   end
@@ -35,9 +36,7 @@ local function drop(list, child)
   end
 end
 
--- Puts a child whose tag has grown where it now belongs; the list stays in order.
-local function move(list, child)
-  drop(list, child)
+local function insert(list, child)
   local at = #list + 1
   for i = 1, #list do
     if is_after(list[i], child) then at = i break end
@@ -45,10 +44,24 @@ local function move(list, child)
   table.insert(list, at, child)
 end
 
+-- Puts a child whose tag has grown where it now belongs; the list stays in order.
+local function move(list, child)
+  drop(list, child)
+  insert(list, child)
+end
+
+-- Takes out a child that cannot be served, and reads one more; false, because nobody was served.
+local function pass(node, child)
+  local list = children(node)
+  drop(list, child)
+  local found = call('ZRANGE', ready_key(node), list.read, list.read, 'WITHSCORES')
+  list.read = list.read + 1
+  if found[1] then insert(list, {name = found[1], tag = tonumber(found[2])}) end
+  return false
+end
+
 local function flow_of(key)
-  if not flows[key] then
-    flows[key] = {at = 1, left = call('ZCARD', key), ids = call('ZRANGE', key, 0, wanted - 1, 'WITHSCORES')}
-  end
+  if not flows[key] then flows[key] = {at = 0, left = call('ZCARD', key)} end
   return flows[key]
 end
 
@@ -100,20 +113,22 @@ local function serve()
   if not band then return nil end
   local tenants = children(band.name)
   local tenant = tenants[1]
-  if not tenant then drop(children(ROOT), band) return false end
+  if not tenant then return pass(ROOT, band) end
   local leaf = leaf_node(band.name, tenant.name)
   local tables = children(leaf)
   local tbl = tables[1]
-  if not tbl then drop(tenants, tenant) return false end
+  if not tbl then return pass(band.name, tenant) end
   local set = call('HMGET', CFG, 'weight:band|' .. band.name, 'weight:tenant|' .. tenant.name,
     'weight:table|' .. tbl.name, 'limit:tenant|' .. tenant.name, 'limit:table|' .. tbl.name)
-  if is_full(limit_of(set[4]), 'tenant', tenant.name) then drop(tenants, tenant) return false end
-  if is_full(limit_of(set[5]), 'table', tbl.name) then drop(tables, tbl) return false end
-  local flow = flow_of(flow_key(band.name, tenant.name, tbl.name))
-  local id, aged = flow.ids[flow.at], flow.ids[flow.at + 1]
+  if is_full(limit_of(set[4]), 'tenant', tenant.name) then return pass(band.name, tenant) end
+  if is_full(limit_of(set[5]), 'table', tbl.name) then return pass(leaf, tbl) end
+  local key = flow_key(band.name, tenant.name, tbl.name)
+  local flow = flow_of(key)
+  local head = call('ZRANGE', key, flow.at, flow.at, 'WITHSCORES')
+  local id, aged = head[1], head[2]
   local job = id and call('HMGET', job_key(id), 'cost', 't0', 'prio')
-  if not id or not job[1] then drop(tables, tbl) return false end
-  flow.at, flow.left = flow.at + 2, flow.left - 1
+  if not id or not job[1] then return pass(leaf, tbl) end
+  flow.at, flow.left = flow.at + 1, flow.left - 1
   local row = {id, band.name, tenant.name, tbl.name, reason, band.tag, tenant.tag, tbl.tag, aged, job[2], job[3]}
   local cost = tonumber(job[1])
   local more = advance(tables, tbl, units(cost, tonumber(set[3] or 1)), flow.left > 0)

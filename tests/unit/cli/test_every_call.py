@@ -48,6 +48,8 @@ COMMANDS: list[tuple[str, int, str]] = [
     ("POST /v1/jobs/{job}/promote", 200, "jobs promote t.1.compact"),
     ("POST /v1/jobs/{job}/requeue", 200, "jobs requeue t.1.compact"),
     ("GET /v1/queue", 200, "queue show"),
+    ("GET /v1/queue/settings", 200, "queue settings"),
+    ("PATCH /v1/queue/settings", 200, "queue set aging=2min max-attempts=5"),
     ("PUT /v1/queue/weights", 200, "queue weight tenant sales --weight 2"),
     ("POST /v1/queue/pause", 200, "queue pause tenant sales"),
     ("POST /v1/queue/resume", 200, "queue resume tenant sales"),

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, LakewrightError
 
 pa = pytest.importorskip("pyarrow")
 deltalake = pytest.importorskip("deltalake")
@@ -71,3 +71,47 @@ def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["what-if", str(tmp_path)])
     assert isinstance(result.exception, InvalidInput)
     assert str(tmp_path) in str(result.exception)
+
+
+def test_settings_are_shown_beside_the_policy_in_force(table: Path, tmp_path: Path) -> None:
+    svg = tmp_path / "curves.svg"
+    settings = ["--set", "target-file-size=64KiB", "--set", "min-input-files=2", "--svg", str(svg)]
+    result = CliRunner().invoke(app, ["what-if", str(table), *settings], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, (result.output, result.exception)
+    assert "with your settings" in result.stdout
+    assert "lakewright.target-file-size=64KiB, lakewright.min-input-files=2" in result.stdout
+    assert "with your settings" in svg.read_text()
+
+
+@pytest.mark.parametrize("said", ["fan-in=banana", "banana=1", "fan-in"])
+def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(said: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--set", said])
+    assert isinstance(result.exception, LakewrightError)
+    assert said.partition("=")[0] in str(result.exception)
+
+
+@pytest.mark.parametrize("name", ["c.png", "c.txt", "c.d/e.PDF"])
+def test_a_picture_is_an_svg_or_is_refused_before_anything_is_read(tmp_path: Path, name: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--svg", str(tmp_path / name)])
+    assert result.exit_code == 2
+    assert "only SVG" in result.output
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "price",
+    ["queries-per-hour=inf", "queries-per-hour=nan", "open-s=1e308", "open-s=nan", "write-s-per-gib=inf",
+     "tail-hours=nan"],
+)  # fmt: skip
+def test_a_price_that_is_no_number_is_a_wrong_use(price: str) -> None:
+    result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", f"--{price}"])
+    assert result.exit_code == 2, result.exception
+    assert "Invalid value" in result.output
+
+
+def test_a_directory_given_as_a_name_is_hinted_at(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(table.parent)
+    for name, is_hinted in ((table.name, True), ("absent", False)):
+        result = CliRunner().invoke(app, ["--url", "http://127.0.0.1:9", "what-if", name])
+        assert isinstance(result.exception, LakewrightError)
+        assert (f"what-if ./{name}" in str(result.exception)) == is_hinted

@@ -2,20 +2,30 @@
 
 from dataclasses import replace
 from functools import cache
+from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from decider.decide.history import History
 from decider.decide.optimum import equal_files, neighbours
 from decider.decide.peers import optimize_after_each_commit
-from decider.decide.replay import replay_lakewright, replay_peer, replay_untouched
+from decider.decide.replay import Replayed, replay_lakewright, replay_peer, replay_untouched
 from decider.decide.rules import PEERS
-from shared.partitions import WHOLE_TABLE
+from shared.partitions import WHOLE_TABLE, cell_key
+from shared.planner import SETTLED_TAG, state_of
 from shared.policy import MIB, Policy
-from shared.table import Commit, DataFile, RemovedFile
+from shared.table import Commit, DataFile, PartitionColumn, RemovedFile
+from shared.worth import judge_settling
 
 POLICY = Policy(target_bytes=64 * MIB)
+DAY_MS = 24 * 3_600_000
 RULES = {rule.name: rule for rule in PEERS}
+
+
+def file(name: str, size: int = MIB, tags: dict[str, str] | None = None) -> DataFile:
+    return DataFile(name, size, WHOLE_TABLE, tags=tags or {})
 
 
 def stream(commits: int, size: int = MIB) -> History:
@@ -65,24 +75,56 @@ def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> N
 
 
 def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
-    day_ms = 24 * 3_600_000
     made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
-    other = [Commit(9 + n, (n + 1) * day_ms, "WRITE") for n in range(3)]
+    other = [Commit(9 + n, (n + 1) * DAY_MS, "WRITE") for n in range(3)]
     done = replay_lakewright(History((), (*made, *other)), POLICY)
     assert (done.files_at_end, done.bytes_rewritten) == (1, 3 * MIB)
 
 
 def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> None:
-    day_ms = 24 * 3_600_000
     history = stream(3)
-    done = replay_lakewright(history, POLICY, tail_ms=day_ms)
+    done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
     assert (done.files_at_end, done.bytes_rewritten, done.span_ms) == (1, 3 * MIB, 120_000)
     # Three files until six quiet hours are over, one from then on.
-    assert done.tail_file_ms == 3 * day_ms // 4 + 3 * day_ms // 4
+    assert done.tail_file_ms == 3 * DAY_MS // 4 + 3 * DAY_MS // 4
     assert done.curve[-1].files == 3
-    assert replay_untouched(history, POLICY, tail_ms=day_ms).tail_file_ms == 3 * day_ms
-    hourly = replay_peer(history, POLICY, RULES["delta_optimize_hourly"], tail_ms=day_ms)
-    assert hourly.tail_file_ms == (3 + 23) * day_ms // 24
+    assert replay_untouched(history, POLICY, tail_ms=DAY_MS).tail_file_ms == 3 * DAY_MS
+    hourly = replay_peer(history, POLICY, RULES["delta_optimize_hourly"], tail_ms=DAY_MS)
+    assert hourly.tail_file_ms == (3 + 23) * DAY_MS // 24
+
+
+def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
+    columns = (PartitionColumn("dt", "p1", "string"),)
+    cells = {value: cell_key(columns, {"p1": value}) for value in "ab"}
+    history = History(
+        (),
+        tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, cells["ab"[n % 2]]),)) for n in range(100)),
+        columns,
+    )
+    everywhere, there, nowhere = (
+        replay_lakewright(history, replace(POLICY, filter=said), tail_ms=DAY_MS).files_at_end
+        for said in (None, "dt = 'a'", "dt = 'z'")
+    )
+    assert everywhere < there < nowhere == 100
+    assert replay_lakewright(history, replace(POLICY, enabled=False), tail_ms=DAY_MS).files_at_end == 100
+
+
+def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None:
+    policy = replace(POLICY, settle_after_s=None, full_interval_s=3_600)
+    hourly = History((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
+    assert replay_lakewright(hourly, replace(policy, full_interval_s=None), tail_ms=DAY_MS).jobs == 0
+    done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
+    # A timer is set by the second file, rings at 1.5 h with three, is set anew by the fourth, and rings at 2.5 h.
+    assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
+
+
+def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
+    # The second file comes a day after two others were settled: what was settled once is not settled again.
+    history = History((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
+    done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
+    rung = judge_settling(state_of([file("ab", 2 * MIB, {SETTLED_TAG: "1"}), file("c")], POLICY.ladder), POLICY)
+    assert (done.jobs, done.files_at_end) == (1, 2)
+    assert (done.scans, done.useless_scans) == ((2, 1) if rung.is_work else (1, 0))
 
 
 def test_what_one_job_may_not_carry_is_carried_by_the_next() -> None:
@@ -105,6 +147,45 @@ def test_a_later_removal_takes_a_file_out_of_what_it_was_merged_into() -> None:
     gone = tuple(RemovedFile(f"f{n}", None, MIB, WHOLE_TABLE) for n in range(64))
     emptied = History((), (*history.commits, Commit(64, 64 * 60_000, "DELETE", (), gone)))
     assert replay_lakewright(emptied, POLICY, lag_commits=0).files_at_end == 0
+
+
+def replay(name: str, history: History, policy: Policy) -> Replayed:
+    return replay_peer(history, policy, RULES[name]) if name in RULES else replay_lakewright(history, policy, tail_ms=1)
+
+
+@pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
+def test_a_partition_that_was_emptied_holds_nothing_of_it_under_any_rule(name: str) -> None:
+    files = tuple(DataFile(f"f{n}", 10 * MIB, WHOLE_TABLE) for n in range(100))
+    gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files)
+    commits = (
+        Commit(0, 0, "WRITE", files),
+        Commit(1, 60_000, "DELETE", (), gone),
+        Commit(2, 120_000, "WRITE", (DataFile("z", MIB, WHOLE_TABLE),)),
+    )
+    assert replay(name, History((), commits), Policy()).files_at_end == 1
+
+
+@pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
+@settings(max_examples=20, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(1, 30).map(lambda size: 2 * MIB * size), min_size=1, max_size=40), min_size=1),
+    st.randoms(use_true_random=False),
+)
+def test_removals_of_all_that_was_written_empty_a_table_under_any_rule(
+    name: str, commits: list[list[int]], random: Random
+) -> None:
+    made = [
+        Commit(n, n * 60_000, "WRITE", tuple(DataFile(f"f{n}-{i}", size, WHOLE_TABLE) for i, size in enumerate(sizes)))
+        for n, sizes in enumerate(commits)
+    ]
+    files = [file for commit in made for file in commit.added]
+    random.shuffle(files)
+    for n in range(4):
+        gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files[n::4])
+        made.append(Commit(len(made), len(made) * 60_000, "DELETE", (), gone))
+    done = replay(name, History((), tuple(made)), POLICY)
+    assert done.files_at_end == 0
+    assert done.bytes_added == sum(file.size_bytes for file in files)
 
 
 def test_the_optimum_equals_brute_force() -> None:

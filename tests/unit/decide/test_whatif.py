@@ -1,15 +1,27 @@
 """What-if: the cheapest policy is found, a change has to pay, a log is read as others wrote it."""
 
 import asyncio
+import re
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
 
 from decider.decide.history import History
 from decider.decide.replay import replay_untouched
-from decider.decide.whatif import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices, compare, recommend
-from decider.requests.what_if import describe, examine, read_history
-from shared.errors import InvalidInput
+from decider.decide.whatif import (
+    STEPS_OF_COMPARISON,
+    STEPS_OF_RECOMMENDATION,
+    Prices,
+    Recommendation,
+    compare,
+    recommend,
+)
+from decider.orient.policies import effective
+from decider.requests.what_if import describe, examine
+from decider.requests.what_if_history import TableHistory, read_history
+from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
@@ -33,7 +45,8 @@ def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
 
 def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
     history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), Prices(), []
-    found = recommend(history, policy, prices, replay_untouched(history, policy), said.append)
+    nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
+    found = recommend(history, policy, prices, nothing, said.append)
     assert found.is_change
     assert found.best.cost_s == min(option.cost_s for option in found.tried)
     assert "lakewright.target-file-size=" in found.sentence
@@ -41,41 +54,125 @@ def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
         {32 * MIB, *(MIB << n for n in range(5, 11))}
     )
     assert len(said) == len(found.tried) <= STEPS_OF_RECOMMENDATION
-    again = recommend(history, found.best.policy, prices, replay_untouched(history, policy))
+    again = recommend(history, found.best.policy, prices, nothing)
     assert not again.is_change
     assert "Keep the policy" in again.sentence
 
 
-def test_a_table_that_nobody_reads_is_best_left_alone() -> None:
-    history, policy = stream(100), Policy()
-    found = recommend(history, policy, Prices(queries_per_hour=0), replay_untouched(history, policy))
-    assert "alone" in found.sentence
+def advice(history: History, policy: Policy, prices: Prices) -> Recommendation:
+    return recommend(history, policy, prices, replay_untouched(history, policy, tail_ms=prices.tail_ms))
+
+
+@pytest.mark.parametrize("queries_per_hour", [0, 0.001, 0.01])
+def test_a_table_that_nobody_reads_is_best_left_alone_and_nothing_else_is_set(queries_per_hour: float) -> None:
+    found = advice(stream(200), Policy(), Prices(queries_per_hour=queries_per_hour))
+    assert "Leave this table alone" in found.sentence
+    assert found.properties == {"lakewright.enabled": "false"}
+    assert found.best.cost_s == found.nothing_cost_s < found.current.cost_s
+
+
+def test_a_table_that_is_switched_off_is_switched_on_only_where_that_pays() -> None:
+    off = Policy(enabled=False)
+    found = advice(stream(200), off, Prices(queries_per_hour=1_000))
+    assert found.properties["lakewright.enabled"] == "true"
+    assert found.current.cost_s == found.nothing_cost_s > found.best.cost_s
+    unread = advice(stream(200), off, Prices(queries_per_hour=0))
+    assert (unread.properties, unread.is_change) == ({}, False)
+    assert "Leave this table alone, as it is" in unread.sentence
+
+
+def figure(text: str) -> float:
+    number, _, unit = text.replace(",", "").partition(" ")
+    return float(number) * {"": 1, "B": 1, "KiB": KIB, "MiB": MIB, "GiB": GIB}[unit]
+
+
+CLAIMS = {
+    "Fewer files and less rewriting": (-1, -1),
+    "Fewer files are worth more rewriting": (-1, 1),
+    "Fewer files": (-1, 0),
+    "Less rewriting is worth more files": (1, -1),
+    "Less rewriting": (0, -1),
+}
+CHANGE = re.compile(
+    r"(?P<claim>[A-Z][a-z ]+): (?P<files>[\d.,e+-]+) files? instead of (?P<before>[\d.,e+-]+), .* commit, "
+    r"and (?P<bytes>[\d.,]+ \w+) rewritten instead of (?P<bytes_before>[\d.,]+ \w+)\."
+)
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> History:
+    size = draw(st.integers(KIB, 100 * MIB))
+    files, gap_ms = draw(st.integers(1, 12)), draw(st.sampled_from([1, 60, 3_600])) * 1_000
+    sizes = st.lists(st.integers(size // 3 + 1, size * 2), min_size=files, max_size=files)
+    commits = draw(st.lists(sizes, min_size=1, max_size=12))
+    return History(
+        (),
+        tuple(
+            Commit(n, n * gap_ms, "WRITE", tuple(DataFile(f"f{n}-{i}", one, WHOLE_TABLE) for i, one in enumerate(some)))
+            for n, some in enumerate(commits)
+        ),
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    histories(),
+    st.sampled_from([0, 0.01, 0.3, 1, 10, 1_000]),
+    st.sampled_from([0, 1, 24]),
+    st.sampled_from([32 * MIB, 128 * MIB, GIB]),
+    st.booleans(),
+)
+def test_a_recommendation_follows_from_the_figures_that_it_shows(
+    history: History, queries_per_hour: float, tail_hours: float, target_bytes: int, enabled: bool
+) -> None:
+    prices = Prices(queries_per_hour=queries_per_hour, tail_hours=tail_hours)
+    found = advice(history, Policy(enabled=enabled, target_bytes=target_bytes), prices)
+    said = CHANGE.search(found.sentence)
+    event(found.sentence.split(" ", 1)[0] + (" " + said["claim"] if said else ""))
+    assert (found.best.cost_s < 0.95 * found.current.cost_s) == found.is_change == bool(found.properties)
+    assert ("Set " in found.sentence) == found.is_change
+    assert all(f"{name}={value}" in found.sentence for name, value in found.properties.items())
+    assert (found.properties == {"lakewright.enabled": "false"}) == found.sentence.startswith("Leave this table alone:")
+    if said:
+        files, before, rewritten, rewritten_before = (
+            figure(said[name]) for name in ("files", "before", "bytes", "bytes_before")
+        )
+        assert CLAIMS[said["claim"]] == (
+            (files > before) - (files < before),
+            (rewritten > rewritten_before) - (rewritten < rewritten_before),
+        )
+        assert files == pytest.approx(found.best.replayed.mean_files, rel=0.006)
+        assert rewritten == pytest.approx(found.best.replayed.bytes_rewritten, rel=0.006)
+    else:
+        assert not found.is_change or "enabled=false" in found.sentence
 
 
 def test_more_readers_never_ask_for_smaller_files() -> None:
     history, policy = stream(1_200), Policy()
-    nothing = replay_untouched(history, policy)
-    few, many = (recommend(history, policy, Prices(queries_per_hour=q), nothing) for q in (0.05, 5_000))
+    few, many = (advice(history, policy, Prices(queries_per_hour=q)) for q in (0.05, 5_000))
     cheapest = [min(found.curve, key=lambda option: option.cost_s).policy.target_bytes for found in (few, many)]
     assert cheapest[0] <= cheapest[1]
 
 
 @dataclass
 class Log:
-    """A log in memory; versions below `oldest` cannot be rebuilt."""
+    """A log in memory; versions below `oldest` cannot be rebuilt, commits below `kept` are gone."""
 
     commits: tuple[Commit, ...]
     oldest: int = 0
+    kept: int = 0
     location: str = "memory:///t"
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         return self.commits[version]
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
-        return tuple(range(version + 1, len(self.commits)))
+        return tuple(range(max(version + 1, self.kept), len(self.commits)))
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
-        assert version is not None
+        version = len(self.commits) - 1 if version is None else version
+        if not self.commits:
+            raise NoTable("there is no Delta log", field="location")
         if version < self.oldest:
             raise InvalidInput("the log was cleaned up", field="version")
         live: dict[str, DataFile] = {}
@@ -139,9 +236,71 @@ def test_a_log_without_writes_is_refused_with_a_reason() -> None:
         asyncio.run(read_history(Log(LOG[:1])))
 
 
+def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
+    table = TableHistory("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
+    in_force = effective(default or Policy(), configuration, {})
+    return describe(examine(table, in_force, Prices(), said))
+
+
+def rule(described: dict, name: str) -> dict:
+    return next(one for one in described["rules"] if one["name"] == name)
+
+
+@pytest.mark.parametrize("kept", [6, 7])
+def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_told(kept: int) -> None:
+    with pytest.raises(
+        InvalidInput, match=r"cleaned up.* version 6.*2 live files of 409,600 bytes in all.*dry run"
+    ) as refused:
+        asyncio.run(read_history(Log(LOG, oldest=6, kept=kept)))
+    assert "written to again" in str(refused.value)
+
+
+def test_where_there_is_no_log_at_all_that_is_said() -> None:
+    with pytest.raises(NoTable, match="there is no Delta log"):
+        asyncio.run(read_history(Log(())))
+
+
 def test_a_report_is_made_under_the_tables_own_policy() -> None:
-    table = asyncio.run(read_history(Log(LOG)))
-    described = describe(examine(table, Policy(target_bytes=GIB), Prices()))
+    described = report({"lakewright.target-file-size": "1mb"}, default=Policy(target_bytes=GIB))
     assert described["policy"]["target_bytes"] == MIB
     assert described["rules"][0]["title"] == "left alone"
     assert described["recommendation"]["sentence"].endswith(".")
+    assert (described["yours"], described["notes"]) == (None, [])
+
+
+def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
+    described = report({}, {"target-file-size": "8MiB", "lakewright.fan-in": "4"})
+    same = report({"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"})
+    yours, theirs = rule(described, "yours"), rule(same, "lakewright")
+    assert {**yours, "name": "", "title": ""} == {**theirs, "name": "", "title": ""}
+    assert yours["jobs"] != rule(described, "lakewright")["jobs"]
+    assert described["yours"]["properties"] == {"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"}
+    assert (described["yours"]["fan_in"], described["yours"]["cost_s"]) == (4, yours["cost_s"])
+    assert described["policy"]["fan_in"] == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "why"),
+    [
+        ("fan-in", "banana", "lakewright.fan-in = 'banana' cannot be used"),
+        ("banana", "4", "unknown property; known are"),
+        ("delta.banana", "4", "no property of a policy; known are"),
+        ("retain-hours", "4", "VACUUM"),
+        ("full-file-ratio", "0.25", "must exceed 1/fan-in"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, value: str, why: str) -> None:
+    with pytest.raises(InvalidInput, match=why):
+        report({"lakewright.fan-in": "4"}, {name: value})
+
+
+def test_what_holds_in_production_and_not_in_a_replay_is_said() -> None:
+    (unusable,) = report({"lakewright.target-file-size": "banana"})["notes"]
+    assert "lakewright.target-file-size = banana cannot be used" in unusable
+    off = report({"lakewright.enabled": "false"})
+    assert "as if it were switched on" in off["notes"][0]
+    assert rule(off, "lakewright")["jobs"] > 0
+    assert off["recommendation"]["current_cost_s"] == rule(off, "nothing")["cost_s"]
+    (weight, ratio) = report({"lakewright.weight": "2"}, {"delete-ratio": "0.2"})["notes"]
+    assert "lakewright.weight is not replayed" in weight
+    assert "lakewright.delete-ratio is not replayed" in ratio

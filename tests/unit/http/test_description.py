@@ -42,6 +42,8 @@ EXPECTED = {
     "POST /v1/jobs/{job}/promote",
     "POST /v1/jobs/{job}/requeue",
     "GET /v1/queue",
+    "GET /v1/queue/settings",
+    "PATCH /v1/queue/settings",
     "PUT /v1/queue/weights",
     "POST /v1/queue/pause",
     "POST /v1/queue/resume",

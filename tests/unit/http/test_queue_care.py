@@ -1,13 +1,15 @@
-"""The care of the queue outlasts a Redis that is away, and does both of its duties."""
+"""The care of the queue outlasts a Redis that is away, does all of its duties, and tells only what is new."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 
 from decider.duties import queue_care
 from decider.duties.queue_care import QueueCare
 from shared.errors import RetryableError
-from shared.queue.model import JobId, QueueSettings
+from shared.queue.model import JobId
+from shared.queue.settings import QueueSettings
 from shared.queue.steering import Preemption, Revoked
 
 
@@ -16,7 +18,7 @@ class Levers:
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        self.both = asyncio.Event()
+        self.all = asyncio.Event()
 
     async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
         self._note("preempt")
@@ -29,9 +31,15 @@ class Levers:
     async def slots(self) -> int:
         return 3
 
-    async def configure(self, settings: QueueSettings) -> None:
-        assert settings.slots == 3
-        self.asked.append("configure")
+    async def in_force(self) -> QueueSettings:
+        return QueueSettings()
+
+    async def configure(self, given: Mapping[str, int]) -> None:
+        assert given == {"slots": 3}
+        self._note("configure")
+
+    async def readmit(self) -> object:
+        return None
 
     async def drop_old_scripts(self) -> int:
         self.asked.append("drop")
@@ -41,11 +49,11 @@ class Levers:
         self.asked.append(name)
         if self.asked.count(name) == 1:
             raise RetryableError("away")
-        if {one for one in self.asked if self.asked.count(one) > 1} - {"configure", "drop"} == {"audit", "preempt"}:
-            self.both.set()
+        if {one for one in self.asked if self.asked.count(one) > 1} >= {"audit", "preempt", "configure"}:
+            self.all.set()
 
 
-def test_a_redis_that_is_away_ends_neither_duty(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue_care, "PREEMPT_EVERY_S", 0.001)
     monkeypatch.setattr(queue_care, "AUDIT_EVERY_S", 0.001)
     monkeypatch.setattr(queue_care, "SLOTS_EVERY_S", 0.001)
@@ -53,10 +61,70 @@ def test_a_redis_that_is_away_ends_neither_duty(monkeypatch: pytest.MonkeyPatch)
     async def live() -> None:
         levers = Levers()
         task = asyncio.create_task(QueueCare(levers, levers.slots).run())
-        await asyncio.wait_for(levers.both.wait(), 10)
+        await asyncio.wait_for(levers.all.wait(), 10)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert "configure" in levers.asked
         assert "drop" in levers.asked
+
+    asyncio.run(live())
+
+
+class Told(Levers):
+    """A queue that keeps what it is told; `there` slots are those of the actors, `fails` the next looks at shares."""
+
+    def __init__(self, told: int) -> None:
+        super().__init__()
+        self.told, self.there, self.fails = told, 0, 0
+
+    async def slots(self) -> int:
+        return self.there
+
+    async def in_force(self) -> QueueSettings:
+        return QueueSettings(slots=self.told)
+
+    async def configure(self, given: Mapping[str, int]) -> None:
+        self.asked.append(f"configure {dict(given)}")
+        self.told = given.get("slots", self.told)
+
+    async def readmit(self) -> object:
+        self.asked.append("readmit")
+        if self.fails:
+            self.fails -= 1
+            raise RetryableError("away")
+        return None
+
+    async def asked_by(self, care: QueueCare) -> list[str]:
+        self.asked.clear()
+        await care.tell_slots()
+        return list(self.asked)
+
+
+def test_slots_are_told_when_they_are_new_and_shares_looked_at_whoever_told_them() -> None:
+    async def live() -> None:
+        queue = Told(told=4)
+        care = QueueCare(queue, queue.slots)
+        assert await queue.asked_by(care) == ["configure {}", "readmit"], "the schema is told once, and no slots"
+        assert await queue.asked_by(care) == []
+        queue.there = 4
+        assert await queue.asked_by(care) == []
+        queue.there = 6
+        assert await queue.asked_by(care) == ["configure {'slots': 6}", "readmit"]
+        queue.there = queue.told = 7
+        assert await queue.asked_by(care) == ["readmit"], "another decider has told it"
+        queue.there = 0
+        assert await queue.asked_by(care) == [], "the last number stands"
+
+    asyncio.run(live())
+
+
+def test_shares_that_could_not_be_looked_at_are_looked_at_again() -> None:
+    async def live() -> None:
+        queue = Told(told=0)
+        queue.there, queue.fails = 6, 1
+        care = QueueCare(queue, queue.slots)
+        with pytest.raises(RetryableError):
+            await care.tell_slots()
+        assert "readmit" in await queue.asked_by(care)
+        assert await queue.asked_by(care) == []
 
     asyncio.run(live())

@@ -8,7 +8,7 @@ import pytest
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import limits, reads, transitions
 from shared.queue.library import ScriptName
-from shared.queue.model import Band, Beat, Debounce, JobKey, JobSpec, JobState, QueueSettings, Token, Verdict
+from shared.queue.model import Band, Beat, Debounce, JobKey, JobSpec, JobState, Token, Verdict
 from shared.queue.transition import Transition, Tries, refusal, unreachable
 
 KEY = JobKey("t", "{}", "compact")
@@ -49,8 +49,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "jobs": lambda: ingest(table="other", jobs=[SPEC]),
     "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
     "limit": lambda: reads.jobs("q", JobState.QUEUED, limit=101),
-    "strict_bands": lambda: QueueSettings(strict_bands=5),
-    "backoff_cap_ms": lambda: QueueSettings(backoff_base_ms=10, backoff_cap_ms=9),
+    "strict_bands": lambda: transitions.configure("q", {"strict_bands": 5}),
+    "aging": lambda: transitions.configure("q", {"aging": 5}),
 }
 
 

@@ -1,6 +1,7 @@
 """Scripts as texts: what their headers promise is what transitions send and bodies use."""
 
 import re
+from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
 
@@ -8,7 +9,8 @@ import pytest
 
 from shared.queue import audit, reads, steering, transitions
 from shared.queue.library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, Level, QueueSettings, Token, Verdict
+from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, Level, Token, Verdict
+from shared.queue.settings import SETTINGS, QueueSettings
 from shared.queue.transition import Transition
 
 SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
@@ -24,7 +26,7 @@ def ingest(**more: Any) -> Transition[Any]:
 
 
 SAMPLES: list[Transition[Any]] = [
-    transitions.configure("q", QueueSettings()),
+    transitions.configure("q", {"aging_ms": 1, "slots": 2}),
     transitions.enqueue("q", SPEC),
     transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
     transitions.heartbeat("q", worker="w", beats=[Beat(JOB, TOKEN), Beat(JobId("x"), TOKEN)], lease_ms=1_000),
@@ -164,5 +166,10 @@ def test_the_defaults_in_lua_are_those_of_the_model() -> None:
     block = re.search(r"local DEFAULTS = \{\n(.*?)\n\}", source("include/config"), re.DOTALL)
     assert block
     found = {name: int(value) for name, value in re.findall(r"(\w+) = (\d+),", block[1])}
-    settings = QueueSettings()
-    assert found == {name: getattr(settings, name) for name in QueueSettings.__slots__}
+    assert found == {name: setting.default for name, setting in SETTINGS.items()}
+    assert asdict(QueueSettings()) == found
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_default_may_be_set(name: str) -> None:
+    transitions.configure("q", {name: SETTINGS[name].default})

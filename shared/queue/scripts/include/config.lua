@@ -1,4 +1,4 @@
--- The settings of the queue (defaults as in model.QueueSettings), and the refusal of a store that is too new: a release
+-- The settings of the queue (defaults as in settings.SETTINGS), and the refusal of a store that is too new: a release
 -- works beside the next one, so that services can be upgraded one by one, and never beside the one after that.
 -- include: base
 local SCHEMA = 1

@@ -1,0 +1,103 @@
+"""The queue's own settings: one literal table says of each its default, its range, its unit and what it is for.
+
+They live in the queue's `cfg` hash, so that every script of every process reads the same and a change holds with the
+next call. What is absent there counts as its default, of which `scripts/include/config.lua` holds the same numbers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+from shared.errors import InvalidInput
+from shared.queue.limits import MAX_DELAY_MS, require_range
+from shared.queue.model import Band
+
+
+class Unit(StrEnum):
+    """What a setting counts."""
+
+    BANDS = "bands"
+    CLAIMS = "claims"
+    ATTEMPTS = "attempts"
+    SLOTS = "slots"
+    MS = "ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one setting; `low` and `high` may both be set. `is_told`: the decider tells it, not people."""
+
+    default: int
+    low: int
+    high: int
+    unit: Unit
+    meaning: str
+    is_told: bool = False
+
+
+SETTINGS: Mapping[str, Setting] = MappingProxyType(
+    {
+        "strict_bands": Setting(
+            1, 0, len(Band), Unit.BANDS, "The first so many bands come first by rank; the others share by weight."
+        ),
+        "strict_in_row": Setting(
+            8, 1, 1_000, Unit.CLAIMS, "So many strict claims in a row, and a weighted band that waits is let in."
+        ),
+        "aging_ms": Setting(
+            60_000,
+            0,
+            24 * 3_600_000,
+            Unit.MS,
+            "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
+        ),
+        "max_attempts": Setting(8, 1, 100, Unit.ATTEMPTS, "Failures and crashes before a job is quarantined."),
+        "backoff_base_ms": Setting(
+            10_000,
+            1,
+            MAX_DELAY_MS,
+            Unit.MS,
+            "Delay after the first failure; it doubles each time, less up to half as jitter.",
+        ),
+        "backoff_cap_ms": Setting(
+            900_000, 1, MAX_DELAY_MS, Unit.MS, "Longest delay after a failure; not below the first."
+        ),
+        "half_open_ms": Setting(
+            6 * 3_600_000, 1, 10 * MAX_DELAY_MS, Unit.MS, "A quarantined job gets one more try after this time."
+        ),
+        "slots": Setting(
+            0,
+            0,
+            100_000,
+            Unit.SLOTS,
+            "All slots of the actors, of which quotas are shares; the decider tells it, and 0 is not known.",
+            is_told=True,
+        ),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """The settings in force; the meaning of each is in `SETTINGS`."""
+
+    strict_bands: int = SETTINGS["strict_bands"].default
+    strict_in_row: int = SETTINGS["strict_in_row"].default
+    aging_ms: int = SETTINGS["aging_ms"].default
+    max_attempts: int = SETTINGS["max_attempts"].default
+    backoff_base_ms: int = SETTINGS["backoff_base_ms"].default
+    backoff_cap_ms: int = SETTINGS["backoff_cap_ms"].default
+    half_open_ms: int = SETTINGS["half_open_ms"].default
+    slots: int = SETTINGS["slots"].default
+
+
+def require_settings(given: Mapping[str, int]) -> None:
+    """Refuse a name that is no setting, and a value out of its range."""
+    for name, value in given.items():
+        if name not in SETTINGS:
+            raise InvalidInput(
+                f"{name[:80]!r} is no setting of the queue; there are {', '.join(SETTINGS)}",
+                field=name[:80],
+                allowed=", ".join(SETTINGS),
+            )
+        require_range(value, name, SETTINGS[name].low, SETTINGS[name].high)

@@ -1,0 +1,98 @@
+"""Ledgers that grow and the archive that deciders fill from them, with real parts: Redis and a Delta table."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, QueryBuilder
+
+from decider.decide import ledger
+from decider.decide.verdict import decide_state
+from decider.duties.archive import APP, LedgerArchive
+from decider.intake.inbox import Inbox
+from decider.store.archive import Archive, ArchivePlace
+from decider.store.ledger_batches import LedgerBatches
+from decider.store.ledger_rows import LEDGER_SCHEMA
+from decider.store.ledgers import Ledgers
+from decider.store.queue import AsyncQueue, connect
+from decider.store.tables import TableRegistry
+from shared.cells import recount
+from shared.errors import RetryableError
+from shared.partitions import WHOLE_TABLE
+from shared.policy import Policy
+from shared.queue import transitions
+from shared.table import TableId, TableRef
+
+
+async def _ignored(_table: TableRef, _version: int | None) -> None:
+    """Nobody follows tables here."""
+
+
+class World:
+    """Three tables whose ledgers grow, and an archive that any number of deciders fill."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.queue = AsyncQueue(connect(url), "default")
+        self.registry = TableRegistry(self.queue.redis)
+        self.ledgers = Ledgers(self.queue)
+        self.folder = folder
+        self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]
+        self.written = 0
+        self.calls = 0
+
+    def decider(self) -> "Watched":
+        return Watched(self)
+
+    async def write(self, records: int = 1) -> None:
+        """Add records to each table's ledger."""
+        for table in self.tables:
+            await self.registry.register(table)
+            for _ in range(records):
+                self.written += 1
+                made = decide_state(WHOLE_TABLE, recount(Policy().ladder, [1_000] * 9), Policy(), self.written)
+                await self.keep(table, ledger.encode(made, Policy(), self.written))
+
+    async def keep(self, table: TableRef, record: str) -> None:
+        """Add one record to a table's ledger."""
+        self.calls += 1
+        await self.queue.run(transitions.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
+
+    def archived(self) -> Counter[int]:
+        """How often the archive holds each record, named by its version."""
+        return Counter(self.column("version"))
+
+    def column(self, name: str) -> list[Any]:
+        found = QueryBuilder().register("ledger", DeltaTable(str(self.folder))).execute(f"SELECT {name} FROM ledger")
+        return list(pa.table(found.read_all()).column(name).to_pylist())
+
+    def expect_each_once(self) -> None:
+        assert self.archived() == Counter(range(1, self.written + 1))
+
+
+class Watched(LedgerArchive):
+    """A decider's archive duty that can be made to die at a labelled point."""
+
+    def __init__(self, world: World) -> None:
+        own = TableRef(TableId("own"), APP, world.folder.as_uri())
+        self.archive = Archive(ArchivePlace(world.folder.as_uri(), LEDGER_SCHEMA, ("day",)))
+        self.batches = LedgerBatches(world.queue)
+        super().__init__(self.archive, self.batches, world.registry, Inbox(_ignored), own=own)
+
+    def dies_at(self, part: object, call: str) -> "Watched":
+        async def dead(*_: object, **__: object) -> None:
+            raise RetryableError("killed here")
+
+        setattr(part, call, dead)
+        return self
+
+
+def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    async def tell() -> None:
+        world = World(url, folder / "ledger")
+        await story(world)
+        await world.queue.redis.aclose()
+
+    asyncio.run(tell())
