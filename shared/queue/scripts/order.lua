@@ -13,13 +13,14 @@
 -- include: limits
 -- include: merge
 local wanted = tonumber(ARGV[1])
-local nodes, flows, flown = {}, {}, {}
+local nodes, flows, flown, rows = {}, {}, {}, {}
 
--- The first children of a node by (tag, name), as many as the claims that are wanted: each moves or takes one of them, so
+-- The first children of a node by (tag, name), as many as the claims that are still to come: each moves or takes one, so
 -- that one of these is always the least of all. Whoever is passed over instead makes room for the next (`pass`).
 local function children(node)
   if not nodes[node] then
-    local found, list = call('ZRANGE', ready_key(node), 0, wanted - 1, 'WITHSCORES'), {read = wanted}
+    local list = {read = wanted - #rows}
+    local found = call('ZRANGE', ready_key(node), 0, list.read - 1, 'WITHSCORES')
     for i = 1, #found, 2 do list[#list + 1] = {name = found[i], tag = tonumber(found[i + 1])} end
     nodes[node] = list
   end
@@ -147,7 +148,6 @@ local function serve()
   return row
 end
 
-local rows = {}
 for _ = 1, wanted + 100 do
   if #rows == wanted then break end
   local row = serve()
