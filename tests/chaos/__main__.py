@@ -4,7 +4,6 @@ import argparse
 import json
 import secrets
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.chaos.run import run
@@ -24,15 +23,11 @@ def main() -> int:
     seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
     print(f"seed {seed}", flush=True)
     verdict = run(binary, arguments.seconds, seed, lambda line: print(line, flush=True))
-    figures = asdict(verdict) | {
-        "seed": seed,
-        "duplicates_per_1000_kills": round(1000 * verdict.duplicates / max(1, verdict.kills)),
-        "good": verdict.is_good,
-    }
+    figures = verdict.figures() | {"seed": seed}
     print(json.dumps(figures, indent=2))
     if arguments.json:
         arguments.json.write_text(json.dumps(figures, indent=2) + "\n")
-    return 0 if verdict.is_good else 1
+    return 0 if figures["good"] else 1
 
 
 if __name__ == "__main__":

@@ -4,17 +4,17 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from random import Random
 
 from shared.errors import RetryableError
 from shared.queue import reads, transitions
 from shared.queue.model import JobState
-from tests.chaos.checker import Verdict, check
+from tests.chaos.checker import judge
 from tests.chaos.faults import FAULTS
 from tests.chaos.network import Network
-from tests.chaos.worker import QUEUE
+from tests.chaos.verdict import Verdict, verdict_of
+from tests.chaos.worker import QUEUE, TIMES
 from tests.chaos.world import SETTINGS, World
 from tests.support.redis_server import RedisServer
 
@@ -31,11 +31,18 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
     with tempfile.TemporaryDirectory() as folder:
         world = World(redis, network, Path(folder), Random(seed))
         try:
-            world.queue().run(transitions.configure(QUEUE, asdict(SETTINGS)))
+            world.queue().run(transitions.configure(QUEUE, SETTINGS))
             for _ in range(WORKERS):
                 world.start_worker()
             _do_harm(world, seconds, say)
-            return check(world, _drained(world))
+            since = time.monotonic()
+            stuck = _drained(world)
+            say(f"{'drained':16s} {time.monotonic() - since:5.1f} s")
+            dead = [name for name, process in world.workers.items() if process.poll() is not None]
+            world.expect(not dead, f"workers have died by themselves: {dead}")
+            history = world.history()
+            findings = judge(history, lease_us=TIMES.lease_ms * 1000)
+            return verdict_of(world, findings, seconds=seconds, runs=len(history.claims), stuck_jobs=stuck)
         finally:
             world.close()
 
@@ -46,12 +53,15 @@ def _do_harm(world: World, seconds: float, say: Callable[[str], None]) -> None:
     writer.start()
     until = time.monotonic() + seconds
     try:
-        rounds = 0
+        rounds = said = 0
         while time.monotonic() < until or rounds == 0:
             for fault in world.random.sample(FAULTS, len(FAULTS)):
                 since = time.monotonic()
                 fault(world)
                 say(f"{fault.__name__:16s} {time.monotonic() - since:5.1f} s")
+                for what in world.broken[said:]:
+                    say(f"BROKEN {what}")
+                said = len(world.broken)
                 time.sleep(BETWEEN_S)
                 if rounds and time.monotonic() >= until:
                     break
@@ -72,7 +82,8 @@ def _drained(world: World) -> int:
     left = -1
     while time.monotonic() < deadline:
         try:
-            world.tell_all()
+            if not world.tell_all():
+                continue
             depth = world.queue().run(reads.depth(QUEUE)).depth
         except RetryableError:
             continue

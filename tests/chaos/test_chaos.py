@@ -15,7 +15,7 @@ SECONDS = float(os.environ.get("LAKEWRIGHT_CHAOS_SECONDS", "60"))
 @pytest.mark.redis
 @pytest.mark.timeout(400)
 def test_no_event_is_lost_and_no_job_is_stuck_whatever_fails() -> None:
-    """Tokens increase, too; duplicates are allowed, because the table's own log makes an effect happen once."""
+    """Tokens increase, too, and each fault shows what it must; duplicates are allowed: the table's own log decides."""
     binary = find_binary()
     if binary is None:
         pytest.skip("no redis-server or valkey-server >= 7 found")
@@ -23,9 +23,7 @@ def test_no_event_is_lost_and_no_job_is_stuck_whatever_fails() -> None:
     said: list[str] = []
     print(f"seed {seed}")
     verdict = run(binary, SECONDS, seed, said.append)
-    assert len({line.split()[0] for line in said}) == len(FAULTS), "every kind of fault must have happened"
+    print("\n".join([*said, *verdict.not_shown, f"never stopped: {verdict.labels_missed}"]))
+    assert {fault.__name__ for fault in FAULTS} <= {line.split()[0] for line in said}, "every kind must have happened"
     assert verdict.events > 10 * SECONDS
-    assert verdict.lost_events == ()
-    assert verdict.stuck_jobs == 0
-    assert verdict.tokens_reused == 0
-    assert verdict.tokens_out_of_order == 0
+    assert verdict.problems == ()

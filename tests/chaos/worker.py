@@ -1,112 +1,161 @@
-"""A worker as an actor is one, but without Spark: it claims, beats, commits under its fence and finishes.
+"""A real worker without Spark: the actor's own loop, heartbeat thread and lease around a table that is a file.
 
-Its "commit" is a line in its own log, written only while the lease is provably held: a heartbeat right before, and the
-local deadline after it. Every step is logged with a label, which is where the driver kills or stops it.
+Everything it does is a line in its log. At each labelled point it looks for a wish of the driver's to stop there: who
+takes the wish stops itself, the whole process, until it is killed or told to go on.
 """
 
 import json
-import random
+import logging
+import os
+import signal
 import sys
-import time
-import uuid
+import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import structlog
+
+from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.store.queue import SyncQueue, connect
-from shared.errors import PermanentError, RetryableError
-from shared.queue import transitions
-from shared.queue.library import ScriptLibrary, source
-from shared.queue.model import Beat, BeatStatus, Claim, Verdict
-from shared.queue.transition import Tries
+from actor.worker import Actor, Worker, WorkerSettings
+from shared.errors import PermanentError
+from shared.queue.library import ScriptLibrary, ScriptName, source
+from shared.queue.model import Claim
+from shared.queue.transition import Transition, Tries
+from tests.chaos.history import now_ns
+from tests.chaos.table import FileTable
 
 QUEUE = "chaos"
-LEASE_MS = 1_500
-MARGIN_S = 0.3
-SKEW_S = 3_600
+TIMES = LeaseTimes(lease_s=1.5, interval_s=0.3, margin_s=0.3, grace_s=1.0)
+SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02)
+LABELS = ("claimed", "files_written", "confirmed", "committed", "finished")
+"""Where a worker can be stopped: its claim is answered, its files are written, its lease is confirmed, …"""
+PAUSED_AT = LABELS[:-1]
+"""Where a pause beyond the lease loses something: a run that has finished has no lease to lose."""
+SCHEMA_LINE = "local SCHEMA = "
 
 
-class Worker:
-    """One slot."""
+class Log:
+    """A worker's log, a line of JSON for each step."""
 
-    def __init__(self, url: str, name: str, log: Path, seed: int, library: ScriptLibrary) -> None:
-        self._queue = SyncQueue(connect(url, timeout_s=0.5), QUEUE, library=library, tries=Tries(3, 0.02))
-        self._name = name
-        self._log = log.open("a", buffering=1)
-        self._random = random.Random(seed)
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("a", buffering=1)
 
-    def run(self) -> None:
-        """Work until killed; a queue that does not answer is waited for."""
-        while True:
-            sent = time.monotonic()
-            try:
-                claims = self._queue.run(
-                    transitions.claim(QUEUE, worker=self._name, nonce=uuid.uuid4().hex, slots=1, lease_ms=LEASE_MS)
-                )
-            except RetryableError:
-                time.sleep(0.05)
-                continue
-            except PermanentError:
-                self._note("refused")
-                time.sleep(0.05)
-                continue
-            if not claims:
-                time.sleep(0.02)
-            for claim in claims:
-                self._work(claim, sent)
-
-    def _work(self, claim: Claim, sent: float) -> None:
-        self._note("claimed", claim, version=claim.version)
-        time.sleep(self._random.uniform(0, 0.02))
-        try:
-            if not self._may_commit(claim, sent):
-                return
-            self._note("committed", claim, version=claim.version)
-            time.sleep(self._random.uniform(0, 0.01))
-            verdict = self._random.choices([Verdict.DONE, Verdict.FAIL, Verdict.YIELD], [90, 2, 8])[0]
-            end = transitions.finish(
-                QUEUE,
-                worker=self._name,
-                nonce=uuid.uuid4().hex,
-                id=claim.id,
-                token=claim.token,
-                verdict=verdict,
-                cost_bytes=claim.cost_bytes,
-                seen_version=claim.version,
-            )
-            outcome = self._queue.run(end).outcome
-            self._note("finished", claim, version=claim.version, verdict=verdict.value, outcome=outcome.value)
-        except (RetryableError, PermanentError):
-            self._note("gave up", claim)
-
-    def _may_commit(self, claim: Claim, sent: float) -> bool:
-        beat_sent = time.monotonic()
-        beats = [Beat(claim.id, claim.token)]
-        beat = transitions.heartbeat(QUEUE, worker=self._name, beats=beats, lease_ms=LEASE_MS)
-        if self._queue.run(beat)[0].status is BeatStatus.LOST:
-            self._note("lost", claim)
-            return False
-        return time.monotonic() < max(sent, beat_sent) + LEASE_MS / 1000 - MARGIN_S
-
-    def _note(self, event: str, claim: Claim | None = None, **more: object) -> None:
+    def note(self, event: str, claim: Claim | None = None, **more: object) -> None:
+        """Write a line at once; a line in one piece survives whatever kills its writer."""
         run = {} if claim is None else {"job": claim.id, "token": claim.token}
-        self._log.write(json.dumps({"event": event, **run, **more}) + "\n")
+        self._file.write(json.dumps({"event": event, **run, **more, "at": now_ns()}) + "\n")
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class NotingQueue(SyncQueue):
+    """Notes claims and ends as they are asked for and answered."""
+
+    def watch(self, log: Log) -> "NotingQueue":
+        """Begin to note."""
+        self.log = log
+        return self
+
+    def run(self, transition: Transition[Any]) -> Any:
+        """Carry out one transition."""
+        match transition.script:
+            case ScriptName.CLAIM:
+                return self._claim(transition)
+            case ScriptName.FINISH:
+                return self._finish(transition)
+        return super().run(transition)
+
+    def _claim(self, transition: Transition[Any]) -> Any:
+        sent = now_ns()
+        try:
+            claims: Sequence[Claim] = super().run(transition)
+        except PermanentError as problem:
+            self.log.note("refused", why=str(problem))
+            raise
+        for claim in claims:
+            self.log.note("claimed", claim, version=claim.version, sent=sent)
+        return claims
+
+    def _finish(self, transition: Transition[Any]) -> Any:
+        _, _, job, token, verdict, _, seen, *_ = transition.args
+        end = {"job": job, "token": token, "verdict": verdict, "seen": seen}
+        self.log.note("finishing", **end)
+        finished = super().run(transition)
+        self.log.note("finished", **end, outcome=finished.outcome.value)
+        return finished
+
+
+class ChaosWorker(NotingQueue):
+    """The queue of a worker that may be stopped where it claims and ends."""
+
+    def attach(self, table: FileTable, barrier: "Barrier") -> None:
+        """Tell the table of each claim."""
+        self._table, self._barrier = table, barrier
+
+    def run(self, transition: Transition[Any]) -> Any:
+        """Carry out one transition, and perhaps stop."""
+        reply = super().run(transition)
+        if transition.script is ScriptName.CLAIM and reply:
+            self._claim_held = reply[0]
+            self._table.begin(reply[0])
+            self._barrier.reached(reply[0], "claimed")
+        elif transition.script is ScriptName.FINISH:
+            self._barrier.reached(self._claim_held, "finished")
+        return reply
+
+
+class Barrier:
+    """Where the driver's wishes lie, `halt-<label>` for a run of any job or `halt-<label>@<job>`.
+
+    The first worker that comes by takes a wish by giving it its name, and stops.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def reached(self, claim: Claim, label: str) -> None:
+        """Stop here if that is wished for."""
+        for wish in (f"halt-{label}", f"halt-{label}@{claim.id}"):
+            try:
+                (self._folder / wish).rename(self._folder / f"taken-{wish}-{self._name}")
+            except FileNotFoundError:
+                continue
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def schema() -> int:
+    """Return the schema that this release's scripts know."""
+    return int(source("include/config").partition(SCHEMA_LINE)[2].split()[0])
 
 
 def library(kind: Sequence[str]) -> ScriptLibrary:
     """Return the scripts that a worker calls: its own release's, beside those of the others."""
     if "previous" not in kind:
         return ScriptLibrary()
-    return ScriptLibrary({"config": source("include/config").replace("local SCHEMA = 1", "local SCHEMA = 0")})
+    ours, theirs = f"{SCHEMA_LINE}{schema()}", f"{SCHEMA_LINE}{schema() - 1}"
+    return ScriptLibrary({"config": source("include/config").replace(ours, theirs)})
 
 
-def main() -> None:
-    """Run one worker: URL NAME LOG SEED [skewed|previous]."""
-    url, name, log, seed, *kind = sys.argv[1:]
-    if "skewed" in kind:
-        true_time = time.time
-        time.time = lambda: true_time() - SKEW_S
-    Worker(url, name, Path(log), int(seed), library(kind)).run()
+def main(arguments: Sequence[str]) -> None:
+    """Run one worker: URL NAME FOLDER SEED [previous]."""
+    url, name, folder, seed, *kind = arguments
+    # Lost connections and leases are what this is about; what matters of them stands in the worker's own log.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    scripts, tries = library(kind), Tries(3, 0.02)
+    log, barrier = Log(Path(folder) / f"{name}.jsonl"), Barrier(Path(folder), name)
+    table = FileTable(log.note, barrier.reached, int(seed))
+    queue = ChaosWorker(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
+    queue.watch(log)
+    queue.attach(table, barrier)
+    beats = SyncQueue(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
+    heartbeat = Heartbeat(beats, name, TIMES)
+    heartbeat.start()
+    actor = Actor(name, heartbeat, threading.Event())
+    Worker(table, queue, actor, SETTINGS, reached=barrier.reached).run()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,66 +1,93 @@
 """What chaos happens to: a Redis, a network, workers as processes, and a producer that replays its log as tables do."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from actor.store.queue import SyncQueue, connect
+from actor.store.queue import connect
 from shared.errors import PermanentError, RetryableError
 from shared.queue import transitions
 from shared.queue.model import Band, JobKey, JobSpec
-from shared.queue.settings import QueueSettings
 from shared.queue.transition import Tries
+from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
-from tests.chaos.worker import QUEUE
+from tests.chaos.table import facts
+from tests.chaos.worker import QUEUE, Log, NotingQueue
 from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).parents[2]
-SETTINGS = QueueSettings(max_attempts=100, backoff_base_ms=50, backoff_cap_ms=500, half_open_ms=500)
+SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
 TABLES, CELLS = 4, 6
+TRIES = Tries(3, 0.05)
+TAIL_BYTES = 20_000
+"""As much of a worker's log as the driver looks at while the run goes on: some thirty jobs."""
 
 
 @dataclass(slots=True)
 class Table:
-    """A table's log as its writer knows it: the cell that each version touched."""
+    """A table's log as its writer knows it: the cell that each version touched; the file's length is the version."""
 
     name: str
+    file: Path
     log: list[int] = field(default_factory=list)
     told: int = -1
 
+    def append(self, cell: int) -> None:
+        self.log.append(cell)
+        with self.file.open("ab") as file:
+            file.write(b".")
+
     def spec(self, version: int) -> JobSpec:
-        band = Band(version % 4)
-        return JobSpec(JobKey(self.name, str(self.log[version]), "c"), f"of-{self.name}", band, 5, 1 << 20, version)
+        key = JobKey(self.name, str(self.log[version]), "c")
+        return JobSpec(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, facts(self.file))
 
 
 @dataclass(slots=True)
 class World:
-    """All of it; `folder` holds the logs of the workers."""
+    """All of it; `folder` holds the logs of the workers.
+
+    hits: how often a worker was killed or paused at each label. broken: what a fault should have shown and did not.
+    not_shown: what could not be shown. taken_back: acknowledged events that Redis lost, by fault.
+    """
 
     redis: RedisServer
     network: Network
     folder: Path
     random: Random
     workers: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
-    tables: list[Table] = field(default_factory=lambda: [Table(f"t{number}") for number in range(TABLES)])
+    tables: list[Table] = field(default_factory=list)
+    acks: list[Ack] = field(default_factory=list)
+    rollbacks: list[Rollback] = field(default_factory=list)
+    refused: int = 0
+    hits: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+    not_shown: list[str] = field(default_factory=list)
+    taken_back: Counter[str] = field(default_factory=Counter)
+    recovered_s: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     kills: int = 0
-    recovered_s: list[float] = field(default_factory=list)
-    acknowledged_lost: int = 0
     started: int = 0
-    queues: dict[tuple[int, int], SyncQueue] = field(default_factory=dict)
+    queues: dict[tuple[int, int], NotingQueue] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def queue(self) -> SyncQueue:
+    def __post_init__(self) -> None:
+        self.tables = [Table(f"t{number}", self.folder / f"t{number}.table") for number in range(TABLES)]
+
+    def queue(self) -> NotingQueue:
         """Return the producer's own way to the queue, beside the network's weather."""
         place = (threading.get_ident(), self.network.target_port)
         if place not in self.queues:
             client = connect(f"redis://127.0.0.1:{self.network.target_port}/0", timeout_s=1.0)
-            self.queues[place] = SyncQueue(client, QUEUE, tries=TRIES)
+            noting = NotingQueue(client, QUEUE, tries=TRIES)
+            self.queues[place] = noting.watch(Log(self.folder / f"driver-{len(self.queues)}.jsonl"))
         return self.queues[place]
 
     def close(self) -> None:
@@ -69,16 +96,36 @@ class World:
             self.kill_worker(name)
         for queue in self.queues.values():
             queue.redis.close()
+            queue.log.close()
         self.network.close()
         self.redis.close()
 
-    def start_worker(self, *kind: str) -> str:
-        """Start a worker under a new name; `kind`: none, `skewed` or `previous`."""
+    def history(self) -> History:
+        """Return all that happened until now."""
+        events: dict[str, list[int]] = defaultdict(list)
+        for table in self.tables:
+            for version in range(len(table.log)):
+                events[table.spec(version).id].append(version)
+        return History(
+            {job: tuple(versions) for job, versions in events.items()},
+            tuple(self.acks),
+            *read_workers(self.folder.glob("*.jsonl")),
+            tuple(self.rollbacks),
+        )
+
+    def expect(self, holds: object, what: str) -> None:
+        """Note a promise that a fault has found broken."""
+        if not holds:
+            self.broken.append(what)
+
+    # Workers
+
+    def start_worker(self, *kind: str, module: str = "worker") -> str:
+        """Start a worker under a new name; `kind`: none, or `previous`."""
         self.started += 1
         name = f"w{self.started}"
-        log = str(self.folder / f"{name}.jsonl")
-        command = [sys.executable, "-m", "tests.chaos.worker", self.network.url, name, log, str(self.started)]
-        self.workers[name] = subprocess.Popen([*command, *kind], cwd=ROOT)
+        command = [sys.executable, "-m", f"tests.chaos.{module}", self.network.url, name, str(self.folder)]
+        self.workers[name] = subprocess.Popen([*command, str(self.started), *kind], cwd=ROOT)
         return name
 
     def kill_worker(self, name: str) -> None:
@@ -88,59 +135,97 @@ class World:
         process.wait()
         self.kills += 1
 
-    def signal_worker(self, name: str, number: signal.Signals) -> None:
-        os.kill(self.workers[name].pid, number)
+    def wish(self, label: str, job: str | None = None) -> Path:
+        """Let the first worker that reaches this label stop there, with this job or with any."""
+        wish = self.folder / (f"halt-{label}" if job is None else f"halt-{label}@{job}")
+        wish.touch()
+        return wish
 
-    def label_of(self, name: str) -> str:
-        """Return the last thing that a worker logged."""
+    def stopped(self, wish: Path) -> str | None:
+        """Return the name of the worker that has stopped as was wished; None if none came by."""
+        wait(lambda: not wish.exists(), seconds=10)
+        try:
+            wish.unlink()
+        except FileNotFoundError:
+            (taken,) = self.folder.glob(f"taken-{wish.name}-*")
+            name = taken.name.rpartition("-")[2]
+            os.waitpid(self.workers[name].pid, os.WUNTRACED)
+            taken.unlink()
+            return name
+        return None
+
+    def go_on(self, name: str) -> None:
+        os.kill(self.workers[name].pid, signal.SIGCONT)
+
+    def tail(self, name: str) -> list[dict[str, Any]]:
+        """Return the newest entries of a worker's log."""
         path = self.folder / f"{name}.jsonl"
-        lines = path.read_text().splitlines() if path.exists() else []
-        return lines[-1] if lines else ""
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - TAIL_BYTES))
+            return records(file.read().decode())
 
-    def commit(self) -> None:
-        """A writer commits to one table, and the queue is told what its cursor does not know yet."""
-        table = self.random.choice(self.tables)
-        table.log.append(self.random.randrange(CELLS))
-        with contextlib.suppress(RetryableError, PermanentError):
-            self.tell(self.queue(), table)
+    # Producer
 
-    def tell(self, queue: SyncQueue, table: Table) -> None:
+    def commit(self) -> bool:
+        """A writer commits to one table, and the queue is told what its cursor does not know; False if it cannot be."""
+        with self.lock:
+            table = self.random.choice(self.tables)
+            table.append(self.random.randrange(CELLS))
+            return self._tell(table)
+
+    def tell_all(self) -> bool:
+        """Sweep: every table is brought up to date."""
+        with self.lock:
+            return all(self._tell(table) for table in self.tables)
+
+    def _tell(self, table: Table) -> bool:
         """Bring the cursor up to the table's log; what a torn log has forgotten is told again."""
-        expected = table.told
-        while expected < len(table.log) - 1:
-            version = expected + 1
-            done = queue.run(
-                transitions.ingest(
-                    QUEUE,
-                    table=table.name,
-                    expected=expected,
-                    cursor={"version": str(version)},
-                    cells={},
-                    jobs=[table.spec(version)],
-                )
-            )
-            if done.version < table.told:
-                self.acknowledged_lost += table.told - done.version
-            expected = table.told = done.version
+        while table.told < len(table.log) - 1:
+            version, sent = table.told + 1, now_ns()
+            cursor, job = {"version": str(version)}, table.spec(version)
+            call = transitions.ingest(QUEUE, table=table.name, expected=table.told, cursor=cursor, cells={}, jobs=[job])
+            try:
+                done = self.queue().run(call)
+            except (RetryableError, PermanentError):
+                self.refused += 1
+                return False
+            at = now_ns()
+            self.expect(done.version >= table.told, f"{table.name} went back from {table.told} to {done.version}")
+            for known in range(version, done.version + 1):
+                # Not applied: an earlier call was, and its reply was lost.
+                outcome = done.outcomes[0].value if done.applied else None
+                self.acks.append(Ack(table.spec(known).id, table.name, known, outcome, sent, at))
+            table.told = done.version
+        return True
 
-    def tell_all(self) -> None:
-        """Sweep: every table is brought up to date, from what the store itself says of its cursor."""
-        queue = self.queue()
-        for table in self.tables:
-            known = queue.redis.hget(f"{{lw:{QUEUE}}}:cur:{table.name}", "version")
-            found = -1 if known is None else int(known)
-            self.acknowledged_lost += max(0, table.told - found)
-            table.told = found
-            self.tell(queue, table)
+    def take_back(self, fault: str, since: int) -> int:
+        """Note what Redis does not know any more after a fault that began at `since`; the lock must be held."""
+        lost = 0
+        with self.redis.client() as client:
+            cursors = [client.hget(f"{{lw:{QUEUE}}}:cur:{table.name}", "version") for table in self.tables]
+        for table, found in zip(self.tables, cursors, strict=True):
+            cursor = -1 if found is None else int(found)
+            lost += max(0, table.told - cursor)
+            table.told = min(table.told, cursor)
+            self.rollbacks.append(Rollback(table.name, cursor, since, now_ns()))
+        self.taken_back[fault] += lost
+        return lost
 
-    def wait_until_served(self, since: float) -> None:
-        """Note how long it took until the queue was served again."""
-        queue = self.queue()
-        while True:
-            with contextlib.suppress(RetryableError):
-                queue.redis.ping()
-                self.recovered_s.append(time.monotonic() - since)
-                return
+    def await_service(self, fault: str, since: int) -> None:
+        """Note how long it took from the kill until an event was taken again, which the tables' writer tries anew."""
+        self.expect(wait(self.commit, seconds=30), f"{fault}: no service within 30 s")
+        self.recovered_s[fault].append((now_ns() - since) / 1e9)
+        # An early cut takes the settings, too, and a back-off of the default length would outlast the end of the run.
+        self.queue().run(transitions.configure(QUEUE, SETTINGS))
 
 
-TRIES = Tries(3, 0.05)
+def wait(condition: Callable[[], object], *, seconds: float) -> bool:
+    """Wait for a condition; False if it did not come true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(0.005)
+    return True

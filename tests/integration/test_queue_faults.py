@@ -1,27 +1,31 @@
 """The faults a queue must survive, with a real server: replies that are lost, and a server that is killed."""
 
+import inspect
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Any
+from types import ModuleType
+from typing import Any, get_origin
 
 import pytest
 from redis import Redis
 
 from shared.queue import audit, keys, reads, steering, transitions
-from shared.queue.model import (
-    Band,
-    Beat,
-    BeatStatus,
-    Claim,
-    FinishOutcome,
-    JobKey,
-    JobSpec,
-    JobState,
-    Level,
-    Verdict,
-)
+from shared.queue.model import BeatStatus, Claim, FinishOutcome, JobState, Level
 from shared.queue.transition import Transition, Tries
+from tests.support.queue_calls import (
+    CALLS,
+    FIRST,
+    MEANWHILE,
+    QUEUE,
+    SAME_REPLY,
+    TAKE,
+    Place,
+    beat,
+    claim,
+    finish,
+    ingest,
+    spec,
+)
 from tests.support.queue_executors import EXECUTORS, Executor
 from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import State, read_state
@@ -30,98 +34,34 @@ from tests.support.reply_thief import ReplyThief
 
 pytestmark = pytest.mark.redis
 
-QUEUE = "default"
-LEASE_MS = 60_000
 
+class Thief(ReplyThief):
+    """Lets others act between the call whose reply is lost and its repetition, which waits for its connection's end."""
 
-def spec(cell: str = "{}", version: int = 1) -> JobSpec:
-    return JobSpec(JobKey("t-1", cell, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
+    meanwhile: Callable[[], object] | None = None
 
-
-def claim(nonce: str = "c-1") -> Transition[tuple[Claim, ...]]:
-    return transitions.claim(QUEUE, worker="w-1", nonce=nonce, slots=1, lease_ms=LEASE_MS)
-
-
-def finish(held: Claim, nonce: str = "f-1") -> Transition[Any]:
-    return transitions.finish(
-        QUEUE,
-        worker="w-1",
-        nonce=nonce,
-        id=held.id,
-        token=held.token,
-        verdict=Verdict.DONE,
-        cost_bytes=1,
-        seen_version=held.version,
-        counters={"runs": 1},
-    )
-
-
-def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Transition[Any]:
-    return transitions.ingest(
-        QUEUE,
-        table="t-1",
-        expected=expected,
-        cursor={"version": str(expected + 1)},
-        cells=cells or {"{}": "state"},
-        jobs=[spec(version=expected + 1)],
-        ledger=[("decision", 0)],
-        counters={"commits": 1},
-    )
+    def _steals(self) -> bool:
+        stolen = super()._steals()
+        if stolen and self.meanwhile is not None:
+            self.meanwhile()
+        return stolen
 
 
 @pytest.fixture
-def thief(redis_server: RedisServer) -> Iterator[ReplyThief]:
+def thief(redis_server: RedisServer) -> Iterator[Thief]:
     with redis_server.client() as client:
         client.flushall()
-    made = ReplyThief(redis_server.port)
+    made = Thief(redis_server.port)
     yield made
     made.close()
 
 
 @pytest.fixture(params=list(EXECUTORS))
-def executor(request: pytest.FixtureRequest, thief: ReplyThief) -> Iterator[Executor]:
+def executor(request: pytest.FixtureRequest, thief: Thief) -> Iterator[Executor]:
     with EXECUTORS[request.param](thief.url, QUEUE, None, Tries(4, 0.01)) as made:
         # The first calls load the scripts, so that the reply that is stolen is the one that is meant.
         made.run(reads.depth(QUEUE))
         yield made
-
-
-def held(executor: Executor) -> Claim:
-    executor.run(transitions.enqueue(QUEUE, spec()))
-    (found,) = executor.run(claim("c-0"))
-    return found
-
-
-def beat(of: Claim) -> Transition[Any]:
-    return transitions.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
-
-
-def failed(made: Executor) -> None:
-    end = finish(held(made), "f-0")
-    made.run(replace(end, args=tuple("fail" if arg == "done" else arg for arg in end.args)))
-
-
-def waits_for_a_slot(made: Executor) -> None:
-    held(made)
-    made.run(transitions.enqueue(QUEUE, replace(spec("urgent"), band=Band.URGENT)))
-
-
-CALLS: dict[str, Callable[[Executor], Transition[Any]]] = {
-    "enqueue": lambda _: transitions.enqueue(QUEUE, spec()),
-    "claim": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), claim())[1],
-    "heartbeat": lambda made: beat(held(made)),
-    "finish": lambda made: finish(held(made)),
-    "ingest": lambda _: ingest(),
-    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id, nonce="x-1"),
-    "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
-    "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
-    "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),
-    "limit": lambda made: (held(made), steering.limit(QUEUE, Level.TABLE, "t-1", steering.Slots(1)))[1],
-    "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
-    "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
-    "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
-    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
-}
 
 
 def without_times(state: State) -> Any:
@@ -137,14 +77,15 @@ def without_times(state: State) -> Any:
 @pytest.mark.parametrize("lost", [1, 2])
 @pytest.mark.parametrize("name", CALLS)
 def test_a_lost_reply_doubles_no_effect(
-    redis_server: RedisServer, thief: ReplyThief, executor: Executor, name: str, lost: int
+    redis_server: RedisServer, thief: Thief, executor: Executor, name: str, lost: int
 ) -> None:
     """The same call, once with its reply and once with replies lost, leaves the same store and the same answer."""
     with redis_server.client() as client:
-        expected = executor.run(CALLS[name](executor))
+        place = Place(executor, client)
+        expected = executor.run(CALLS[name](place))
         undisturbed = without_times(read_state(client, QUEUE))
         client.flushdb()
-        call = CALLS[name](executor)
+        call = CALLS[name](place)
         thief.steal(lost)
         reply = executor.run(call)
         assert thief.left_to_steal == 0, "the reply must have been lost, or nothing was tested"
@@ -153,6 +94,68 @@ def test_a_lost_reply_doubles_no_effect(
             assert [(one.id, one.attempts) for one in reply] == [(one.id, one.attempts) for one in expected]
         elif name not in ("enqueue", "preempt"):
             assert repr(reply) == repr(expected)
+
+
+def functions(module: ModuleType) -> set[str]:
+    """The functions of a module that make a transition."""
+    own = [one for _, one in inspect.getmembers(module, inspect.isfunction) if one.__module__ == module.__name__]
+    public = {one.__name__: one.__annotations__["return"] for one in own if not one.__name__.startswith("_")}
+    return {name for name, made in public.items() if get_origin(made) is Transition}
+
+
+def test_no_transition_is_left_out() -> None:
+    assert len(functions(transitions)) >= 8
+    tried = {name.partition(":")[0] for name in CALLS}
+    assert tried - {"audit"} == functions(transitions) | functions(steering)
+    assert set(DAMAGE) == functions(audit)
+    assert set(MEANWHILE) == set(CALLS) - {"enqueue"}, "an enqueue has tests of its own below"
+
+
+@pytest.mark.parametrize("name", MEANWHILE)
+def test_a_call_between_a_lost_reply_and_its_repetition_is_not_undone(
+    redis_server: RedisServer, thief: Thief, executor: Executor, name: str
+) -> None:
+    """Both together leave the store as if each had run once, in one of the two orders."""
+    order, others = MEANWHILE[name]
+    with redis_server.client() as client, EXECUTORS["sync"](redis_server.url, QUEUE, None, Tries(1, 0.01)) as other:
+        place = Place(executor, client)
+        call = CALLS[name](place)
+        steps = (call, *others) if order == FIRST else (*others, call)
+        answers = {step.script: executor.run(step) for step in steps}
+        expected = without_times(read_state(client, QUEUE))
+        client.flushdb()
+        call = CALLS[name](place)
+        thief.meanwhile = lambda: [other.run(step) for step in others]
+        thief.steal(1)
+        reply = executor.run(call)
+        assert thief.left_to_steal == 0
+        assert without_times(read_state(client, QUEUE)) == expected
+        if name in SAME_REPLY:
+            assert reply == answers[call.script]
+
+
+@pytest.mark.parametrize("is_over", [False, True])
+def test_an_enqueue_whose_job_was_taken_before_its_repetition_costs_one_run_at_most(
+    redis_server: RedisServer, thief: Thief, executor: Executor, *, is_over: bool
+) -> None:
+    """A run that goes on serves the repetition, too; if it is over, one more run finds nothing to do."""
+
+    def taken() -> None:
+        claims = other.run(TAKE)
+        runs.extend(claims)
+        if is_over:
+            other.run(finish(claims[0]))
+
+    runs: list[Claim] = []
+    with EXECUTORS["sync"](redis_server.url, QUEUE, None, Tries(1, 0.01)) as other:
+        thief.meanwhile = taken
+        thief.steal(1)
+        executor.run(transitions.enqueue(QUEUE, spec()))
+        if is_over:
+            runs += other.run(claim("c-9"))
+        assert other.run(finish(runs[-1], "f-9")).outcome is FinishOutcome.GONE
+        assert len(runs) == 1 + is_over
+        assert other.run(reads.job(QUEUE, spec().id)) is None
 
 
 START = keys.prefix(QUEUE)
@@ -172,7 +175,7 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Transition[Any]]] = {
 
 @pytest.mark.parametrize("name", DAMAGE)
 def test_an_audit_whose_reply_was_lost_has_mended_once(
-    redis_server: RedisServer, thief: ReplyThief, executor: Executor, name: str
+    redis_server: RedisServer, thief: Thief, executor: Executor, name: str
 ) -> None:
     """Each audit script finds real damage; its repetition finds none, and the store is as before the damage."""
     damage, call = DAMAGE[name]

@@ -1,0 +1,182 @@
+"""Calls of every transition of a queue, each with what must have happened before it, for tests of lost replies."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from redis import Redis
+
+from shared.queue import audit, keys, steering, transitions
+from shared.queue.model import (
+    Band,
+    Beat,
+    Claim,
+    JobKey,
+    JobSpec,
+    Level,
+    Staged,
+    Timer,
+    Verdict,
+)
+from shared.queue.transition import Transition
+from tests.support.queue_executors import Executor
+
+QUEUE = "default"
+LEASE_MS = 60_000
+
+
+def spec(cell: str = "{}", version: int = 1) -> JobSpec:
+    return JobSpec(JobKey("t-1", cell, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
+
+
+def claim(nonce: str = "c-1") -> Transition[tuple[Claim, ...]]:
+    return transitions.claim(QUEUE, worker="w-1", nonce=nonce, slots=1, lease_ms=LEASE_MS)
+
+
+def finish(held: Claim, nonce: str = "f-1") -> Transition[Any]:
+    return transitions.finish(
+        QUEUE,
+        worker="w-1",
+        nonce=nonce,
+        id=held.id,
+        token=held.token,
+        verdict=Verdict.DONE,
+        cost_bytes=1,
+        seen_version=held.version,
+        counters={"runs": 1},
+    )
+
+
+def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Transition[Any]:
+    return transitions.ingest(
+        QUEUE,
+        table="t-1",
+        expected=expected,
+        cursor={"version": str(expected + 1)},
+        cells=cells or {"{}": "state"},
+        jobs=[spec(version=expected + 1)],
+        ledger=[("decision", 0)],
+        counters={"commits": 1},
+    )
+
+
+def held(executor: Executor) -> Claim:
+    executor.run(transitions.enqueue(QUEUE, spec()))
+    (found,) = executor.run(claim("c-0"))
+    return found
+
+
+def beat(of: Claim) -> Transition[Any]:
+    return transitions.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
+
+
+def failed(made: Executor) -> None:
+    end = finish(held(made), "f-0")
+    made.run(replace(end, args=tuple("fail" if arg == "done" else arg for arg in end.args)))
+
+
+def waits_for_a_slot(made: Executor) -> None:
+    held(made)
+    made.run(transitions.enqueue(QUEUE, replace(spec("urgent"), band=Band.URGENT)))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An executor, and the server itself for what no transition writes."""
+
+    executor: Executor
+    client: Redis
+
+    def run(self, transition: Transition[Any]) -> Any:
+        return self.executor.run(transition)
+
+
+def timer_rang(made: Place) -> Transition[Any]:
+    timer = Timer("a", 50)
+    made.run(replaced(-1, timers=[timer, Timer("b", 90)]))
+    return transitions.decide(
+        QUEUE, nonce="d-1", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1}
+    )
+
+
+def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged | None = None) -> Transition[Any]:
+    cursor = {"version": str(expected + 1)}
+    return transitions.ingest(
+        QUEUE,
+        table="t-1",
+        expected=expected,
+        cursor=cursor,
+        cells={} if staged else {"new": "state"},
+        reset=staged or True,
+        jobs=[spec(version=expected + 1)],
+        timers=timers or (),
+        counters={"recounts": 1},
+    )
+
+
+def staged(made: Place) -> Transition[Any]:
+    made.run(ingest())
+    made.client.hset(keys.staged_cells(QUEUE, "x"), mapping={"a": "1", "b": "2"})
+    made.client.zadd(keys.staged_timers(QUEUE, "x"), {"a": 7})
+    for key in (keys.staged_cells(QUEUE, "x"), keys.staged_timers(QUEUE, "x")):
+        made.client.expire(key, 100)
+    return replaced(0, staged=Staged("x", 2, 1))
+
+
+SLOTS = steering.Slots
+CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
+    "enqueue": lambda _: transitions.enqueue(QUEUE, spec()),
+    "claim": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), claim())[1],
+    "heartbeat": lambda made: beat(held(made)),
+    "finish": lambda made: finish(held(made)),
+    "ingest": lambda _: ingest(),
+    "ingest: reset": lambda made: (made.run(ingest()), replaced(0))[1],
+    "ingest: staged": staged,
+    "decide": timer_rang,
+    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id, nonce="x-1"),
+    "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
+    "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
+    "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),
+    "limit": lambda made: (held(made), steering.limit(QUEUE, Level.TABLE, "t-1", SLOTS(1)))[1],
+    "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
+    "pause: resume": lambda made: (
+        made.run(transitions.enqueue(QUEUE, spec())),
+        made.run(PAUSE),
+        made.run(claim("c-0")),
+        RESUME,
+    )[3],
+    "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
+    "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
+    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
+}
+"""A call of each transition, with what must have happened before it; behind a colon, another use of the same one."""
+
+PAUSE = steering.pause(QUEUE, Level.TENANT, "acme")
+RESUME = steering.pause(QUEUE, Level.TENANT, "acme", paused=False)
+CANCEL = transitions.cancel(QUEUE, spec().id, nonce="o-1")
+NEXT = transitions.enqueue(QUEUE, spec(version=2))
+TAKE = transitions.claim(QUEUE, worker="w-2", nonce="o-1", slots=1, lease_ms=LEASE_MS)
+FIRST, LAST = "first", "last"
+MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
+    "claim": (FIRST, (CANCEL,)),
+    "heartbeat": (FIRST, (CANCEL,)),
+    "finish": (FIRST, (NEXT, TAKE)),
+    "ingest": (FIRST, (ingest(0),)),
+    "ingest: reset": (FIRST, (ingest(1),)),
+    "ingest: staged": (FIRST, (ingest(1),)),
+    "decide": (FIRST, (TAKE,)),
+    "cancel": (FIRST, (NEXT,)),
+    "promote": (FIRST, (TAKE,)),
+    "requeue": (FIRST, (TAKE,)),
+    "weigh": (LAST, (steering.weigh(QUEUE, Level.TABLE, "t-1", 3),)),
+    "limit": (LAST, (steering.limit(QUEUE, Level.TABLE, "t-1", SLOTS(2)),)),
+    "pause": (LAST, (RESUME,)),
+    "pause: resume": (LAST, (PAUSE,)),
+    "preempt": (FIRST, (CANCEL,)),
+    "audit": (FIRST, (NEXT,)),
+    "configure": (LAST, (transitions.configure(QUEUE, {"max_attempts": 5}),)),
+}
+"""What another client does between a call and its repetition, and where the call then counts: before it, or after."""
+
+SAME_REPLY = ("finish", "decide", "cancel")
+"""Calls with a nonce: their repetition is answered as they were, whatever has happened since."""
