@@ -22,6 +22,9 @@ AUDIT_EVERY_S = 600.0
 SLOTS_EVERY_S = 10.0
 """Actors come and go by minutes; a look costs one round trip."""
 
+LOG_EVERY_S = 5.0
+"""Well below the time between two crashes of a server; a look costs one round trip."""
+
 FAILED = "queue_care_failed"
 
 log = structlog.get_logger()
@@ -48,6 +51,9 @@ class Cared(Protocol):
     async def drop_old_scripts(self) -> int:
         """Forget scripts of other releases."""
 
+    async def renew_log(self) -> bool:
+        """Have a server that has started write its log anew."""
+
 
 class QueueCare:
     """Preempts and audits, each in its own rhythm."""
@@ -64,6 +70,7 @@ class QueueCare:
         async with asyncio.TaskGroup() as group:
             group.create_task(regularly(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
             group.create_task(regularly(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
+            group.create_task(regularly(self.renew_log, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
             group.create_task(regularly(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
 
     async def tell_slots(self) -> None:
@@ -85,6 +92,11 @@ class QueueCare:
         """Mend what differs, and forget what other releases left."""
         await self._levers.audit()
         await self._levers.drop_old_scripts()
+
+    async def renew_log(self) -> None:
+        """Leave nothing in the log of a server that has started but what is in force."""
+        if await self._levers.renew_log():
+            log.info("redis_log_renewed")
 
     async def preempt(self) -> None:
         """Give each urgent job that has waited for too long the prospect of a slot."""

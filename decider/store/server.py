@@ -52,6 +52,23 @@ class ServerFacts:
 
 
 @answered
+async def renew_log(redis: Redis) -> bool:
+    """Have the server write its append-only file anew if it has not since it started; returns whether it was asked to.
+
+    When a power cut has torn a script's transaction in the middle of a command, Redis 7.0 drops the torn command and
+    leaves the others in the file, open. They are not in force then, and are as soon as the server starts once more:
+    half of a transition that nobody was told of. A file written anew from memory holds what is in force and no more.
+    """
+    info: Mapping[str, Any] = await redis.info("persistence")
+    was_written = int(info["aof_last_rewrite_time_sec"]) >= 0
+    is_busy = any(info[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress"))
+    if not info["aof_enabled"] or was_written or is_busy:
+        return False
+    await redis.bgrewriteaof()
+    return True
+
+
+@answered
 async def inspect(redis: Redis) -> ServerFacts:
     """Ask the server about itself. Raises RetryableError if it does not answer."""
     info: Mapping[str, Any] = await redis.info("server", "memory", "persistence", "replication")

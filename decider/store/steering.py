@@ -10,6 +10,7 @@ import structlog
 from decider.store.answers import answered, redis_answers
 from decider.store.occupancy import Occupancy, Oldest, occupancy, oldest
 from decider.store.queue import AsyncQueue
+from decider.store.server import renew_log
 from shared.queue import audit, keys, reads, steering, transitions
 from shared.queue.audit import Found
 from shared.queue.decode import text
@@ -125,6 +126,10 @@ class Steering:
         for name in names - {mine}:
             await self._queue.redis.function_delete(name)
         return len(names - {mine})
+
+    async def renew_log(self) -> bool:
+        """Have the server write its log anew, once after each of its starts; returns whether it was asked to."""
+        return await renew_log(self._queue.redis)
 
     @answered
     async def settings(self) -> Mapping[str, str]:

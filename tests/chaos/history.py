@@ -89,6 +89,15 @@ class History:
     rollbacks: tuple[Rollback, ...] = ()
 
 
+def told(history: History) -> str:
+    """Write the whole history as lines by time, for whoever wants to know how a promise was broken."""
+    lists = history.acks, history.claims, history.ends, history.commits, history.rollbacks
+    moments = [one for each in lists for one in each]
+    return "".join(
+        f"{one}\n" for one in sorted(moments, key=lambda one: one.end if isinstance(one, Rollback) else one.at)
+    )
+
+
 Workers = tuple[tuple[Claimed, ...], tuple[Ended, ...], tuple[Committed, ...]]
 
 

@@ -12,6 +12,7 @@ from shared.queue import reads, transitions
 from shared.queue.model import JobState
 from tests.chaos.checker import judge
 from tests.chaos.faults import FAULTS
+from tests.chaos.history import told
 from tests.chaos.network import Network
 from tests.chaos.verdict import Verdict, verdict_of
 from tests.chaos.worker import QUEUE, TIMES
@@ -22,6 +23,7 @@ WORKERS = 3
 COMMIT_EVERY_S = 0.02
 BETWEEN_S = 0.3
 DRAIN_S = 60.0
+KEPT = Path("artifacts")
 
 
 def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> Verdict:
@@ -42,6 +44,11 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
             world.expect(not dead, f"workers have died by themselves: {dead}")
             history = world.history()
             findings = judge(history, lease_us=TIMES.lease_ms * 1000)
+            if findings.broken:
+                KEPT.mkdir(exist_ok=True)
+                kept = KEPT / f"chaos-{seed}.log"
+                kept.write_text(told(history))
+                say(f"the history of this run is kept: {kept}")
             return verdict_of(world, findings, seconds=seconds, runs=len(history.claims), stuck_jobs=stuck)
         finally:
             world.close()

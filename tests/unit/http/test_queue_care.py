@@ -41,6 +41,10 @@ class Levers:
     async def readmit(self) -> object:
         return None
 
+    async def renew_log(self) -> bool:
+        self._note("log")
+        return True
+
     async def drop_old_scripts(self) -> int:
         self.asked.append("drop")
         return 0
@@ -49,7 +53,7 @@ class Levers:
         self.asked.append(name)
         if self.asked.count(name) == 1:
             raise RetryableError("away")
-        if {one for one in self.asked if self.asked.count(one) > 1} >= {"audit", "preempt", "configure"}:
+        if {one for one in self.asked if self.asked.count(one) > 1} >= {"audit", "preempt", "configure", "log"}:
             self.all.set()
 
 
@@ -57,6 +61,7 @@ def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(queue_care, "PREEMPT_EVERY_S", 0.001)
     monkeypatch.setattr(queue_care, "AUDIT_EVERY_S", 0.001)
     monkeypatch.setattr(queue_care, "SLOTS_EVERY_S", 0.001)
+    monkeypatch.setattr(queue_care, "LOG_EVERY_S", 0.001)
 
     async def live() -> None:
         levers = Levers()

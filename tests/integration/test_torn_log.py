@@ -1,0 +1,73 @@
+"""A transaction that a power cut tore is not carried out later, when the server starts once more."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis.asyncio import Redis
+
+from decider.store.queue import connect
+from decider.store.server import renew_log
+from tests.support.redis_server import RedisServer, find_binaries
+
+pytestmark = pytest.mark.redis
+
+TORN = "redis.call('SET', 'job', 'gone') redis.call('SET', 'count', '1') redis.call('SET', 'history', 'a long entry')"
+WHOLE = "redis.call('SET', 'later', '1') redis.call('SET', 'too', '1')"
+
+
+@pytest.fixture(params=find_binaries(), ids=lambda binary: binary.name)
+def server(request: pytest.FixtureRequest) -> Iterator[RedisServer]:
+    made = RedisServer(request.param).start()
+    yield made
+    made.close()
+
+
+def cut(folder: Path) -> None:
+    """Take off the last bytes of the newest file, which are in the middle of the script's last command."""
+    log = max((folder / "appendonlydir").glob("*.incr.aof"), key=lambda path: path.stat().st_mtime)
+    with log.open("r+b") as file:
+        file.truncate(log.read_bytes().rindex(b"history"))
+
+
+def renewed(server: RedisServer) -> bool:
+    async def ask() -> bool:
+        client: Redis = connect(server.url)
+        try:
+            return await renew_log(client)
+        finally:
+            await client.aclose()
+
+    return asyncio.run(ask())
+
+
+def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) -> None:
+    with server.client() as client:
+        client.set("job", "running")
+        client.eval(TORN, 0)
+    server.kill()
+    cut(server.folder)
+    server.start()
+    assert renewed(server)
+    with server.client() as client:
+        assert client.get("job") == b"running"
+        deadline = time.monotonic() + 20
+        while client.info("persistence")["aof_last_rewrite_time_sec"] < 0:
+            assert time.monotonic() < deadline
+        client.eval(WHOLE, 0)
+    server.restart()
+    with server.client() as client:
+        assert (client.get("job"), client.get("count"), client.get("later")) == (b"running", None, b"1")
+
+
+def test_a_log_is_written_anew_once_after_each_start(server: RedisServer) -> None:
+    assert renewed(server)
+    with server.client() as client:
+        deadline = time.monotonic() + 20
+        while client.info("persistence")["aof_last_rewrite_time_sec"] < 0:
+            assert time.monotonic() < deadline
+    assert not renewed(server)
+    server.restart()
+    assert renewed(server)
