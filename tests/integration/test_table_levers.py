@@ -57,16 +57,20 @@ def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider:
     assert levers(decider) == []
 
 
-def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
-    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table = WrittenTable(tmp_path / "orders")
-    name = decider.register(table.path)
-
+def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Register a table whose levers a recount has set before it died, and return its name."""
+    name = decider.register(WrittenTable(folder / "orders").path)
     monkeypatch.setattr(recount, "ingest", dies)
     say(decider, name, ONE)
     decider.drain()
     assert levers(decider) == ["limit", "weight"]
+    return name
+
+
+def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = cut_short(decider, tmp_path, monkeypatch)
     monkeypatch.setattr(recount, "ingest", REAL)
     say(decider, name, {"lakewright.fan-in": "4"})
     decider.drain()
@@ -103,12 +107,6 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
 def test_forgetting_a_table_lifts_what_a_cut_short_recount_had_set(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = WrittenTable(tmp_path / "orders")
-    name = decider.register(table.path)
-
-    monkeypatch.setattr(recount, "ingest", dies)
-    say(decider, name, ONE)
-    decider.drain()
-    assert levers(decider) == ["limit", "weight"]
+    name = cut_short(decider, tmp_path, monkeypatch)
     assert decider.client.delete(f"/v1/tables/{name}").status_code == 204
     assert levers(decider) == []

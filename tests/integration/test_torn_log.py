@@ -1,16 +1,17 @@
 """A transaction that a power cut tore is not carried out later, when the server starts once more."""
 
 import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from redis.asyncio import Redis
 
 from decider.store.queue import connect
 from decider.store.server import renew_log
 from tests.support.redis_server import RedisServer, find_binaries
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -43,6 +44,10 @@ def renewed(server: RedisServer) -> bool:
     return asyncio.run(ask())
 
 
+def is_written(client: redis.Redis) -> bool:
+    return bool(client.info("persistence")["aof_last_rewrite_time_sec"] >= 0)
+
+
 def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) -> None:
     with server.client() as client:
         client.set("job", "running")
@@ -53,9 +58,7 @@ def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) ->
     assert renewed(server)
     with server.client() as client:
         assert client.get("job") == b"running"
-        deadline = time.monotonic() + 20
-        while client.info("persistence")["aof_last_rewrite_time_sec"] < 0:
-            assert time.monotonic() < deadline
+        until("the log is written anew", lambda: is_written(client))
         client.eval(WHOLE, 0)
     server.restart()
     with server.client() as client:
@@ -65,9 +68,7 @@ def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) ->
 def test_a_log_is_written_anew_once_after_each_start(server: RedisServer) -> None:
     assert renewed(server)
     with server.client() as client:
-        deadline = time.monotonic() + 20
-        while client.info("persistence")["aof_last_rewrite_time_sec"] < 0:
-            assert time.monotonic() < deadline
+        until("the log is written anew", lambda: is_written(client))
     assert not renewed(server)
     server.restart()
     assert renewed(server)

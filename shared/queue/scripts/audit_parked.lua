@@ -14,14 +14,10 @@ local level, name = ARGV[1], ARGV[2]
 local key = parked_key(level .. '|' .. name)
 local LOOKED_AT = 100
 
--- The node of which a parked flow or leaf is a child; its name there is `name`.
-local function has_nothing(node)
-  return should_be(node, name) == 'empty'
-end
-
+-- Each member is a node: the leaf of a parked table's flow, the band of a parked tenant.
 local members = call('ZRANGE', key, 0, LOOKED_AT - 1)
 for i = 1, #members do
-  if has_nothing(members[i]) then
+  if should_be(members[i], name) == 'empty' then
     call('ZREM', key, members[i])
     mend()
   end
