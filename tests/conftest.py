@@ -67,8 +67,10 @@ def new_server(appendfsync: str) -> RedisServer:
     return RedisServer(binary, appendfsync=appendfsync).start()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return  # `-p no:xdist`: nobody has registered the marker, and there is nothing to distribute.
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.xdist_group("services"))
