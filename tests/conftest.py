@@ -12,6 +12,8 @@ from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
+pytest_plugins = ["pytester", "tests.support.interrupted"]
+
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
