@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.time_limits import VARIABLE, scaled
+
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -44,8 +46,9 @@ def test_a_timeout_in_a_jvm_call_ends_that_spark_and_the_next_test_has_another(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv(VARIABLE, "1")  # Its limit of two seconds strikes in a call of four.
     pytester.makeconftest('pytest_plugins = ["tests.contract.conftest", "tests.support.interrupted"]')
     pytester.makepyfile(SUITE)
-    result = pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider", "-rA", timeout=240)
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "-p", "no:cacheprovider", "-rA", timeout=scaled(240))
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(["*Failed: Timeout (>2.0s)*"])

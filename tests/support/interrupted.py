@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.time_limits import scaled
+
 JVM_ENDS_S = 60
 """A killed process is gone at once, but the machine may be busy."""
 
@@ -44,7 +46,7 @@ def pytest_timeout_set_timer(item: pytest.Item) -> Generator[None, Any, Any]:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """After an interrupted test tear down what outlives tests, too: without a next test there is nothing to keep."""
     if item.stash.get(TIMED_OUT, False) and (process := _jvm_process()):
-        process.wait(JVM_ENDS_S)  # Whoever tears down finds it dead, not dying.
+        process.wait(scaled(JVM_ENDS_S))  # Whoever tears down finds it dead, not dying.
     try:
         return (yield)
     finally:

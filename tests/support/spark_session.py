@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from actor.delta.java import JavaSearch, find_java
 from actor.delta.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
+from tests.support.time_limits import scaled
 
 # Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
 QUICK = {
@@ -50,7 +51,7 @@ def stop_spark(spark: SparkSession) -> None:
             _let_go(spark.sparkContext, gateway)
     finally:
         gateway.proc.stdin.close()
-        gateway.proc.wait(60)
+        gateway.proc.wait(scaled(60))
         # PySpark keeps all this in its classes, and would give the dead JVM to the next session.
         SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
         SparkSession._instantiatedSession = SparkSession._activeSession = None
