@@ -22,6 +22,7 @@ from shared.queue.model import Band, JobKey, JobSpec
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.memory_engine import MemoryEngine
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -67,7 +68,7 @@ class LiveActor:
 
     def fall_silent(self) -> None:
         self.actor.stopping.set()
-        self.slot.join(10)
+        self.slot.join(scaled(10))
         self.actor.heartbeat.close()
 
 
@@ -111,7 +112,7 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
 ) -> None:
     engine = MemoryEngine([100_000] * 8)
     may_commit = threading.Event()
-    engine.before_commit = lambda: _expect(may_commit.wait(20))
+    engine.before_commit = lambda: _expect(may_commit.wait(scaled(20)))
     live = start(engine)
     jobs = queue(redis_url)
     jobs.run(transitions.enqueue("default", wish(1)))

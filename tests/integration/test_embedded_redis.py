@@ -15,6 +15,7 @@ from services.standalone import redis_server
 from services.standalone.redis_server import AppendFsync, RedisBinary, RedisOptions
 from services.standalone.supervisor import ChildSpec, Supervisor
 from shared.errors import InvalidInput, PermanentError
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -46,7 +47,7 @@ def spec(binary: RedisBinary, options: RedisOptions, tmp_path: Path) -> ChildSpe
 
 @pytest.fixture
 def connect(options: RedisOptions) -> Callable[[], "redis.Redis"]:
-    return lambda: redis.Redis.from_url(options.url, retry=Retry(NoBackoff(), 0), socket_timeout=5)
+    return lambda: redis.Redis.from_url(options.url, retry=Retry(NoBackoff(), 0), socket_timeout=scaled(5))
 
 
 def test_what_was_acknowledged_survives_a_kill(
