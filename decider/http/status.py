@@ -12,7 +12,7 @@ from decider.http.openapi import failures
 from decider.http.schemas.base import moment
 from decider.http.schemas.status import Backlog, DefaultsInForce, QueueStatus, RedisStatus, Savings, Status
 from decider.http.services import Parts, Services
-from decider.store.server import ServerFacts, inspect
+from decider.store.server import ServerFacts
 from shared.errors import LakewrightError
 from shared.queue import reads
 from shared.queue.model import JobState
@@ -48,7 +48,7 @@ class Pulse:
 async def feel_pulse(parts: Services) -> Pulse:
     """Ask Redis for everything that a status shows."""
     try:
-        server = await inspect(parts.redis)
+        server = await parts.safety.facts()
         tables = await parts.registry.count()
         depth = await parts.queue.run(reads.depth(parts.queue.name))
         funnel = dict(await parts.counters.read())

@@ -11,6 +11,7 @@ from typing import Any
 from redis.asyncio import Redis
 
 from decider.store.answers import answered, redis_answers
+from decider.store.server import RedisSafety
 from shared.errors import InvalidInput
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
@@ -49,12 +50,16 @@ class TableRegistry:
     holds the names in their order.
     """
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
+        """With `safety`, no table is entrusted to a Redis that might lose it."""
         self._redis = redis
+        self._safety = safety
 
     @answered
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
+        if self._safety is not None:
+            await self._safety.require()
         if not await self._redis.hsetnx(NAMES, table.name, table.id):
             owner = text(await self._redis.hget(NAMES, table.name) or b"")
             if owner != table.id:
@@ -72,6 +77,8 @@ class TableRegistry:
     @answered
     async def change(self, before: TableRef, after: TableRef) -> None:
         """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
+        if self._safety is not None:
+            await self._safety.require()
         if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
             owner = text(await self._redis.hget(NAMES, after.name) or b"")
             raise InvalidInput(

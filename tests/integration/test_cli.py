@@ -203,4 +203,4 @@ def test_a_service_is_started_with_the_words_behind_its_name(tmp_path: Path) -> 
     assert done.stderr.startswith("lakewright decider: LAKEWRIGHT_HTTP_ADDRESS")
     helped = run("standalone", "--help", LAKEWRIGHT_DATA_DIR=str(tmp_path))
     assert helped.returncode == 0
-    assert "--redis-port" in helped.stdout
+    assert "--data-dir" in helped.stdout

@@ -8,7 +8,6 @@ from fractions import Fraction
 
 import pytest
 
-from actor.ports import EngineDied
 from shared.errors import RetryableError
 from shared.facts import JobFacts, Predicted
 from shared.policy import MIB
@@ -204,19 +203,6 @@ def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench)
     assert worker.run_next()
     assert bench.state() is JobState.DELAYED
     assert not worker._heartbeat._leases
-
-
-def test_an_actor_whose_engine_died_ends_and_leaves_the_job_to_others(bench: Bench) -> None:
-    def die() -> None:
-        bench.engine.alive = False
-        raise ConnectionRefusedError("no JVM")
-
-    bench.engine.before_commit = die
-    bench.enqueue(1)
-    with pytest.raises(EngineDied, match="no JVM"):
-        bench.worker().run()
-    assert bench.state() is JobState.LEASED
-    assert bench.runs() == []
 
 
 def test_a_place_that_cannot_be_reached_is_tried_again(bench: Bench) -> None:
