@@ -160,6 +160,8 @@ _FUNNEL = {
     Reason.FILTERED: "filtered",
     Reason.FULL_DUE: "asked",
     Reason.WRITERS_FIRST: "left_to_writers",
+    Reason.REFUSED: "refused",
+    Reason.CLUSTERED: "refused",
 }
 
 

@@ -7,7 +7,7 @@ from its log instead.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from shared.cells import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
 from shared.grouping import placed, tagged_window
 from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
@@ -65,7 +65,12 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy) -> Fold:
         # Without tags it may have been a settled file, see `CellState.plausible`.
         is_settled = tags is None or SETTLED_TAG in tags
         gone = file_state(
-            rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows, is_settled=is_settled
+            rungs,
+            size,
+            has_dv=removed.dv_id is not None,
+            deleted_rows=removed.deleted_rows,
+            is_settled=is_settled,
+            is_cube=CUBE_TAG in (tags or {}),
         )
         change = changes.get(cell, EMPTY_CELL) - gone
         if policy.time_window_s is not None:

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from decider.decide.history import History
 from shared.errors import Corrupt, InvalidInput
+from shared.refusals import Refusal, refusal
 from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata
 
 MAX_COMMITS = 20_000
@@ -44,6 +45,7 @@ class TableHistory:
     rewrites: int
     bytes_rewritten: int
     files_now: int
+    refusal: Refusal | None = None
 
 
 async def read_history(
@@ -97,6 +99,7 @@ class _Reading:
 
     def __init__(self, base: Snapshot) -> None:
         self.metadata = base.metadata
+        self._protocol = base.protocol
         self.commits: list[Commit] = []
         self._base = base
         self._files = {file.path: file for file in base.files}
@@ -108,6 +111,7 @@ class _Reading:
     def add(self, commit: Commit) -> None:
         """Take the next commit of the log."""
         self.metadata = commit.metadata or self.metadata
+        self._protocol = commit.protocol or self._protocol
         self._read += 1
         removed = [self._known(gone) for gone in commit.removed]
         if commit.origin is None and commit.data_change:
@@ -129,6 +133,7 @@ class _Reading:
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
+            refusal=refusal(self.metadata, self._protocol),
         )
 
     def nothing(self, location: str) -> InvalidInput:

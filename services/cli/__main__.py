@@ -115,6 +115,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "does not answer",
         "redis issues": "; ".join(redis["issues"]) or "none",
         "tables": answer["tables"],
+        "tables refused": answer["tables_refused"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
         "jobs": queue["depth"],
         "actors": answer["actors"] or "none",

@@ -21,13 +21,23 @@ class MemoryLog:
         removed: Iterable[RemovedFile] = (),
         *,
         metadata: TableMetadata | None = None,
+        protocol: TableProtocol | None = None,
         data_change: bool = True,
         by_us: bool = False,
     ) -> int:
         version, origin = len(self.commits), Origin("j", 1) if by_us else None
         files = (tuple(added), tuple(removed))
         self.commits.append(
-            Commit(version, 0, "WRITE", *files, metadata=metadata, data_change=data_change, origin=origin)
+            Commit(
+                version,
+                0,
+                "WRITE",
+                *files,
+                metadata=metadata,
+                protocol=protocol,
+                data_change=data_change,
+                origin=origin,
+            )
         )
         return version
 
@@ -55,16 +65,16 @@ class MemoryLog:
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
         live: dict[object, DataFile] = {}
-        metadata = None
+        metadata, protocol = None, TableProtocol(1, 2)
         for commit in self.commits:
             for file in commit.removed:
                 live.pop(file.key, None)
             for added in commit.added:
                 live[added.key] = added
-            metadata = commit.metadata or metadata
+            metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
         assert metadata is not None
         newest = len(self.commits) - 1
-        return Snapshot(newest, 0, metadata, TableProtocol(1, 2), tuple(live.values()), self._digest(newest))
+        return Snapshot(newest, 0, metadata, protocol, tuple(live.values()), self._digest(newest))
 
     def _digest(self, version: int) -> str:
         return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()
