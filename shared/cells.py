@@ -153,7 +153,7 @@ class CellState:
         total, *windows = text.split(";")
         numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
-            raise ValueError(f"a cell state has {', '.join(map(str, _LENGTHS))} integers, found {len(numbers)}")
+            raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
         files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
         counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
         newest = tuple((int(at), CellState.decode(one)) for at, _, one in (window.partition(":") for window in windows))

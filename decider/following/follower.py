@@ -142,7 +142,7 @@ class Follower:
             commit = await reader.commit(last.version + 1, last.metadata)
             if commit is None:
                 break
-            folded = fold(commit, last.metadata, batch.policy)
+            folded = fold(commit, last.metadata, batch.policy, batch.files)
             moved = self._moved(table, last, commit)
             if folded.rescan is not None or moved is None:
                 return _Step(at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused")

@@ -9,11 +9,15 @@ from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableM
 
 
 class MemoryLog:
-    """Commits in a list; `oldest` is the first version that log retention has left."""
+    """Commits in a list; `oldest` is the first version that log retention has left.
+
+    `has_checksums`: the writer leaves one beside each commit, as Spark does.
+    """
 
     def __init__(self, metadata: TableMetadata) -> None:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0
+        self.has_checksums = False
 
     def add(
         self,
@@ -58,7 +62,10 @@ class MemoryLog:
         return self._digest(version) if self.oldest <= version < len(self.commits) else None
 
     async def checksum(self, version: int) -> Checksum | None:
-        return None
+        if not self.has_checksums or version != len(self.commits) - 1:
+            return None
+        files = (await self.snapshot()).files
+        return Checksum(len(files), sum(file.size_bytes for file in files))
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         return tuple(range(max(version + 1, self.oldest), len(self.commits)))
