@@ -4,7 +4,7 @@ A table's id is derived from its location, so registering twice finds the same e
 """
 
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -23,12 +23,16 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a table is not looked after at present: since when, and whether it is because it is not there."""
+    """Why a table is not looked after at present: since when, and whether it is because it is not there.
+
+    `code` names a refusal by rule (see `shared.refusals`); it is empty where the log could not be read.
+    """
 
     at_ms: int
     reason: str
     since_ms: int = 0
     gone: bool = False
+    code: str = ""
 
     def __post_init__(self) -> None:
         if not self.since_ms:
@@ -188,6 +192,20 @@ class TableRegistry:
         """Return why a table is refused, None if it is not."""
         raw = await self._redis.hget(REFUSED, table_id)
         return None if raw is None else Refusal(**json.loads(raw))
+
+    @answered
+    async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, Refusal]:
+        """Return why those of these tables are refused that are."""
+        if not ids:
+            return {}
+        rows = await self._redis.hmget(REFUSED, [str(one) for one in ids])
+        found = zip(ids, rows, strict=True)
+        return {table_id: Refusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
+
+    @answered
+    async def count_refused(self) -> int:
+        """Return how many tables are refused, unreadable or gone."""
+        return int(await self._redis.hlen(REFUSED))
 
 
 def _decode(raw: bytes | str) -> TableRef:
