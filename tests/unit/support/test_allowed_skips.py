@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from tests.support.allowed_skips import LIST, AllowedSkip, read_list
-from tests.support.time_limits import scaled
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -41,7 +40,7 @@ ALLOWED = '[[skip]]\ntests = "test_suite.py::test_without_a_*"\nreason = "no dae
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
-    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("CI", "true")
     pytester.makeconftest('pytest_plugins = ["tests.support.allowed_skips"]')
     (pytester.path / LIST).parent.mkdir()
@@ -51,7 +50,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
 
 
 def run(suite: pytest.Pytester, *arguments: str) -> pytest.RunResult:
-    return suite.runpytest_subprocess("-p", "no:cacheprovider", "-rA", *arguments, timeout=scaled(60))
+    return suite.runpytest_inprocess("-rA", *arguments)
 
 
 def test_in_ci_only_listed_skips_are_skips(suite: pytest.Pytester) -> None:
