@@ -16,6 +16,7 @@ from shared.queue.model import Verdict
 from tests.support import writers
 from tests.support.outside import own_commits
 from tests.support.stack import ROOT, Stack, until
+from tests.support.time_limits import scaled
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(540)]
 
@@ -59,7 +60,7 @@ def test_a_job_that_kills_its_jvm_says_why_runs_alone_and_is_set_aside(stack: St
 def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> None:
     """Run an actor whose JVM dies, and look for the cause in the job and in the actor's log."""
     actor = stack.start("actor", ["-m", "tests.support.dying_actor", how])
-    assert actor.popen.wait(START_S) == 1, "an actor without an engine ends, and its supervisor starts another"
+    assert actor.popen.wait(scaled(START_S)) == 1, "an actor without an engine ends, and its supervisor starts another"
     shown = stack.get(f"/v1/jobs/{job}")["job"]
     is_last = deaths > DEATHS_UNTIL_ALONE
     assert (shown["state"], shown["deaths"]) == ("quarantined" if is_last else "delayed", deaths)
