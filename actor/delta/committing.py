@@ -5,7 +5,7 @@ deleted: the log is asked for the job and token first, and if it does not show t
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ from actor.delta.conflicts import Verdict, classify, first_line, refused
 from actor.delta.live import resolve
 from actor.delta.log import TableLog, TableShape
 from actor.delta.metrics import operation_metrics
+from actor.delta.output_paths import OutputPaths
 from actor.delta.scala import Scala
 from actor.delta.writing import WrittenGroup, json_array
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
 from shared.planner import FileGroup
-from shared.table import Origin
+from shared.table import FileKey, Origin
 
 METADATA_CHANGED = "MetadataChangedException"
 
@@ -165,12 +166,18 @@ class Committer:
 
     def discard(self, groups: Sequence[WrittenGroup]) -> None:
         """Delete outputs that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
-        keys = [output.key for group in groups for output in group.outputs]
-        if not keys:
-            return
+        self._delete(lambda: [output.key for group in groups for output in group.outputs])
+
+    def sweep(self, paths: OutputPaths, kept: Sequence[WrittenGroup]) -> None:
+        """Delete whatever this attempt wrote besides the outputs of these groups, which failed writes left behind."""
+        self._delete(lambda: paths.leftovers({output.key for group in kept for output in group.outputs}))
+
+    def _delete(self, find: Callable[[], Sequence[FileKey]]) -> None:
         try:
+            keys = find()
             deleted = self._log.delete(keys)
         except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; VACUUM does it later
-            _log.warning("orphans_left", table=self._log.location, files=len(keys), error=first_line(error))
+            _log.warning("orphans_left", table=self._log.location, error=first_line(error))
         else:
-            _log.info("orphans_deleted", table=self._log.location, files=deleted)
+            if keys:
+                _log.info("orphans_deleted", table=self._log.location, files=deleted)

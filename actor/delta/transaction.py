@@ -8,6 +8,7 @@ action would undo that, so identity travels in userMetadata only.
 """
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,7 @@ from actor.delta.committing import Committer, Landing
 from actor.delta.live import resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
+from actor.delta.output_paths import OutputPaths
 from actor.delta.preflight import check_table
 from actor.delta.preparing import Prepared, Workshop, write_groups
 from actor.delta.scala import Scala
@@ -57,7 +59,7 @@ class TransactionExecutor:
         """
         origin = require_origin(request.user_metadata)
         lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
-        with lease as owned, self._sessions.bound(owned) as session:
+        with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
             log = TableLog(self._scala, session, request.location)
             started = time.monotonic()
             reading = log.transaction()
@@ -65,15 +67,18 @@ class TransactionExecutor:
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns
+            paths = OutputPaths(self._scala, log, reading, shape)
+            leased.callback(paths.close)
             known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
             live = resolve(log, reading.snapshot(), known, columns)
             workshop = Workshop(
-                writer=GroupWriter(self._scala, log, reading, columns),
+                writer=GroupWriter(self._scala, log, reading, shape, paths),
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
                 should_stop=control.should_stop,
                 is_live=lambda group: bool(resolve(log, log.snapshot(), [(group.group, group)], columns)),
                 discard=committer.discard,
+                sweep=lambda kept: committer.sweep(paths, kept),
             )
             prepared = write_groups(workshop, live)
             written_at = time.monotonic()
