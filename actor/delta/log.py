@@ -112,6 +112,11 @@ class TableLog:
         """Count the live rows of these files by reading them."""
         return int(self.frame(snapshot, adds).count())
 
+    def write_options(self, **options: str) -> Any:
+        """Return Delta's options for one write."""
+        conf = jvm_session(self.session).sessionState().conf()
+        return self._scala.delta_options(self._scala.map(options), conf)
+
     def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
         """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
         none, scala = self._scala.none, self._scala

@@ -82,6 +82,11 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
     @cached_property
+    def delta_options(self) -> Any:
+        """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
+        return self.resolve(f"{_DELTA}.DeltaOptions")
+
+    @cached_property
     def sql_metrics(self) -> Any:
         """Object `SQLMetrics`, by which a commit's operation metrics are handed over."""
         return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
