@@ -99,11 +99,29 @@ class Committer:
         return kept, tuple(group for group in offered if group.live.group not in live)
 
     def _ask(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
         try:
+            self._require_outputs(offered)
             self._control.may_commit()
         except BaseException:
             self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
             raise
+
+    def _require_outputs(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise RetryableError unless every output is there with its size.
+
+        Somebody may have removed files that no version refers to, as VACUUM without retention does. Then the inputs
+        must not be replaced by them.
+        """
+        expected = {output.key: output.file.size_bytes for group in offered for output in group.outputs}
+        sizes = self._log.sizes(expected)
+        wrong = [f"{key.path} ({sizes[key]} of {size} bytes)" for key, size in expected.items() if sizes[key] != size]
+        if wrong:
+            raise RetryableError(
+                f"{len(wrong)} of {len(expected)} files written for {self._log.location} are gone or cut before their "
+                f"commit, so nothing was committed: {wrong[0]}. Does somebody run VACUUM with a retention of 0, or "
+                "clean the folder up?",
+            )
 
     def _judge(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
         """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""

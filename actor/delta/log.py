@@ -248,6 +248,11 @@ class TableLog:
                 sizes[key] = None
         return sizes
 
+    def free_bytes(self) -> int | None:
+        """Return the bytes left on the disk of a local table, None for other stores."""
+        root, store = self._log.dataPath(), self._store()
+        return int(store.getStatus(root).getRemaining()) if str(store.getScheme()) == "file" else None
+
     def list_names(self, folder: str, pattern: str) -> list[str]:
         """List what lies in a folder below the table's root under names of this glob pattern, relative to the root.
 

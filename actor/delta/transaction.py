@@ -14,6 +14,7 @@ from functools import partial
 
 from actor.delta.actions import require_origin
 from actor.delta.committing import Committer, Landing
+from actor.delta.free_space import MIB, require_free_space
 from actor.delta.live import resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
@@ -35,6 +36,7 @@ class TransactionSettings:
 
     write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+    reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
 
 
 class TransactionExecutor:
@@ -55,7 +57,8 @@ class TransactionExecutor:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
             Conflict: metadata changed so that the written files no longer fit, or others won every attempt.
             Corrupt: rows in and rows out differ; nothing was committed.
-            RetryableError: Spark failed, or the outcome of the commit is unknown and the log does not show it.
+            RetryableError: Spark failed, the disk is full, outputs are gone before the commit, or the outcome of the
+                commit is unknown and the log does not show it.
         """
         origin = require_origin(request.user_metadata)
         lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
@@ -71,6 +74,8 @@ class TransactionExecutor:
             leased.callback(paths.close)
             known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
             live = resolve(log, reading.snapshot(), known, columns)
+            input_bytes = sum(group.group.bytes for group in live)
+            require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
             workshop = Workshop(
                 writer=GroupWriter(self._scala, log, reading, shape, paths),
                 threads=self._settings.write_threads,
