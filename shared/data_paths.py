@@ -21,6 +21,7 @@ The others are escaped by some engines and left by others: the blank, `*`, `:` (
 control characters and all that is not ASCII.
 """
 
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 _PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
 
 
@@ -38,6 +39,14 @@ def is_portable(path: str) -> bool:
 def is_plain(path: str) -> bool:
     """Say whether nothing in this path was, or could be, escaped by anybody: what our own outputs keep to."""
     return _PLAIN.fullmatch(path) is not None and is_portable(path)
+
+
+def is_harmful(path: str) -> bool:
+    """Say whether a remove by some engine can miss this file of the table's own folder.
+
+    Absolute paths name files of other tables, which are not rewritten for how they are spelled.
+    """
+    return not _ABSOLUTE.match(path) and not is_portable(path)
 
 
 def file_name(path: str) -> str:

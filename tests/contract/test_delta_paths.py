@@ -11,7 +11,8 @@ from actor.ports import GroupStatus
 from shared.data_paths import is_plain
 from shared.errors import PermanentError
 from shared.partitions import cell_key
-from shared.planner import FileGroup, Mode
+from shared.planner import FileGroup, Mode, plan
+from shared.policy import Policy, PortablePaths
 from shared.table import PartitionColumn
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, DeltaLab
@@ -97,6 +98,26 @@ def test_deltalake_removes_our_files_whatever_the_partition_value(
 
     expected = [key for key in before if stays(key)]
     assert ids(lab, path) == (expected, expected)
+
+
+def test_files_on_harmful_paths_are_rewritten_once_where_the_policy_says_so(lab: DeltaLab) -> None:
+    path = create(lab, "string", ["a b", "Zürich", "plain"])
+    location, policy = f"file://{path}", Policy(portable_paths=PortablePaths.ALWAYS)
+
+    def planned() -> list[FileGroup]:
+        live = tables.live(path).values()
+        cells = {cell_key((PartitionColumn("p", "p", "string"),), add["partitionValues"]) for add in live}
+        return [group for cell in sorted(cells) for group in plan(cell, lab.files(location, cell), policy).groups]
+
+    groups = planned()
+    assert [(group.mode, len(group.files)) for group in groups] == [(Mode.PURGE, 1)] * 6
+    before = ids(lab, path)[0]
+    lab.rewrite(location, groups)
+
+    assert ids(lab, path) == (before, before)
+    assert planned() == []
+    stays = delete(deltalake.DeltaTable(str(path)))
+    assert ids(lab, path)[1] == [key for key in before if stays(key)]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 import pytest
 
-from shared.data_paths import file_name, is_plain, is_portable
+from shared.data_paths import file_name, is_harmful, is_plain, is_portable
 
 
 @pytest.mark.parametrize(
@@ -83,3 +83,18 @@ def _head() -> list[dict[str, object]]:
         "configuration": {}, "createdTime": 0,
     }  # fmt: skip
     return [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+
+
+@pytest.mark.parametrize(
+    ("path", "harmful"),
+    [
+        ("p=a%20b/x", True),
+        ("p=Zürich/x", True),
+        ("x", False),
+        ("p=a%2520b/x", False),
+        ("s3://b/ü", False),
+        ("/ü", False),
+    ],
+)
+def test_only_paths_inside_of_the_table_are_harmful(path: str, harmful: bool) -> None:
+    assert is_harmful(path) is harmful
