@@ -5,8 +5,9 @@ changes no data, so its outputs must hold every value that their inputs can hold
 precise. Names of list and map wrappers differ between writers ("element", "item", "array") and mean nothing.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 INT_BITS = {"INT32": 32, "INT64": 64}
@@ -37,9 +38,19 @@ class Column:
         return f"{self.physical}{meaning}"
 
 
-def leaves(schema: Mapping[str, Any]) -> tuple[Column, ...]:
-    """Return the leaves of a Parquet schema as parquet-java writes it to JSON."""
-    return tuple(leaf for field in schema["fields"] for leaf in _leaves(field, (), nested=False, required=True))
+def leaves(schema: Mapping[str, Any], text: str = "") -> tuple[Column, ...]:
+    """Return the leaves of a Parquet schema as parquet-java writes it to JSON.
+
+    Field ids are not in there; they are taken from `text`, the schema as parquet-java prints it, a line for each leaf.
+    """
+    found = tuple(leaf for field in schema["fields"] for leaf in _leaves(field, (), nested=False, required=True))
+    printed = [line for line in text.split("\n") if line.endswith(";")]
+    if len(printed) != len(found):
+        return found
+    ids = [re.search(r" = (-?\d+);$", line) for line in printed]
+    return tuple(
+        replace(leaf, field_id=int(match[1]) if match else None) for leaf, match in zip(found, ids, strict=True)
+    )
 
 
 def _leaves(field: Mapping[str, Any], above: tuple[str, ...], *, nested: bool, required: bool) -> Iterator[Column]:
@@ -47,7 +58,7 @@ def _leaves(field: Mapping[str, Any], above: tuple[str, ...], *, nested: bool, r
     required = required and field["repetition"] == "REQUIRED"
     if field["primitive"]:
         kind, detail = _meaning(field)
-        yield Column(path, field["primitiveTypeName"], kind, detail, field.get("id"), required, nested)
+        yield Column(path, field["primitiveTypeName"], kind, detail, None, required, nested)
         return
     children = field["fields"]
     original = field.get("originalType")

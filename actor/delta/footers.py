@@ -74,7 +74,7 @@ class Footers:
         known = self._schemas.get(text)
         if known is None:
             bare = self._metadata_class(footer.getFileMetaData(), self._scala.java_list(()))
-            known = leaves(json.loads(self._metadata_class.toJSON(bare))["fileMetaData"]["schema"])
+            known = leaves(json.loads(self._metadata_class.toJSON(bare))["fileMetaData"]["schema"], text)
             self._schemas[text] = known
         return known
 

@@ -43,14 +43,15 @@ class OutputFormat:
         """Return the codec to write with, None to leave it to Spark: the table's own, else what most bytes are in."""
         return choose_codec(self._metadata.configuration, inputs.codec_bytes)
 
-    def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> None:
-        """Raise Unsupported if any column's values, nulls or field id could change by how the outputs store them."""
+    def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
+        """Return how the outputs are stored; raises Unsupported if that could change a value, a null or a field id."""
+        written = self._footers.storage(outputs)
         mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
         problems = {
             problem
-            for written in self._footers.storage(outputs).schemas
+            for columns in written.schemas
             for given in inputs.schemas
-            for problem in differences(given, written, mapped=mapped)
+            for problem in differences(given, columns, mapped=mapped)
         }
         if problems:
             raise Unsupported(
@@ -58,15 +59,18 @@ class OutputFormat:
                 f"{'; '.join(sorted(problems))}",
                 field="schemaString",
             )
+        return written
 
-    def complete(self, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile]) -> tuple[LoggedFile, ...]:
-        """Return the outputs with the statistics that their inputs had and Spark's Delta left out or cut."""
+    def complete(
+        self, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile], written: Storage
+    ) -> tuple[LoggedFile, ...]:
+        """Return the outputs, which are stored like this, with the statistics that Spark's Delta left out or cut."""
         given = [json.loads(logged.json).get("stats") or "" for logged in inputs]
-        return tuple(self._completed(given, output) for output in outputs)
+        columns = [column for schema in written.schemas for column in schema]  # One write, one schema.
+        return tuple(self._completed(given, output, columns) for output in outputs)
 
-    def _completed(self, given: Sequence[str], output: LoggedFile) -> LoggedFile:
+    def _completed(self, given: Sequence[str], output: LoggedFile, columns: Sequence[Column]) -> LoggedFile:
         add = json.loads(output.json)
-        columns = [column for schema in self._footers.storage([output]).schemas for column in schema]
         wanted = columns_to_complete(add.get("stats") or "", given, columns)
         if not wanted:
             return output

@@ -49,8 +49,8 @@ class GroupWriter:
         outputs = self._write(adds, spelling, live.group.tags, self._format.codec(given))
         try:
             self._paths.check(live, [output.file.path for output in outputs])
-            self._format.check(given, outputs)
-            outputs = self._format.complete(live.inputs, outputs)
+            written = self._format.check(given, outputs)
+            outputs = self._format.complete(live.inputs, outputs, written)
             rows = self._check_rows(live, adds, outputs)
         except BaseException:
             self._log.delete(output.key for output in outputs)

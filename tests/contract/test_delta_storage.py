@@ -288,3 +288,23 @@ def test_bounds_are_exact_after_deletion_vectors_hid_rows(lab: DeltaLab) -> None
 
     assert (stats["minValues"]["b"], stats["maxValues"]["b"]) == (False, False)
     assert (stats["minValues"]["l"], stats["numRecords"]) == (1, 18)
+
+
+@pytest.mark.parametrize("mode", ["id", "name"])
+def test_field_ids_of_mapped_columns_are_kept(lab: DeltaLab, mode: str) -> None:
+    path = lab.directory / "t"
+    lab.sql(
+        f"CREATE TABLE delta.`{path}` (`a b` BIGINT, s STRUCT<`c d`: TIMESTAMP>) USING DELTA "
+        f"TBLPROPERTIES ('delta.columnMapping.mode' = '{mode}')"
+    )
+    for part in range(2):
+        lab.sql(f"INSERT INTO delta.`{path}` SELECT {part}, struct(TIMESTAMP'1500-01-01 00:00:00')")
+    (first, *_) = tables.live(path).values()
+
+    def ids(add: dict[str, Any]) -> list[Any]:
+        schema = pq.read_schema(path / add["path"])
+        return [schema.field(i).metadata[b"PARQUET:field_id"] for i in range(len(schema.names))]
+
+    add = merge_all(lab, path)
+
+    assert ids(add) == ids(first) != []

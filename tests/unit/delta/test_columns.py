@@ -103,3 +103,11 @@ def test_meanings_are_read_from_the_annotations() -> None:
         "e": ("decimal", (9, 2), False, False),
         "f": ("boolean", (), False, False),
     }
+
+
+def test_field_ids_are_read_from_the_printed_schema() -> None:
+    schema = {"fields": [primitive("a = 9;", "INT64"), group("s", primitive("b", "BINARY", "UTF8"))]}
+    lines = ["optional int64 a = 9; = 1;", "optional group s = 2 {", "optional binary b (STRING);", "}", "}"]
+    text = "\n".join(["message spark_schema {", *lines])
+    assert [leaf.field_id for leaf in leaves(schema, text)] == [1, None]
+    assert [leaf.field_id for leaf in leaves(schema, "something else")] == [None, None]
