@@ -42,6 +42,17 @@ class DmlPolicy(StrEnum):
     ALWAYS = "always"
 
 
+class PortablePaths(StrEnum):
+    """When files on paths that engines spell in different ways (`shared.data_paths`) are rewritten even alone.
+
+    With auto only where a person asks for a forced or a full rewrite; whatever is merged gets a plain path anyway.
+    """
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
@@ -67,6 +78,7 @@ class Policy:
     group: str | None = None
     dml_policy: DmlPolicy = DmlPolicy.QUIET
     max_heat: Fraction = Fraction(3, 10)
+    portable_paths: PortablePaths = PortablePaths.AUTO
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
     # Said by the table's log and by nobody else: the key of the refusal (see `refusals`), empty where there is none.
@@ -99,6 +111,13 @@ class Policy:
     def levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def on_request(self) -> "Policy":
+        """The policy of a full or forced rewrite that a person asks for: files leave harmful paths, unless never."""
+        if self.portable_paths is PortablePaths.AUTO:
+            return replace(self, portable_paths=PortablePaths.ALWAYS)
+        return self
 
     @property
     def version(self) -> str:
@@ -170,6 +189,7 @@ _WORDS: Mapping[str, type[StrEnum]] = {
     "max_mode": MaxMode,
     "priority": Priority,
     "dml_policy": DmlPolicy,
+    "portable_paths": PortablePaths,
 }
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.cells import CellState
+from shared.data_paths import is_harmful
 from shared.levels import SMALL_LEVELS
-from shared.policy import Policy
+from shared.policy import Policy, PortablePaths
 from shared.table import DataFile
 
 
@@ -51,7 +52,7 @@ _SENTENCES = {
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
-    Reason.DELETES: "A file holds so many deleted rows that it is rewritten without them, alone if need be.",
+    Reason.DELETES: "A file holds many deleted rows, or engines spell its path differently: rewritten even alone.",
     Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
     Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
@@ -81,8 +82,8 @@ _CLUSTERED = Worth(Reason.CLUSTERED, None)
 def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
     """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
 
-    `purgeable` is the number of files known to have too many deleted rows (see `is_purgeable`); the rolling state
-    cannot know them, because a removal does not say how many rows a file had.
+    `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
+    know them, because a removal does not say how many rows a file had.
     """
     if state.cube_files:
         return _CLUSTERED
@@ -93,6 +94,16 @@ def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
 
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
+    return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
+
+
+def has_harmful_path(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
+    return policy.portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
+
+
+def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
     """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
     ratio = policy.delete_ratio
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)

@@ -12,6 +12,7 @@ from shared.cells import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState
 from shared.grouping import placed, tagged_window
 from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+from shared.worth import has_harmful_path
 
 REPLACING = frozenset(
     {
@@ -30,7 +31,8 @@ REPLACING = frozenset(
 class Fold:
     """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
 
-    `with_deletes` keeps, per cell, the added files that have deletion vectors: what a purge is decided from.
+    `with_deletes` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
+    them on: what a purge is decided from.
     """
 
     version: int
@@ -54,7 +56,7 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     changes: dict[CellKey, CellState] = {}
     with_deletes: dict[CellKey, list[DataFile]] = {}
     for file in commit.added:
-        if file.dv_id is not None:
+        if file.dv_id is not None or has_harmful_path(file, policy):
             with_deletes.setdefault(file.cell, []).append(file)
         changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
         replaced = batch.add(file)

@@ -27,7 +27,7 @@ from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
-from shared.policy import Policy
+from shared.policy import Policy, PortablePaths
 from shared.predicate import permits
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
@@ -157,7 +157,8 @@ class Adhoc:
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
-        heavy = await self._purgeable(table, [cell for cell in chosen if states[cell].dv_files], policy)
+        all_paths = policy.portable_paths is PortablePaths.ALWAYS
+        heavy = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], policy)
         decisions = [
             corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
             for cell in chosen
@@ -179,11 +180,11 @@ class Adhoc:
         )
 
     async def _purgeable(self, table: TableRef, cells: Sequence[CellKey], policy: Policy) -> Counter[CellKey]:
-        """Count the files of these cells that have too many deleted rows, which the rolling state cannot tell.
+        """Count the files of these cells that are rewritten even alone, which the rolling state cannot tell.
 
-        The log is read for that only where a cell has files with deletion vectors at all.
+        The log is read for that only where a cell has files with deletion vectors, or where paths count.
         """
-        if not cells or policy.delete_ratio is None:
+        if not cells or (policy.delete_ratio is None and policy.portable_paths is not PortablePaths.ALWAYS):
             return Counter()
         snapshot = await self._open_log(table.location).snapshot()
         wanted = set(cells)
@@ -256,8 +257,8 @@ def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, curs
 
 
 def _forced(policy: Policy) -> Policy:
-    """Set aside the switch and the tolerance; the promotion rule and a refusal stay."""
-    return replace(policy, enabled=True, tolerance=Fraction(0))
+    """Set aside switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
+    return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
 
 
 def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | None:

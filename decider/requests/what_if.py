@@ -29,6 +29,7 @@ _SIZES_ONLY = "a replay knows sizes and no deleted rows"
 _NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
 NOT_REPLAYED = {
     "delete_ratio": _SIZES_ONLY,
+    "portable_paths": "a replay knows sizes and no paths",
     "dml_policy": _NO_HEAT,
     "max_heat": _NO_HEAT,
     "priority": _AT_ONCE,

@@ -153,6 +153,7 @@ def _overridden(policy: Policy, wish: Wish) -> Policy:
         name = issue.property.removeprefix(PREFIX)
         raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
     policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
+    policy = policy.on_request if wish.force or wish.kind is Ask.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 
 
