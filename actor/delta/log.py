@@ -249,9 +249,12 @@ class TableLog:
         return sizes
 
     def free_bytes(self) -> int | None:
-        """Return the bytes left on the disk of a local table, None for other stores."""
+        """Return the bytes that may still be written to the disk of a local table, None for other stores.
+
+        Hadoop's own `getStatus` counts what is reserved for the administrator, too.
+        """
         root, store = self._log.dataPath(), self._store()
-        return int(store.getStatus(root).getRemaining()) if str(store.getScheme()) == "file" else None
+        return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
 
     def list_names(self, folder: str, pattern: str) -> list[str]:
         """List what lies in a folder below the table's root under names of this glob pattern, relative to the root.

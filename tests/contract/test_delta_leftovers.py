@@ -4,7 +4,7 @@ import json
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +12,15 @@ import pytest
 
 from actor.delta.engine import DeltaEngine, EngineSettings
 from actor.delta.log import TableLog
+from actor.delta.output_paths import OutputPaths
 from actor.delta.transaction import TransactionSettings
 from actor.ports import GroupStatus
 from shared.errors import RetryableError
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
-from shared.table import CellKey
+from shared.table import FileKey
 from tests.support import delta_tables as tables
-from tests.support.delta_lab import CELL_1, DeltaLab
+from tests.support.delta_lab import DeltaLab
 from tests.support.steering import Steering
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
@@ -70,39 +71,24 @@ def everything(path: Path) -> set[str]:
 FAILS_MIDWAY = "assert_true(id < 70) IS NULL"
 
 
-@pytest.mark.parametrize("partition", ["none", "plain", "random"])
-def test_a_write_that_fails_midway_leaves_nothing(
-    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, partition: str
-) -> None:
-    location, cell = make(lab, partition)
-    path = Path(location.removeprefix("file://"))
-    group, on_disk, frame = lab.group(location, cell, count=4), everything(path), TableLog.frame
+def test_a_write_that_fails_midway_leaves_nothing(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    group, on_disk, frame = lab.group(table.location), everything(table.path), TableLog.frame
     left: list[set[str]] = []
     monkeypatch.setattr(TableLog, "frame", lambda *arguments: frame(*arguments).filter(FAILS_MIDWAY))
     list_names = TableLog.list_names
 
     def watched(log: TableLog, folder: str, pattern: str) -> list[str]:
-        left.append(everything(path) - on_disk)
+        left.append(everything(table.path) - on_disk)
         return list_names(log, folder, pattern)
 
     monkeypatch.setattr(TableLog, "list_names", watched)
 
     with pytest.raises(RetryableError, match="the table is unchanged"):
-        lab.rewrite(location, [group])
+        lab.rewrite(table.location, [group])
 
     assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
-    assert everything(path) == on_disk
-
-
-def make(lab: DeltaLab, partition: str) -> tuple[str, CellKey]:
-    """A table of twenty rows a file, whose outputs lie in its root, in a Hive-style folder, or in a random one."""
-    if partition == "none":
-        return tables.table(lab.directory / "t", files=4).location, WHOLE_TABLE
-    if partition == "plain":
-        return tables.table(lab.directory / "t", files=8, days=True).location, CELL_1
-    table = tables.HandTable(lab.directory / "t", partitions={"p": "string"})
-    table.append(4, values={"p": "a b"})
-    return table.location, lab.cell(p="a b")
+    assert everything(table.path) == on_disk
 
 
 def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
@@ -146,12 +132,12 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", "--lazy", str(place)], check=True)
 
 
-def filled(disk: Path) -> tables.HandTable:
-    """A table that takes more than half of the disk, of text that does not compress."""
-    table = tables.table(disk / "t", files=4)
+def filled(disk: Path, value: str | None) -> tables.HandTable:
+    """A table that takes more than half of the disk, of text that does not compress, in one partition if any."""
+    table = tables.HandTable(disk / "t", partitions={} if value is None else {"p": "string"})
     rng, rows = random.Random(1), 8000
     for _ in range(4):
-        add = table.new_file(1, {})
+        add = table.new_file(1, {"p": value})
         columns = {"id": list(range(rows)), "v": [rng.randbytes(24).hex() for _ in range(rows)], "x": [1] * rows}
         schema = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.int32())])
         pq.write_table(pa.table(columns, schema=schema), table.path / add["path"])
@@ -160,15 +146,29 @@ def filled(disk: Path) -> tables.HandTable:
     return table
 
 
-def test_a_full_disk_is_given_back_and_the_job_may_try_again(lab: DeltaLab, small_disk: Path) -> None:
-    table = filled(small_disk)
-    group, on_disk = lab.group(table.location, count=8), everything(table.path)
+@pytest.mark.parametrize("value", [None, "plain", "a b"])
+def test_a_full_disk_is_given_back_and_the_job_may_try_again(
+    lab: DeltaLab, small_disk: Path, value: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Outputs lie in the table's root, in a Hive-style folder, or in a random one."""
+    table = filled(small_disk, value)
+    group = lab.group(table.location, WHOLE_TABLE if value is None else lab.cell(p=value))
+    on_disk = everything(table.path)
     assert shutil.disk_usage(small_disk).free < group.bytes
     unchecked = EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=-(1 << 40)))
+    left: list[set[str]] = []
+    leftovers = OutputPaths.leftovers
+
+    def watched(paths: OutputPaths, known: Collection[FileKey]) -> list[FileKey]:
+        left.append(everything(table.path) - on_disk)
+        return leftovers(paths, known)
+
+    monkeypatch.setattr(OutputPaths, "leftovers", watched)
 
     with pytest.raises(RetryableError, match=r"No space left on device.*the table is unchanged"):
         DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory).rewrite(table.location, [group])
 
+    assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
     assert everything(table.path) == on_disk
     assert tables.newest(table.path) == table.version
 
