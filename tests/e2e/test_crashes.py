@@ -24,7 +24,7 @@ def test_an_actor_killed_around_its_commit_neither_loses_nor_repeats_it(stack: S
         rows = writers.batch(rng, number * 1000, 200).set_column(1, "day", [["2026-01-01"] * 200])
         write_deltalake(table, rows, mode="append")
     before = writers.found(table)
-    until("a job waits", lambda: stack.get("/v1/status")["queue"]["depth"]["queued"])
+    until("a job waits", lambda: stack.get("/v1/status")["queue"]["depth"]["queued"], seconds=60)
 
     first = stack.actor(pause_at="files_written")
     until("the first actor has written its files", stack.paused, seconds=120)

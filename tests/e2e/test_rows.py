@@ -55,7 +55,7 @@ def test_rows_survive_writers_and_crashes_while_the_table_is_compacted(stack: St
     until("a rewrite after Redis was killed", lambda: len(own_commits(table)) > after_redis, seconds=SECONDS)
     until("a minute of writing", lambda: time.monotonic() - started > SECONDS, seconds=2 * SECONDS)
     (stack.folder / "stop").touch()
-    until("the writers ended", lambda: not any(p.alive for p in stack.processes if p.name in WRITERS))
+    until("the writers ended", lambda: not any(p.alive for p in stack.processes if p.name in WRITERS), seconds=60)
     until("all work done", lambda: is_at_rest(stack, "db.events", table), seconds=120)
 
     rows, by_id = writers.found(table)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.redis
 ABOUT = About(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "java": "17.0.13"})
 KEPT_MS = 3_000
 """Thirty beats: a machine that is busy must not make a living actor look gone."""
-TIMES = LeaseTimes(lease_s=2.0, interval_s=0.1, margin_s=0.5)
+TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.1, margin_s=scaled(0.5))
 
 
 @pytest.fixture

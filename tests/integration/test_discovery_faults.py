@@ -17,7 +17,7 @@ from tests.support.time_limits import scaled
 pytestmark = pytest.mark.redis
 
 ROOT = "s3://lake"
-LEASE_MS = 900
+LEASE_MS = round(scaled(900))
 TABLES = "abcmz"
 
 

@@ -128,7 +128,7 @@ def test_a_client_that_is_too_fast_waits_and_another_does_not(start: Callable[..
 
 
 def test_a_body_that_trickles_is_ended_and_holds_nobody_up(start: Callable[..., LiveDecider]) -> None:
-    live = start(known=Credentials(), body_timeout_s=0.3)
+    live = start(known=Credentials(), body_timeout_s=scaled(0.3))
     port = httpx.URL(live.url).port or 0
     slow = [socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) for _ in range(20)]
     try:

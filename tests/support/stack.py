@@ -78,7 +78,7 @@ class Stack:
             "LAKEWRIGHT_ROOTS": self.tables.as_uri(),
             "LAKEWRIGHT_BUCKETS": f"demo={self.tables.as_uri()}",
             "LAKEWRIGHT_POLICY": POLICY,
-            "LAKEWRIGHT_LEASE_S": "5",
+            "LAKEWRIGHT_LEASE_S": f"{scaled(5):.0f}",
             # Each path runs a few times only: the JVM's first compiler serves a test better than its second.
             "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
         }

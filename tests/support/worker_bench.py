@@ -13,10 +13,13 @@ from shared.properties import terms
 from shared.queue import reads, transitions
 from shared.queue.model import Band, JobKey, JobSpec, JobState
 from tests.support.memory_engine import MemoryEngine
+from tests.support.time_limits import scaled
 
 POLICY = Policy(target_bytes=8 * MIB)
 KEY = JobKey("t-1", "{}", "compact")
-TIMES = LeaseTimes(lease_s=2.0, interval_s=0.2, margin_s=0.5, grace_s=0.3)
+TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.2, margin_s=scaled(0.5), grace_s=0.3)
+"""A slot that waits for a core must not lose a lease by that."""
+
 EIGHT = [100_000] * 8
 
 

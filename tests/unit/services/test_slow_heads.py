@@ -20,7 +20,7 @@ WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 class Impatient(EndsSlowHeads):
     """The same with less patience."""
 
-    head_s = 0.5
+    head_s = scaled(0.5)  # A busy machine is slow to send and to read, too.
 
 
 async def answers(_: Scope, receive: Receive, send: Send) -> None:
