@@ -21,7 +21,7 @@ from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, Rewri
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
 from actor.store.queue import SyncQueue
-from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
+from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
 from shared.facts import Ask, JobFacts
 from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
@@ -200,9 +200,9 @@ class Worker:
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
         """Plan and rewrite until nothing is left to do."""
         facts = report.facts
-        report.recovered_version = self._recovered(claim, facts)
         cell = CellKey(claim.key.cell)
-        live = self._engine.read_cell(facts.location, cell)
+        live = self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+        report.recovered_version = self._recovered(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not facts.despite_switch:
@@ -223,7 +223,7 @@ class Worker:
                 return _End.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell)
+            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.saw(live.version, state_of(live.files, facts.policy.ladder))
         return _End.ROUNDS_USED_UP
 
@@ -246,7 +246,7 @@ class Worker:
         at_once = 1 if report.facts.is_hot or claim.runs_alone else self._settings.groups_per_commit
         groups = planned.groups[:at_once]
         mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
-        request = RewriteRequest(report.facts.location, groups, mark.encode())
+        request = RewriteRequest(report.facts.location, groups, mark.encode(), report.facts.table_uuid)
         control = RunControl(
             confirm=lambda: self._heartbeat.confirm(lease),
             should_stop=lambda: self._should_stop(lease),
@@ -320,7 +320,7 @@ def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
 
 def _is_the_tables_fault(failure: Exception) -> bool:
     """Whether no actor will ever be able to do the job; a place that this one cannot reach is another matter."""
-    return isinstance(failure, Unsupported) and failure.field != "location"
+    return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
 
 
 def _verdict(end: _End, lease: Lease) -> Verdict:

@@ -69,16 +69,17 @@ class DeltaEngine:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
         self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
 
-    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
         """Return the live files of a cell at the newest version.
 
         Raises:
+            OtherTable: the table is not the one of this id (empty: any).
             Unsupported: the table must not be rewritten; the message says why.
             InvalidInput: there is no Delta table.
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell, self._memory)
+            seen = read_cell(log, cell, self._memory, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
         return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
 

@@ -15,7 +15,7 @@ from actor.delta.conflicts import Verdict, classify, first_line, refused
 from actor.delta.live import LiveGroup, resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
-from actor.delta.preflight import check_table
+from actor.delta.preflight import check_identity, check_table
 from actor.delta.scala import Scala
 from actor.delta.sessions import Sessions
 from actor.delta.snapshot import sql_text
@@ -23,6 +23,7 @@ from actor.delta.transaction import COMMITTED
 from actor.delta.writing import logical_rows
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
 from shared.errors import RetryableError
+from shared.locations import hadoop_path
 from shared.partitions import cell_values
 from shared.planner import FileGroup
 from shared.table import CellKey, Origin, PartitionColumn
@@ -81,6 +82,7 @@ class OptimizeExecutor:
             log = TableLog(self._scala, session, request.location)
             snapshot = log.snapshot()
             shape = log.shape(snapshot)
+            check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             columns = shape.metadata.partition_columns
             known = [(group, self._memory.live_group(request.location, group, shape)) for group in groups]
@@ -116,7 +118,7 @@ def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey)
         for column in columns
     ]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"OPTIMIZE delta.{_quoted(location)}{where}"
+    return f"OPTIMIZE delta.{_quoted(hadoop_path(location))}{where}"
 
 
 def _quoted(name: str) -> str:

@@ -16,7 +16,7 @@ from actor.delta.committing import Committer, Landing
 from actor.delta.live import resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
-from actor.delta.preflight import check_table
+from actor.delta.preflight import check_identity, check_table
 from actor.delta.preparing import Prepared, Workshop, write_groups
 from actor.delta.scala import Scala
 from actor.delta.sessions import Sessions
@@ -62,6 +62,7 @@ class TransactionExecutor:
             started = time.monotonic()
             reading = log.transaction()
             shape = log.shape(reading.snapshot())
+            check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns

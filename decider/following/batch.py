@@ -48,7 +48,7 @@ class Batch:
         self.rungs = policy.ladder
         self.changes = 0
         self.files = BatchFiles()
-        self._configuration = metadata.configuration
+        self._metadata = metadata
         self._columns = metadata.partition_columns
         self._folded: list[tuple[Commit, Fold]] = []
         self._aborts = 0
@@ -119,7 +119,7 @@ class Batch:
             left = decide_numbers(made.cell, current[made.cell], policy, made.version, heavy[made.cell])
             if left.prediction is not None:
                 asked = replace(corrected(left, made.calibration), verdict=made.verdict, heat=made.heat)
-                jobs.append(job_spec(self.table, asked, policy, self._configuration))
+                jobs.append(job_spec(self.table, asked, policy, self._metadata))
         return jobs
 
     def _heavy(self) -> Counter[CellKey]:
@@ -177,15 +177,15 @@ def job_spec(
     table: TableRef,
     decision: Decision,
     policy: Policy,
-    configuration: Mapping[str, str],
+    metadata: TableMetadata,
     *,
     is_forced: bool = False,
     closed_ms: int | None = None,
 ) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
-    The job names a cell and never a file: the actor plans on the live snapshot. `configuration` holds the table's
-    properties at the decision; windows that ended by `closed_ms` are settled (None: all).
+    The job names a cell and never a file: the actor plans on the live snapshot. `metadata` is the table's at the
+    decision; windows that ended by `closed_ms` are settled (None: all).
     """
     prediction = decision.prediction
     if decision.verdict is Verdict.SKIP or prediction is None:
@@ -202,11 +202,12 @@ def job_spec(
             prediction.state_removed,
             prediction.state_bytes,
         ),
-        terms=terms(configuration),
+        terms=terms(metadata.configuration),
         ask=decision.ask,
         is_hot=decision.heat > policy.max_heat,
-        despite_switch=is_forced or is_switched_off(configuration),
+        despite_switch=is_forced or is_switched_off(metadata.configuration),
         closed_ms=closed_ms,
+        table_uuid=metadata.table_uuid,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

@@ -27,9 +27,9 @@ from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, refusal_view, table_view
 from decider.intake.hints import Wanted
-from decider.observe.locations import canonical_location, table_id
 from decider.requests.selectors import find_cell
 from decider.store.removal import forget
+from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
 from shared.table import TableId, TableRef
 

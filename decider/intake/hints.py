@@ -15,10 +15,10 @@ import structlog
 
 from decider.intake.inbox import Inbox
 from decider.intake.naming import FROM_PATH, name_at, tenant_at
-from decider.observe.locations import canonical_location, is_under, table_id
 from decider.observe.shapes.hint import Hint
 from decider.store.tables import TableRegistry
 from shared.errors import InvalidInput, LakewrightError
+from shared.locations import canonical_location, is_under, table_id
 from shared.table import TableId, TableRef
 
 NEW_PLACES = 64

@@ -31,10 +31,10 @@ from decider.observe.delta_listing import (
 )
 from decider.observe.delta_metadata import check_readable
 from decider.observe.delta_replay import Replay
-from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter
 from decider.observe.stores import Stores
 from shared.errors import Corrupt, InvalidInput, RetryableError
+from shared.locations import canonical_location
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8

@@ -10,9 +10,9 @@ from typing import Any
 from obstore.exceptions import BaseError
 
 from decider.observe.delta_listing import LOG_DIRECTORY, read_listing
-from decider.observe.locations import canonical_location, decoded_path, key_location
 from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
 from decider.observe.stores import Stores
+from shared.locations import canonical_location, decoded_path, key_location
 
 PROBE_NAMES = 1_000
 """Names below `_delta_log` that are looked at: one page. What sorts before the first commit are a few hidden files."""

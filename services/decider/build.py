@@ -30,7 +30,6 @@ from decider.intake.hints import Intake, Places
 from decider.intake.inbox import Inbox
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
-from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
 from decider.observe.stores import Stores
@@ -56,6 +55,7 @@ from decider.store.tail import Tails
 from services.decider.settings import DeciderSettings
 from services.releases import installed
 from services.settings import host_name
+from shared.locations import canonical_location, deltalake_location, table_id
 from shared.table import TableRef
 
 
@@ -153,7 +153,7 @@ def ledger_archive(
     """Build what carries the ledger into its archive, None where no archive is wanted."""
     if settings.archive is None:
         return None
-    location = canonical_location(settings.archive)
+    location = deltalake_location(settings.archive)
     place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
@@ -163,7 +163,7 @@ def optimizations_table(settings: DeciderSettings, sources: Sources, inbox: Inbo
     """Build what lists every rewrite in a table, None where no such table is wanted."""
     if settings.optimizations is None:
         return None
-    location = canonical_location(settings.optimizations)
+    location = deltalake_location(settings.optimizations)
     place = ArchivePlace(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location))
     own = TableRef(table_id(location), OPTIMIZATIONS_APP, location, TENANT)
     return OptimizationsTable(Archive(place), sources, inbox, own=own)
