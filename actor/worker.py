@@ -22,7 +22,7 @@ from actor.report import RunReport
 from actor.slot_gate import SlotGate
 from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
-from shared.facts import Ask, JobFacts
+from shared.facts import COMPACT, Ask, JobFacts
 from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
@@ -68,7 +68,7 @@ class Actor:
     gate: SlotGate = field(default_factory=SlotGate)
 
 
-_FAILED = frozenset({Verdict.FAIL, Verdict.CRASHED})
+_FAILED = frozenset({Verdict.FAIL, Verdict.QUARANTINE, Verdict.CRASHED})
 
 
 class _End(StrEnum):
@@ -145,6 +145,7 @@ class Worker:
         logger = log.bind(job=claim.id, token=claim.token)
         verdict, error, report = Verdict.FAIL, "", None
         try:
+            _require_known_kind(claim)
             newest = JobFacts.decode(claim.facts)
             facts = newest.reaching(claim.reach)
             report = RunReport(facts, is_predicted=facts.ask is newest.ask)
@@ -161,6 +162,8 @@ class Worker:
                 verdict = _verdict(_End.STOPPED, lease)
             elif _is_the_tables_fault(failure):
                 verdict, error = Verdict.CANCELLED, str(failure)
+            elif isinstance(failure, PermanentError):
+                verdict = Verdict.QUARANTINE
             logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is Verdict.FAIL)
         finally:
             self._heartbeat.release(lease)
@@ -228,9 +231,10 @@ class Worker:
         return _End.ROUNDS_USED_UP
 
     def _recovered(self, claim: Claim, facts: JobFacts) -> int | None:
-        """Return the version that an earlier run of the job committed before it ended without a word; for the record.
+        """Return the version that an earlier run of the job committed before it ended without a word.
 
-        Nothing depends on it: a commit that landed is in the snapshot that this run plans on.
+        It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
+        plans on.
         """
         if claim.previous_token is None:
             return None
@@ -316,6 +320,19 @@ def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
     if planned.groups or facts.ask is Ask.LEVELS:
         return planned
     return plan_settling(cell, files, facts.policy, planned.before, closed_ms=facts.closed_ms)
+
+
+def _require_known_kind(claim: Claim) -> None:
+    """Raise RetryableError for a job of another kind: only a newer release knows what its cell and facts mean.
+
+    Such a job backs off like any failure, so that during an upgrade a newer actor comes to it, and ends in quarantine
+    with this reason where there is none.
+    """
+    if claim.key.kind != COMPACT:
+        raise RetryableError(
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {COMPACT!r} only: nothing was "
+            "done; upgrade the actors, then `lakewright jobs requeue` it"
+        )
 
 
 def _is_the_tables_fault(failure: Exception) -> bool:

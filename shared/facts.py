@@ -10,6 +10,9 @@ from enum import StrEnum
 
 from shared.policy import Policy
 
+COMPACT = "compact"
+"""The kind of job that merges small files of one cell: the one kind that this release knows."""
+
 
 class Ask(StrEnum):
     """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""

@@ -14,7 +14,7 @@ from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
-from shared.facts import JobFacts, Predicted
+from shared.facts import COMPACT, JobFacts, Predicted
 from shared.path_keys import PathKey, path_key
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
@@ -22,9 +22,6 @@ from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
 from shared.table import CellKey, Commit, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
-
-COMPACT = "compact"
-"""The kind of job that merges small files of one cell."""
 
 COOLING = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
 """A job for a hot cell waits for ten minutes without another such commit, and two hours at most: a cell that is worked

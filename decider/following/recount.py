@@ -14,7 +14,7 @@ import structlog
 from decider.decide import ledger
 from decider.decide.timers import timers_after_recount
 from decider.decide.verdict import Decision, corrected, decide_state, heed
-from decider.following.batch import COMPACT, job_spec
+from decider.following.batch import job_spec
 from decider.following.logs import LogReader
 from decider.following.standing import Standing
 from decider.orient.cells import recount
@@ -25,6 +25,7 @@ from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer, wanted
 from decider.store.timers import Timers
 from shared.cells import CellState
+from shared.facts import COMPACT
 from shared.policy import Policy
 from shared.queue import transitions
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
