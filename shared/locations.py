@@ -48,6 +48,9 @@ _ALLOWED = "an absolute path, or a URI with one of the schemes " + ", ".join(sor
 MAX_LOCATION_CHARS = 2_048
 """Longer locations are refused: an object key ends at 1,024 bytes, and every event carries one."""
 
+MAX_ENCODINGS = 8
+"""Encodings of a path upon each other that are looked through for a `..`; engines write one, and read two at most."""
+
 _SLUG_CHARS = 40
 """Enough of a location to recognise the table in a list; the hash makes it unique."""
 
@@ -101,6 +104,40 @@ def decoded_path(location: str) -> str:
     """Return the path of a canonical location as the file system or the object store spells it."""
     _, _, rest = location.partition("://")
     return unquote_to_bytes(rest[rest.find("/") :] if "/" in rest else "").decode()
+
+
+def file_location(table: str, path: str) -> str | None:
+    """Return the canonical location of the file that a path in the log of the table at `table` means.
+
+    Paths in a log are URIs, encoded by some engines and left raw by others, relative to the table or absolute. None
+    where the place cannot be told for all engines: a `..` in any number of encodings, an unknown scheme, another host.
+    """
+    decoded = unquote(path)
+    is_rooted = path.startswith("/")
+    absolute = _SCHEME.fullmatch(path)
+    hides = _fully_decoded(decoded)
+    if ".." in re.split(r"[/\\]", hides) or path.startswith("//") or decoded.startswith("/") != is_rooted:
+        return None
+    if absolute is None and _SCHEME.fullmatch(decoded):
+        return None
+    try:
+        if is_rooted:
+            return canonical_location(decoded)
+        if absolute is not None:
+            return canonical_location(f"{absolute[1]}:{quote(unquote(absolute[2]), safe='/' + _PLAIN)}")
+        parts = [part for part in decoded.split("/") if part not in ("", ".")]
+        return key_location(canonical_location(table), "/".join(parts))
+    except InvalidInput:
+        return None
+
+
+def _fully_decoded(path: str) -> str:
+    for _ in range(MAX_ENCODINGS):
+        further = unquote(path)
+        if further == path:
+            return path
+        path = further
+    return ".."  # Nobody encodes a path so often but to hide something.
 
 
 def hadoop_path(location: str) -> str:

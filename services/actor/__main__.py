@@ -52,7 +52,8 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = start_spark(settings, scratch=scratch, java=java)
-    rules = EngineSettings(allow_s3=settings.allow_s3, secrets=known_secrets(settings, environment))
+    secrets = known_secrets(settings, environment)
+    rules = EngineSettings(allow_s3=settings.allow_s3, boundary=settings.boundary, secrets=secrets)
     engine, verdict = start_engine(spark, rules, scratch=scratch.resolve().as_uri())
     log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     try:

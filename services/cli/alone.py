@@ -27,7 +27,7 @@ from services.cli.context import Setting
 from services.cli.locations import location_of
 from services.cli.output import Output, duration, size
 from services.decider.settings import decider_settings
-from services.settings import store_options
+from services.settings import boundary, store_options
 from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.planner import state_of
@@ -116,7 +116,7 @@ def _snapshot(location: str) -> Snapshot:
             "pip install 'lakewright[standalone]'"
         ) from missing
     stores = Stores(store_options())
-    log = open_log(location, meter=ReadMeter(), stores=stores)
+    log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
     return asyncio.run(log.snapshot())
 
 

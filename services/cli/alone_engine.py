@@ -40,7 +40,9 @@ def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
         try:
             say("trying an exact rewrite on a scratch table")
             engine, verdict = start_engine(
-                spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
+                spark,
+                EngineSettings(allow_s3=settings.allow_s3, boundary=settings.boundary),
+                scratch=scratch.resolve().as_uri(),
             )
             if not verdict.passed:
                 raise PermanentError(

@@ -3,9 +3,11 @@
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
 
+import os
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from fastapi import FastAPI
@@ -82,8 +84,9 @@ def build_services(settings: DeciderSettings) -> Services:
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     stores = Stores(settings.store_options)
-    lake = partial(open_lake, meter=meter, stores=stores)
-    opened = partial(open_log, meter=meter, stores=stores)
+    boundary = replace(settings.boundary, roots=roots, real_path=os.path.realpath)
+    lake = partial(open_lake, meter=meter, stores=stores, boundary=boundary)
+    opened = partial(open_log, meter=meter, stores=stores, boundary=boundary)
     states, wishes = TableStates(queue), Wishes(redis)
     drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
     follower = Follower(
@@ -92,7 +95,7 @@ def build_services(settings: DeciderSettings) -> Services:
     adhoc = Adhoc(queue, follower, opened, now_ms, standing=standing)
     manual = ManualRuns(wishes, states, adhoc, standing, now_ms)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms, after=manual.look).look))
-    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
+    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant, boundary))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
     open_history = partial(open_own_commits, meter=meter, stores=stores)
