@@ -7,7 +7,6 @@ import os
 import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 
 from fastapi import FastAPI
@@ -57,6 +56,7 @@ from decider.store.tail import Tails
 from services.decider.settings import DeciderSettings
 from services.releases import installed
 from services.settings import host_name
+from shared.boundary import Boundary
 from shared.locations import canonical_location, deltalake_location, table_id
 from shared.table import TableRef
 
@@ -84,7 +84,7 @@ def build_services(settings: DeciderSettings) -> Services:
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     stores = Stores(settings.store_options)
-    boundary = replace(settings.boundary, roots=roots, real_path=os.path.realpath)
+    boundary = Boundary(roots, settings.allow_external_files, os.path.realpath)
     lake = partial(open_lake, meter=meter, stores=stores, boundary=boundary)
     opened = partial(open_log, meter=meter, stores=stores, boundary=boundary)
     states, wishes = TableStates(queue), Wishes(redis)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
+    ALLOW_EXTERNAL_FILES,
     ARCHIVE,
     BODY_TIMEOUT_S,
     BUCKETS,
@@ -36,7 +37,7 @@ from services.settings import (
     TOKENS_FILE,
     WEBHOOK_ORIGINS,
     Reader,
-    boundary,
+    boolean,
     comma_separated,
     default_redis_url,
     log_level_name,
@@ -44,7 +45,6 @@ from services.settings import (
     parse_redis_url,
     store_options,
 )
-from shared.boundary import Boundary
 from shared.errors import InvalidInput
 from shared.policy import Policy, apply
 from shared.properties import as_properties, read_properties
@@ -96,7 +96,7 @@ class DeciderSettings:
     calls_per_s: float = 200.0
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
-    boundary: Boundary = field(default_factory=Boundary)
+    allow_external_files: bool = False
     archive: str | None = None
     optimizations: str | None = None
     log_level: str = "info"
@@ -127,7 +127,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
         roots=read(ROOTS, comma_separated, ()),
-        boundary=boundary(environment),
+        allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         tenant=read(TENANT, _tenant, defaults.tenant),
         discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
