@@ -21,11 +21,15 @@ class LiveCell:
 
 @dataclass(frozen=True, slots=True)
 class RewriteRequest:
-    """Replace exactly the files of these groups; `user_metadata` goes into the commit and names job and token."""
+    """Replace exactly the files of these groups; `user_metadata` goes into the commit and names job and token.
+
+    `table_uuid` is the `metaData.id` that the table must have; empty: any.
+    """
 
     location: str
     groups: tuple[FileGroup, ...]
     user_metadata: str
+    table_uuid: str = ""
 
 
 class GroupStatus(StrEnum):
@@ -85,8 +89,12 @@ class Control(Protocol):
 class TableEngine(Protocol):
     """Reading and rewriting tables of one format."""
 
-    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
-        """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch."""
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+        """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch.
+
+        Raises OtherTable, before anything else is read, where the table's `metaData.id` is not `table_uuid`; an empty
+        one means whichever table is there.
+        """
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; groups whose inputs are gone come back STALE."""

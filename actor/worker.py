@@ -21,8 +21,8 @@ from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, Rewri
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
 from actor.store.queue import SyncQueue
-from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
-from shared.facts import Ask, JobFacts
+from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
+from shared.facts import COMPACT, Ask, JobFacts
 from shared.marks import Mark
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
@@ -68,7 +68,7 @@ class Actor:
     gate: SlotGate = field(default_factory=SlotGate)
 
 
-_FAILED = frozenset({Verdict.FAIL, Verdict.CRASHED})
+_FAILED = frozenset({Verdict.FAIL, Verdict.QUARANTINE, Verdict.CRASHED})
 
 
 class _End(StrEnum):
@@ -145,6 +145,7 @@ class Worker:
         logger = log.bind(job=claim.id, token=claim.token)
         verdict, error, report = Verdict.FAIL, "", None
         try:
+            _require_known_kind(claim)
             newest = JobFacts.decode(claim.facts)
             facts = newest.reaching(claim.reach)
             report = RunReport(facts, is_predicted=facts.ask is newest.ask)
@@ -161,6 +162,8 @@ class Worker:
                 verdict = _verdict(_End.STOPPED, lease)
             elif _is_the_tables_fault(failure):
                 verdict, error = Verdict.CANCELLED, str(failure)
+            elif isinstance(failure, PermanentError):
+                verdict = Verdict.QUARANTINE
             logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is Verdict.FAIL)
         finally:
             self._heartbeat.release(lease)
@@ -200,9 +203,9 @@ class Worker:
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
         """Plan and rewrite until nothing is left to do."""
         facts = report.facts
-        report.recovered_version = self._recovered(claim, facts)
         cell = CellKey(claim.key.cell)
-        live = self._engine.read_cell(facts.location, cell)
+        live = self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+        report.recovered_version = self._recovered(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not facts.despite_switch:
@@ -223,14 +226,15 @@ class Worker:
                 return _End.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell)
+            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.saw(live.version, state_of(live.files, facts.policy.ladder))
         return _End.ROUNDS_USED_UP
 
     def _recovered(self, claim: Claim, facts: JobFacts) -> int | None:
-        """Return the version that an earlier run of the job committed before it ended without a word; for the record.
+        """Return the version that an earlier run of the job committed before it ended without a word.
 
-        Nothing depends on it: a commit that landed is in the snapshot that this run plans on.
+        It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
+        plans on.
         """
         if claim.previous_token is None:
             return None
@@ -246,7 +250,7 @@ class Worker:
         at_once = 1 if report.facts.is_hot or claim.runs_alone else self._settings.groups_per_commit
         groups = planned.groups[:at_once]
         mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
-        request = RewriteRequest(report.facts.location, groups, mark.encode())
+        request = RewriteRequest(report.facts.location, groups, mark.encode(), report.facts.table_uuid)
         control = RunControl(
             confirm=lambda: self._heartbeat.confirm(lease),
             should_stop=lambda: self._should_stop(lease),
@@ -318,9 +322,22 @@ def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
     return plan_settling(cell, files, facts.policy, planned.before, closed_ms=facts.closed_ms)
 
 
+def _require_known_kind(claim: Claim) -> None:
+    """Raise RetryableError for a job of another kind: only a newer release knows what its cell and facts mean.
+
+    Such a job backs off like any failure, so that during an upgrade a newer actor comes to it, and ends in quarantine
+    with this reason where there is none.
+    """
+    if claim.key.kind != COMPACT:
+        raise RetryableError(
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {COMPACT!r} only: nothing was "
+            "done; upgrade the actors, then `lakewright jobs requeue` it"
+        )
+
+
 def _is_the_tables_fault(failure: Exception) -> bool:
     """Whether no actor will ever be able to do the job; a place that this one cannot reach is another matter."""
-    return isinstance(failure, Unsupported) and failure.field != "location"
+    return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
 
 
 def _verdict(end: _End, lease: Lease) -> Verdict:

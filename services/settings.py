@@ -15,7 +15,9 @@ from urllib.parse import urlsplit
 
 from services.redis_socket import socket_path, socket_url
 from services.stores import parse_store_options
+from shared.boundary import Boundary
 from shared.errors import InvalidInput
+from shared.locations import canonical_location
 from shared.store_options import StoreOptions
 
 T = TypeVar("T")
@@ -68,6 +70,11 @@ WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
 ROOTS = "LAKEWRIGHT_ROOTS"
 """Locations, comma-separated, below which tables are looked for and taken from events; where there are any, a
 call may register tables below them only. Default: none, so by call only, and anywhere."""
+
+ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
+"""`true` to rewrite tables whose log names files outside of the table, as shallow clones do, where these lie below
+`LAKEWRIGHT_ROOTS`; read by deciders and actors, who need both. Default `false`: whoever writes to a table could have
+files copied into it that only we may read."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
@@ -212,6 +219,29 @@ def start_timeout_s(environment: Mapping[str, str] = os.environ) -> float:
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
     """Return the options of object stores; the error of an unusable one does not repeat it, it may hold a key."""
     return Reader(environment)(STORE_OPTIONS, parse_store_options, StoreOptions())
+
+
+def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:
+    """Return where tables and their files may lie, links resolved as this machine does."""
+    read = Reader(environment)
+    no_roots: tuple[str, ...] = ()
+    return Boundary(
+        roots=tuple(map(canonical_location, read(ROOTS, comma_separated, no_roots))),
+        allows_external_files=read(ALLOW_EXTERNAL_FILES, boolean, default=False),
+        real_path=os.path.realpath,
+    )
+
+
+def comma_separated(text: str) -> tuple[str, ...]:
+    """Read a list with commas; empty parts are left out."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def boolean(text: str) -> bool:
+    """Read true or false. Raises ValueError."""
+    if text.strip().lower() not in ("true", "false"):
+        raise ValueError("expected true or false")
+    return text.strip().lower() == "true"
 
 
 def host_name() -> str:

@@ -2,7 +2,7 @@
 
 import json
 
-from decider.observe.locations import canonical_location
+from shared.locations import canonical_location
 from shared.store_options import ALL, StoreOptions
 
 

@@ -3,6 +3,7 @@
 LakewrightError
 ├── InvalidInput        somebody gave us something we cannot use: say so, change nothing
 │   ├── NoTable         there is no table at a place: it vanished, or it never was
+│   ├── OtherTable      another table lies at the place than the one that was decided on
 │   └── Unsupported     a table or a feature that we refuse, with the reason
 ├── RetryableError      the same call may succeed later: back off, then try again
 │   ├── LeaseLost       another actor may own the job: stop, write nothing more
@@ -27,6 +28,10 @@ class InvalidInput(LakewrightError):  # noqa: N818 - the name says what happened
 
 class NoTable(InvalidInput):
     """There is no table at a location; what was known of one is out of date."""
+
+
+class OtherTable(InvalidInput):
+    """The table at a location is not the one that was meant: it was dropped and made anew, or the place is wrong."""
 
 
 class Unsupported(InvalidInput):

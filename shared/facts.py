@@ -10,6 +10,9 @@ from enum import StrEnum
 
 from shared.policy import Policy
 
+COMPACT = "compact"
+"""The kind of job that merges small files of one cell: the one kind that this release knows."""
+
 
 class Ask(StrEnum):
     """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
@@ -65,7 +68,9 @@ class JobFacts:
     on the table has not satisfied what may be asked for under them. `is_hot`: other commands change the cell's rows so
     often that each file group is committed by itself, and what a conflict costs is one group. `despite_switch`: the job
     was asked for although the table is switched off; any other is given up where the table says so when it runs.
-    `closed_ms`: with time windows, those that ended by then are settled, None: all.
+    `closed_ms`: with time windows, those that ended by then are settled, None: all. `table_uuid` is the `id` of the
+    table's `metaData` that was decided on: another one at the same place is another table. Empty: a release wrote the
+    job that did not say it.
     """
 
     location: str
@@ -78,6 +83,7 @@ class JobFacts:
     is_hot: bool = False
     despite_switch: bool = False
     closed_ms: int | None = None
+    table_uuid: str = ""
 
     def reaching(self, reach: int) -> "JobFacts":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
@@ -97,6 +103,7 @@ class JobFacts:
                 "is_hot": self.is_hot,
                 "despite_switch": self.despite_switch,
                 **({} if self.closed_ms is None else {"closed_ms": self.closed_ms}),
+                "table_uuid": self.table_uuid,
             },
             separators=(",", ":"),
         )
@@ -116,4 +123,5 @@ class JobFacts:
             raw.get("is_hot", False),
             raw.get("despite_switch", False),
             raw.get("closed_ms"),
+            raw.get("table_uuid", ""),
         )

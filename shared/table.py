@@ -122,7 +122,8 @@ class Commit:
     `data_change` is true if any file action carries dataChange=true; `origin` is set on our own commits. `digest` names
     the commit by its content: a table that was dropped and made anew has the same versions and other commits.
     `metadata` and `protocol` are set only where this commit changes them. `execution_ms` is how long its command ran,
-    0 where the log does not tell.
+    0 where the log does not tell. `external` is the path of a file added outside of the table that may not be read
+    there, empty if there is none.
     """
 
     version: int
@@ -136,6 +137,7 @@ class Commit:
     origin: Origin | None = None
     digest: str = ""
     execution_ms: int = 0
+    external: str = ""
 
 
 @dataclass(frozen=True, slots=True)

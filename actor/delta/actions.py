@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared import marks
-from shared.errors import Corrupt, InvalidInput
+from shared.boundary import vector_leads_out
+from shared.errors import Corrupt, InvalidInput, Unsupported
 from shared.partitions import cell_key
 from shared.table import DataFile, FileKey, Origin, PartitionColumn, TableMetadata, TableProtocol
 
@@ -59,6 +60,10 @@ def vector_id(vector: Mapping[str, Any] | None) -> str | None:
     """Return the unique id of a deletion vector (protocol, "Deletion Vector Descriptor Schema"), None without one."""
     if not vector:
         return None
+    if vector["storageType"] == "u" and vector_leads_out(vector["pathOrInlineDv"]):
+        raise Unsupported(
+            f"the deletion vector {vector['pathOrInlineDv']!r} leads out of its table and is not read", field="path"
+        )
     offset = vector.get("offset")
     return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
 

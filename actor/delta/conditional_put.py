@@ -16,6 +16,7 @@ from actor.delta.conflicts import first_line, jvm_class_names
 from actor.delta.preflight import S3_SCHEMES
 from actor.delta.scala import Scala, jvm_session
 from shared.errors import Unsupported
+from shared.locations import hadoop_path
 
 _CONDITION = "fs.option.create.conditional.overwrite"
 _REFUSALS = (409, 412)  # HTTP: Conflict, Precondition Failed.
@@ -37,7 +38,7 @@ class ConditionalPuts:
         place = urlsplit(location)
         if place.scheme not in S3_SCHEMES or place.netloc in self._proven:
             return
-        path = self._scala.path(f"{location.rstrip('/')}/_delta_log/.lakewright-probe-{uuid.uuid4()}")
+        path = self._scala.path(f"{hadoop_path(location)}/_delta_log/.lakewright-probe-{uuid.uuid4()}")
         files = path.getFileSystem(jvm_session(self._spark).sessionState().newHadoopConf())
         try:
             # Nobody else knows the name: a first put is refused only if the client repeated it, which is a second one.

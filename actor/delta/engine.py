@@ -1,5 +1,6 @@
 """Delta tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +23,7 @@ from actor.delta.sessions import Sessions
 from actor.delta.spark import jvm_process
 from actor.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import Control, EngineDeath, LiveCell, RewriteOutcome, RewriteRequest
+from shared.boundary import Boundary
 from shared.errors import LakewrightError
 from shared.table import CellKey, Origin
 
@@ -44,6 +46,7 @@ class EngineSettings:
     allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
     transaction: TransactionSettings = field(default_factory=TransactionSettings)
     secrets: tuple[str, ...] = field(default=(), repr=False)  # Never repeated of what the JVM printed.
+    boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
 
 
 class DeltaEngine:
@@ -69,22 +72,27 @@ class DeltaEngine:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
         self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
 
-    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
         """Return the live files of a cell at the newest version.
 
         Raises:
+            OtherTable: the table is not the one of this id (empty: any).
             Unsupported: the table must not be rewritten; the message says why.
             InvalidInput: there is no Delta table.
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell, self._memory)
+            seen = read_cell(log, cell, self._memory, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
+        self._settings.boundary.check_files(location, files)
         return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; see the executor for what it raises."""
-        check_location(request.location, allow_s3=self._settings.allow_s3)
+        self._check_place(request.location)
+        files = [file for group in request.groups for file in group.files]
+        self._settings.boundary.check_files(request.location, files)
+        self._settings.boundary.check_links(request.location, (file.path for file in files))
         with _translated(f"rewriting {request.location}"):
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
@@ -111,9 +119,13 @@ class DeltaEngine:
         """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
         self._sessions.cancel(job)
 
+    def _check_place(self, location: str) -> None:
+        check_location(location, allow_s3=self._settings.allow_s3)
+        self._settings.boundary.check_table(location)
+
     @contextmanager
     def _log(self, location: str, doing: str) -> Iterator[TableLog]:
-        check_location(location, allow_s3=self._settings.allow_s3)
+        self._check_place(location)
         lease = self._sessions.lease(tag=f"lakewright-{doing}")
         with _translated(f"{doing} {location}"), lease as owned, self._sessions.bound(owned) as session:
             yield TableLog(self._scala, session, location)

@@ -17,6 +17,7 @@ from actor.delta.actions import decode_metadata, decode_origin, decode_protocol
 from actor.delta.conflicts import jvm_class_names
 from actor.delta.scala import Scala, jvm_context, jvm_session
 from shared.errors import InvalidInput, PermanentError
+from shared.locations import hadoop_path
 from shared.table import FileKey, Origin, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
@@ -71,7 +72,7 @@ class TableLog:
         self.location = location
         self.session = session
         self._scala = scala
-        self._log = scala.delta_log.forTable(jvm_session(session), location)
+        self._log = scala.delta_log.forTable(jvm_session(session), hadoop_path(location))
 
     def snapshot(self) -> Any:
         """Return the newest snapshot; raises InvalidInput where there is no Delta table."""

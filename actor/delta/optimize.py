@@ -3,29 +3,32 @@
 OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
 the lease is asked before the statement instead of before its commit, a group has landed if the commit removed all its
 inputs, and outputs are told per cell, not per group. A group that the commit touched only in part is stale: what is
-left has to be planned again. Single files are left alone: no deletion vector is purged.
+left has to be planned again. Single files are left alone: no deletion vector is purged. And rows can be compared only
+after its commit: where they differ, the error names the version to restore.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
-from actor.delta.actions import decode_add, require_origin
+from actor.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origin, vector_id
 from actor.delta.conflicts import Verdict, classify, first_line, refused
 from actor.delta.live import LiveGroup, resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
-from actor.delta.preflight import check_table
+from actor.delta.preflight import check_identity, check_table
 from actor.delta.scala import Scala
 from actor.delta.sessions import Sessions
-from actor.delta.snapshot import sql_text
+from actor.delta.snapshot import paths_condition, sql_text
 from actor.delta.transaction import COMMITTED
-from actor.delta.writing import logical_rows
+from actor.delta.writing import json_array, logical_rows
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
-from shared.errors import RetryableError
+from shared.errors import Corrupt, RetryableError
+from shared.locations import hadoop_path
 from shared.partitions import cell_values
 from shared.planner import FileGroup
-from shared.table import CellKey, Origin, PartitionColumn
+from shared.table import CellKey, FileKey, Origin, PartitionColumn
 
 _MIN = "spark.databricks.delta.optimize.minFileSize"
 _MAX = "spark.databricks.delta.optimize.maxFileSize"
@@ -47,6 +50,7 @@ class OptimizeExecutor:
         Raises:
             LeaseLost: the control forbade a statement; cells before it are committed.
             Conflict: others took the files while the statement ran.
+            Corrupt: the commit's rows in and out differ; it is made, and the message says what to restore.
             RetryableError: Spark failed, or the outcome is unknown and the log does not show it.
         """
         started = time.monotonic()
@@ -81,6 +85,7 @@ class OptimizeExecutor:
             log = TableLog(self._scala, session, request.location)
             snapshot = log.snapshot()
             shape = log.shape(snapshot)
+            check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             columns = shape.metadata.partition_columns
             known = [(group, self._memory.live_group(request.location, group, shape)) for group in groups]
@@ -89,7 +94,41 @@ class OptimizeExecutor:
                 return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]
             control.may_commit()
             version = self._run(log, _statement(log.location, columns, cell), origin, int(snapshot.version()))
+            if version is not None:
+                self._check_rows(log, snapshot, columns, version)
             return version, _ends(log, groups, live, columns, version)
+
+    def _check_rows(self, log: TableLog, before: Any, columns: tuple[PartitionColumn, ...], version: int) -> None:
+        """Raise Corrupt if the commit's outputs do not hold as many rows as the files that it removed.
+
+        `before` is the snapshot from before the statement; what others added between the two counts, too.
+        """
+        actions = log.actions(version)
+        outputs = [_logged(action["add"], columns) for action in actions if "add" in action]
+        gone = [action["remove"] for action in actions if "remove" in action]
+        paths = sorted({remove["path"] for remove in gone})
+        known = {logged.key: logged for logged in decode_adds(log.files(before, paths_condition(paths)), columns)}
+        for between in range(int(before.version()) + 1, version):
+            added = [_logged(action["add"], columns) for action in log.actions(between) if "add" in action]
+            known |= {logged.key: logged for logged in added}
+        keys = [FileKey(remove["path"], vector_id(remove.get("deletionVector"))) for remove in gone]
+        unknown = [key for key in keys if key not in known]
+        inputs = [known[key] for key in keys if key in known]
+        expected, written = self._rows(log, before, inputs), self._rows(log, before, outputs)
+        if unknown or written != expected:
+            unknown_text = f" (and of {len(unknown)} files that the log did not hold before)" if unknown else ""
+            raise Corrupt(
+                f"OPTIMIZE of {log.location} removed {len(gone)} files of {expected} rows{unknown_text} and wrote "
+                f"{written} rows. This is committed, as version {version}: look at it, and if rows are missing, "
+                f"RESTORE TABLE delta.`{hadoop_path(log.location)}` TO VERSION AS OF {version - 1}"
+            )
+
+    def _rows(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> int:
+        """Return the rows that readers see by the log's statistics, or by reading the files where one has none."""
+        told = logical_rows(files)
+        if told is not None:
+            return told
+        return log.rows(snapshot, self._scala.seq(self._scala.add_files(json_array(files))))
 
     def _run(self, log: TableLog, statement: str, origin: Origin, before: int) -> int | None:
         try:
@@ -107,6 +146,10 @@ class OptimizeExecutor:
         return log.find_origin(origin, since_version=before)
 
 
+def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> LoggedFile:
+    return LoggedFile(decode_add(add, columns), encode(add))
+
+
 def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey) -> str:
     values = cell_values(cell)
     conditions = [
@@ -116,7 +159,7 @@ def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey)
         for column in columns
     ]
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return f"OPTIMIZE delta.{_quoted(location)}{where}"
+    return f"OPTIMIZE delta.{_quoted(hadoop_path(location))}{where}"
 
 
 def _quoted(name: str) -> str:

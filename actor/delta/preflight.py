@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from shared.cells import CUBE_TAG
-from shared.errors import Unsupported
+from shared.errors import OtherTable, Unsupported
 from shared.refusals import ALLOWED_VERSIONS, RefusalCode, refusal
 from shared.table import DataFile, TableMetadata, TableProtocol
 
@@ -25,6 +25,17 @@ def check_location(location: str, *, allow_s3: bool) -> None:
             "does; see docs/object-stores.md), then set LAKEWRIGHT_ALLOW_S3=true for the actors",
             field="location",
             allowed="LAKEWRIGHT_ALLOW_S3=true",
+        )
+
+
+def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> None:
+    """Raise OtherTable unless the table is the one that is meant; an empty `table_uuid` means whichever is there."""
+    if table_uuid and metadata.table_uuid != table_uuid:
+        raise OtherTable(
+            f"{location} holds the table {metadata.table_uuid}, and the job is about {table_uuid}: it was dropped and "
+            "made anew since; nothing was changed, and the decider decides anew when it next reads the log",
+            field="table_uuid",
+            allowed=table_uuid,
         )
 
 

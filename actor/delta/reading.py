@@ -10,7 +10,7 @@ from typing import Any
 from actor.delta.actions import LoggedFile, decode_adds
 from actor.delta.log import TableLog, TableShape
 from actor.delta.memory import Remembered, TableMemory, brought_up
-from actor.delta.preflight import check_files, check_table
+from actor.delta.preflight import check_files, check_identity, check_table
 from actor.delta.snapshot import list_cell
 from shared.table import CellKey
 
@@ -27,10 +27,14 @@ class CellSnapshot:
     files: tuple[LoggedFile, ...]
 
 
-def read_cell(log: TableLog, cell: CellKey, memory: TableMemory) -> CellSnapshot:
-    """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten."""
+def read_cell(log: TableLog, cell: CellKey, memory: TableMemory, *, table_uuid: str = "") -> CellSnapshot:
+    """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten.
+
+    Raises OtherTable where the table's id is not `table_uuid` (empty: any).
+    """
     snapshot = log.snapshot()
     shape, version = log.shape(snapshot), int(snapshot.version())
+    check_identity(log.location, shape.metadata, table_uuid)
     check_table(log.location, shape.metadata, shape.protocol)
     known = memory.recall(log.location, cell)
     seen = brought_up(log, known, shape, version=version) if known is not None else None

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from actor.delta.conflicts import first_line
 from actor.delta.scala import Scala, jvm_session
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
+from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
 
@@ -74,7 +75,7 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
 
 
 def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
-    spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(location)
+    spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
     files = engine.read_cell(location, WHOLE_TABLE).files
     _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
     group = FileGroup(WHOLE_TABLE, files, Mode.FULL)
@@ -92,13 +93,13 @@ def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     _expect(late.version is None, f"a rewrite of files taken by others committed version {late.version}")
     _expect(late.groups[0].status is GroupStatus.STALE, f"its group is {late.groups[0].status}, not stale")
     _expect(late.conflicts > 0, "the conflict was not noticed")
-    rows = sorted(row["id"] for row in spark.read.format("delta").load(location).collect())
+    rows = sorted(row["id"] for row in spark.read.format("delta").load(hadoop_path(location)).collect())
     _expect(rows == list(range(_ROWS)), "rows differ after the rewrite")
 
 
 def _remove(spark: SparkSession, location: str) -> None:
     scala = Scala(spark)
-    path = scala.path(location)
+    path = scala.path(hadoop_path(location))
     path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).delete(path, _RECURSIVELY)
 
 

@@ -19,7 +19,7 @@ from actor.delta.live import resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
 from actor.delta.output_paths import OutputPaths
-from actor.delta.preflight import check_table
+from actor.delta.preflight import check_identity, check_table
 from actor.delta.preparing import Prepared, Workshop, write_groups
 from actor.delta.scala import Scala
 from actor.delta.sessions import Sessions
@@ -67,6 +67,7 @@ class TransactionExecutor:
             started = time.monotonic()
             reading = log.transaction()
             shape = log.shape(reading.snapshot())
+            check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns

@@ -112,8 +112,7 @@ class Settle:
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
             is_windowed = ask is Ask.SETTLE and policy.time_window_s is not None
             closed_ms = self._now_ms() - (policy.settle_after_s or 0) * 1000 if is_windowed else None
-            configuration = cursor.metadata.configuration
-            spec = job_spec(table, made, policy, configuration, closed_ms=closed_ms) if made.prediction else None
+            spec = job_spec(table, made, policy, cursor.metadata, closed_ms=closed_ms) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())
             is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
             again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0

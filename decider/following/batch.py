@@ -14,7 +14,7 @@ from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
-from shared.facts import JobFacts, Predicted
+from shared.facts import COMPACT, JobFacts, Predicted
 from shared.path_keys import PathKey, path_key
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
@@ -22,9 +22,6 @@ from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
 from shared.table import CellKey, Commit, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
-
-COMPACT = "compact"
-"""The kind of job that merges small files of one cell."""
 
 COOLING = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
 """A job for a hot cell waits for ten minutes without another such commit, and two hours at most: a cell that is worked
@@ -48,7 +45,7 @@ class Batch:
         self.rungs = policy.ladder
         self.changes = 0
         self.files = BatchFiles()
-        self._configuration = metadata.configuration
+        self._metadata = metadata
         self._columns = metadata.partition_columns
         self._folded: list[tuple[Commit, Fold]] = []
         self._aborts = 0
@@ -119,7 +116,7 @@ class Batch:
             left = decide_numbers(made.cell, current[made.cell], policy, made.version, heavy[made.cell])
             if left.prediction is not None:
                 asked = replace(corrected(left, made.calibration), verdict=made.verdict, heat=made.heat)
-                jobs.append(job_spec(self.table, asked, policy, self._configuration))
+                jobs.append(job_spec(self.table, asked, policy, self._metadata))
         return jobs
 
     def _heavy(self) -> Counter[CellKey]:
@@ -177,15 +174,15 @@ def job_spec(
     table: TableRef,
     decision: Decision,
     policy: Policy,
-    configuration: Mapping[str, str],
+    metadata: TableMetadata,
     *,
     is_forced: bool = False,
     closed_ms: int | None = None,
 ) -> JobSpec:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
-    The job names a cell and never a file: the actor plans on the live snapshot. `configuration` holds the table's
-    properties at the decision; windows that ended by `closed_ms` are settled (None: all).
+    The job names a cell and never a file: the actor plans on the live snapshot. `metadata` is the table's at the
+    decision; windows that ended by `closed_ms` are settled (None: all).
     """
     prediction = decision.prediction
     if decision.verdict is Verdict.SKIP or prediction is None:
@@ -202,11 +199,12 @@ def job_spec(
             prediction.state_removed,
             prediction.state_bytes,
         ),
-        terms=terms(configuration),
+        terms=terms(metadata.configuration),
         ask=decision.ask,
         is_hot=decision.heat > policy.max_heat,
-        despite_switch=is_forced or is_switched_off(configuration),
+        despite_switch=is_forced or is_switched_off(metadata.configuration),
         closed_ms=closed_ms,
+        table_uuid=metadata.table_uuid,
     )
     return JobSpec(
         key=JobKey(table.id, decision.cell, COMPACT),

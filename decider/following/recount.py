@@ -14,7 +14,7 @@ import structlog
 from decider.decide import ledger
 from decider.decide.timers import timers_after_recount
 from decider.decide.verdict import Decision, corrected, decide_state, heed
-from decider.following.batch import COMPACT, job_spec
+from decider.following.batch import job_spec
 from decider.following.logs import LogReader
 from decider.following.standing import Standing
 from decider.orient.cells import recount
@@ -26,6 +26,7 @@ from decider.store.queue import AsyncQueue
 from decider.store.table_levers import steer, wanted
 from decider.store.timers import Timers
 from shared.cells import CellState
+from shared.facts import COMPACT
 from shared.policy import Policy
 from shared.properties import is_stopped
 from shared.queue import transitions
@@ -102,8 +103,7 @@ class Recounter:
             heed(corrected(made, calibration), heat.share(made.cell, at_ms), policy)
             for made in _decisions(snapshot, policy, cells)
         ]
-        configuration = snapshot.metadata.configuration
-        jobs = [job_spec(table, made, policy, configuration) for made in decisions if made.prediction]
+        jobs = [job_spec(table, made, policy, snapshot.metadata) for made in decisions if made.prediction]
         step = Step(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
@@ -115,15 +115,20 @@ class Recounter:
         )
         # A table that was made anew starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
+        is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
         idle: set[CellKey] = set()
-        if not in_force.policy.enabled:
+        if is_another or not in_force.policy.enabled:
             # Cells of before as well: with other partition columns none of them is left.
             idle = set(cells) | {cell async for cell, _ in TableStates(self._queue).each(table.id)}
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
+            # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
             await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
             winner = await TableStates(self._queue).cursor(table.id)
             await steer(self._queue, table.id, winner.steered if winner else "")
+            if is_another and winner is not None:
+                # What we withdrew may have been the winner's jobs, so every cell is decided once more.
+                return await self.recount(table, reader, winner, reason, counters=counters)
             return None
         if not in_force.policy.enabled:
             await self._withdraw(table, idle, newest)

@@ -10,13 +10,13 @@ from dataclasses import replace
 
 import structlog
 
-from decider.following.batch import COMPACT
 from decider.following.follower import Followed, Follower
 from decider.store.queue import AsyncQueue
 from decider.store.removal import forget, leave
 from decider.store.tables import Refusal, TableRegistry
 from shared import refusals
 from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
+from shared.facts import COMPACT
 from shared.table import TableId, TableRef
 
 DAY_MS = 86_400_000

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from decider.decide.ledger import Record, Unreadable
 from decider.decide.verdict import decide_state
-from decider.following.batch import COMPACT
 from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
@@ -21,6 +20,7 @@ from decider.requests.selectors import WHOLE_TABLE_LABEL, label
 from decider.store.cursors import Cursor
 from decider.store.tables import Refusal
 from shared.cells import EMPTY_CELL, CellState
+from shared.facts import COMPACT
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
 from shared.table import PartitionColumn, TableId, TableRef

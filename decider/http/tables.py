@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic import AwareDatetime
 
-from decider.following.batch import COMPACT
 from decider.http.openapi import failures
 from decider.http.problems import Refused
 from decider.http.schemas.base import MAX_PAGE
@@ -27,10 +26,11 @@ from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, refusal_view, table_view
 from decider.intake.hints import Wanted
-from decider.observe.locations import canonical_location, table_id
 from decider.orient.policies import LogFacts
 from decider.requests.selectors import find_cell
 from decider.store.removal import forget
+from shared.facts import COMPACT
+from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
 from shared.table import TableId, TableRef
 

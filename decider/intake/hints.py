@@ -15,10 +15,11 @@ import structlog
 
 from decider.intake.inbox import Inbox
 from decider.intake.naming import FROM_PATH, name_at, tenant_at
-from decider.observe.locations import canonical_location, is_under, table_id
 from decider.observe.shapes.hint import Hint
 from decider.store.tables import TableRegistry
-from shared.errors import InvalidInput, LakewrightError
+from shared.boundary import Boundary
+from shared.errors import InvalidInput, LakewrightError, Unsupported
+from shared.locations import canonical_location, is_under, table_id
 from shared.table import TableId, TableRef
 
 NEW_PLACES = 64
@@ -53,6 +54,7 @@ class Places:
     roots: Sequence[str] = ()
     open_lake: Callable[[str], Lake] | None = None
     tenant: str = FROM_PATH
+    boundary: Boundary = field(default_factory=Boundary)
 
     def root_of(self, location: str) -> str | None:
         """Return the allowed root that a location lies under."""
@@ -159,6 +161,9 @@ class Intake:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
                 return "" if await lake.has_log(lake.path_of(location)) else "no_table_there"
+            except Unsupported as problem:
+                log.warning("place_refused", location=location, error=str(problem))
+                return "outside_allowed_roots"
             except LakewrightError as problem:
                 log.warning("place_not_looked_at", location=location, error=str(problem))
                 return "place_unreadable"
@@ -183,8 +188,8 @@ class Intake:
         """Register a table and look at it; returns what is known if it was registered before.
 
         A table that was only found so far gets the name, tenant and properties that are wanted. Raises InvalidInput for
-        a location outside the allowed roots, where there are any: whoever may call us must not make us read with our
-        credentials where we were not told to.
+        a location outside the allowed roots, where there are any, links resolved: whoever may call us must not make us
+        read with our credentials where we were not told to.
         """
         canonical = canonical_location(location)
         roots = self._places.roots
@@ -194,6 +199,10 @@ class Intake:
                 field="location",
                 allowed=", ".join(roots),
             )
+        try:
+            self._places.boundary.check_table(canonical)
+        except Unsupported as problem:
+            raise InvalidInput(str(problem), field="location", allowed=", ".join(roots)) from problem
         return await self._enter(canonical, wanted or Wanted())
 
     async def _enter(self, location: str, wanted: Wanted) -> TableRef:

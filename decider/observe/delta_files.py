@@ -9,6 +9,7 @@ from typing import Any
 
 from decider.observe.delta_damage import LogFile, shown
 from decider.observe.delta_stats import rows_in
+from shared.boundary import vector_leads_out
 from shared.errors import InvalidInput
 from shared.partitions import WHOLE_TABLE, cell_key
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile
@@ -127,6 +128,10 @@ class FileDecoder:
             raise self._log.wrong(position, "deletionVector.offset", offset, "a number of bytes, or nothing")
         if type(cardinality) is not int or cardinality < 0:
             raise self._log.wrong(position, "deletionVector.cardinality", cardinality, "a number of rows")
+        if storage == "u" and vector_leads_out(place):
+            raise self._log.unsupported(
+                position, f"deletionVector.pathOrInlineDv {shown(place)} leads out of the table"
+            )
         unique = f"{storage}{place}" if offset is None else f"{storage}{place}@{offset}"
         return self._encodable(unique, position), cardinality
 

@@ -31,10 +31,11 @@ from decider.observe.delta_listing import (
 )
 from decider.observe.delta_metadata import check_readable
 from decider.observe.delta_replay import Replay
-from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter
 from decider.observe.stores import Stores
+from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
+from shared.locations import canonical_location
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8
@@ -51,21 +52,29 @@ log = structlog.get_logger()
 class DeltaLog:
     """Reads the log of one table; holds no state of the table itself."""
 
-    def __init__(self, reads: ObjectReader) -> None:
+    def __init__(self, reads: ObjectReader, boundary: Boundary | None = None) -> None:
+        """`boundary` says which files a table may name; without one its log is read for what it says."""
         self._reads = reads
+        self._boundary = boundary
         self.location = reads.location
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         """Return one commit, None if there is no such version; `metadata` is what is in force before it.
 
-        Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we cannot read.
+        Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we cannot read or the table lies
+        outside the boundary by a link.
         """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location)
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         if body is None:
             return None
         commit = await self._decode(body, version, metadata)
         if commit.protocol is not None:
             check_readable(commit.protocol, self.location)
+        if self._boundary is not None:
+            external = self._boundary.first_external(self.location, commit.added)
+            commit = replace(commit, external=external) if external else commit
         return commit
 
     async def digest(self, version: int) -> str | None:
@@ -89,8 +98,11 @@ class DeltaLog:
         """Return all live files of a version, the newest by default.
 
         Raises InvalidInput where there is no log or no such version, Corrupt where the log contradicts itself or has
-        holes, Unsupported for tables that we cannot read, RetryableError if files vanish while they are read.
+        holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
+        files vanish while they are read.
         """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location)
         listing = await self._listing(await self._hinted(version))
         damage: dict[Checkpoint, Corrupt] = {}
         replay = Replay()
@@ -104,6 +116,8 @@ class DeltaLog:
         timestamp_ms, digest = await self._replay(range(first, target + 1), replay)
         snapshot = replay.snapshot(self._file(target), timestamp_ms)
         check_readable(snapshot.protocol, self.location)
+        if self._boundary is not None:
+            self._boundary.check_files(self.location, snapshot.files)
         return replace(snapshot, digest=digest)
 
     async def _hinted(self, version: int | None) -> int | None:
@@ -238,7 +252,9 @@ async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
     return await asyncio.to_thread(decode) if len(body) >= THREAD_BYTES else decode()
 
 
-def open_log(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> DeltaLog:
+def open_log(
+    location: str, *, meter: ReadMeter, stores: Stores | None = None, boundary: Boundary | None = None
+) -> DeltaLog:
     """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(location)
-    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))
+    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter), boundary)

@@ -10,9 +10,10 @@ from typing import Any
 from obstore.exceptions import BaseError
 
 from decider.observe.delta_listing import LOG_DIRECTORY, read_listing
-from decider.observe.locations import canonical_location, decoded_path, key_location
 from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
-from decider.observe.stores import Stores
+from decider.observe.stores import Rooted, Stores
+from shared.boundary import Boundary
+from shared.locations import canonical_location, decoded_path, key_location
 
 PROBE_NAMES = 1_000
 """Names below `_delta_log` that are looked at: one page. What sorts before the first commit are a few hidden files."""
@@ -31,10 +32,19 @@ class Folder:
 
 
 class Lake(ObjectReader):
-    """Everything below one root."""
+    """Everything below one root; a link that leads out of the roots is followed by nobody."""
+
+    def __init__(self, place: Rooted, *, location: str, meter: ReadMeter, boundary: Boundary | None = None) -> None:
+        super().__init__(place, location=location, meter=meter)
+        self._boundary = boundary
 
     async def has_log(self, path: str) -> bool:
-        """Say whether there is a table at a path below the root. Raises what a listing raises."""
+        """Say whether there is a table at a path below the root. Raises what a listing raises.
+
+        Raises Unsupported for a link out of the roots.
+        """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location_of(path))
         prefix = self._place.key(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
         self._meter.add(ReadKind.LIST)
         try:
@@ -72,7 +82,7 @@ class Lake(ObjectReader):
         return key_location(self.location, path) if path else self.location
 
 
-def open_lake(root: str, *, meter: ReadMeter, stores: Stores | None = None) -> Lake:
+def open_lake(root: str, *, meter: ReadMeter, stores: Stores | None = None, boundary: Boundary | None = None) -> Lake:
     """Open a root; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(root)
-    return Lake((stores or Stores()).open(canonical), location=canonical, meter=meter)
+    return Lake((stores or Stores()).open(canonical), location=canonical, meter=meter, boundary=boundary)

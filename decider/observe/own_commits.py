@@ -16,12 +16,12 @@ from decider.observe.delta_damage import LogFile, no_log
 from decider.observe.delta_lines import parsed_lines, split_lines
 from decider.observe.delta_listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
 from decider.observe.delta_stats import rows_in
-from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter
 from decider.observe.stores import Stores
 from shared import marks
 from shared.cells import CellState, recount
 from shared.levels import SMALL_LEVELS
+from shared.locations import canonical_location
 from shared.marks import Mark
 
 HEAD_BYTES = 16_384

@@ -12,8 +12,8 @@ from typing import Any
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, from_url
 
-from decider.observe.locations import canonical_location, decoded_path
 from shared.errors import InvalidInput, NoTable
+from shared.locations import canonical_location, decoded_path
 from shared.store_options import StoreOptions
 
 MAX_RETRIES = 3

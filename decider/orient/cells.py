@@ -139,6 +139,8 @@ def recount(files: Iterable[DataFile], policy: Policy) -> dict[CellKey, CellStat
 
 
 def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:
+    if commit.external:
+        return f"commit {commit.version} adds the file {commit.external}, which lies outside of the table"
     if commit.operation in REPLACING:
         return f"{commit.operation} replaced the table"
     if commit.metadata is not None and commit.metadata.table_uuid != metadata.table_uuid:

@@ -249,8 +249,7 @@ class Adhoc:
 def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, cursor: Cursor, policy: Policy) -> _Sorted:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
-    configuration = cursor.metadata.configuration
-    specs = ((made, job_spec(table, made, policy, configuration, is_forced=request.force)) for made in asked)
+    specs = ((made, job_spec(table, made, policy, cursor.metadata, is_forced=request.force)) for made in asked)
     wanted = [(made, replace(spec, band=request.band, insistence=int(request.force))) for made, spec in specs]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _Sorted(tuple(wanted), reasons)

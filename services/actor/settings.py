@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from services import places
@@ -11,6 +11,8 @@ from services.settings import (
     QUEUE,
     REDIS_URL,
     Reader,
+    boolean,
+    boundary,
     default_redis_url,
     host_name,
     log_level_name,
@@ -18,7 +20,7 @@ from services.settings import (
     parse_redis_url,
     store_options,
 )
-from shared.errors import InvalidInput
+from shared.boundary import Boundary
 from shared.store_options import StoreOptions
 
 SLOTS = "LAKEWRIGHT_SLOTS"
@@ -69,6 +71,7 @@ class ActorSettings:
     ready_file: Path
     log_level: str
     archive_dir: Path | None = None
+    boundary: Boundary = field(default_factory=Boundary)
 
 
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
@@ -90,15 +93,10 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         ready_file=places.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),
         archive_dir=read(CLASS_ARCHIVE, Path, None),
+        boundary=boundary(environment),
     )
 
 
 def allows_s3(environment: Mapping[str, str]) -> bool:
     """Say whether tables on S3 are allowed, which needs more jars; raises InvalidInput for what is no answer."""
-    return Reader(environment)(ALLOW_S3, _boolean, default=False)
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise InvalidInput("expected true or false")
-    return text.lower() == "true"
+    return Reader(environment)(ALLOW_S3, boolean, default=False)

@@ -31,5 +31,6 @@ def engine_settings(settings: ActorSettings) -> EngineSettings:
     """Return what the engine may do under these settings."""
     return EngineSettings(
         allow_s3=settings.allow_s3,
+        boundary=settings.boundary,
         transaction=TransactionSettings(reserved_disk_bytes=settings.reserved_disk_bytes),
     )

@@ -82,8 +82,19 @@ def status(context: typer.Context) -> None:
 
 
 @app.command()
-def doctor(context: typer.Context) -> None:
-    """Check what Lakewright needs on this machine."""
+def doctor(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(help="Examine this table instead: a path, a URI, or a registered name.")
+    ] = None,
+) -> None:
+    """Check what Lakewright needs on this machine, or whether a table was harmed. Exit code 1: something is wrong."""
+    if table is not None:
+        from services.cli.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
+
+        if code := doctor_table(table, setting_of(context)):
+            raise typer.Exit(code)
+        return
     from services.cli import doctor as checks  # noqa: PLC0415 - it looks at the services' parts, which may be absent
 
     environment = {**os.environ, URL: setting_of(context).url}

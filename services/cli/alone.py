@@ -13,7 +13,6 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -25,9 +24,10 @@ from services.cli.alone_plan import TablePlan, Wish, describe, make_plan, shortf
 from services.cli.alone_run import Run, Runner, Steps
 from services.cli.client import CallFailed
 from services.cli.context import Setting
+from services.cli.locations import location_of
 from services.cli.output import Output, duration, size
 from services.decider.settings import decider_settings
-from services.settings import store_options
+from services.settings import boundary, store_options
 from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.planner import state_of
@@ -60,7 +60,7 @@ def optimize(asked: Asked, setting: Setting) -> int:
     Raises InvalidInput for what cannot be used, and whatever reading the log and starting Spark raise.
     """
     out = setting.output()
-    location = asked.table if "://" in asked.table else str(Path(asked.table).resolve())
+    location = location_of(asked.table)
     made = _plan(asked, location)
     answer = {"plan": describe(made), "run": None, "result": None}
     if not out.as_json:
@@ -116,7 +116,7 @@ def _snapshot(location: str) -> Snapshot:
             "pip install 'lakewright[standalone]'"
         ) from missing
     stores = Stores(store_options())
-    log = open_log(location, meter=ReadMeter(), stores=stores)
+    log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
     return asyncio.run(log.snapshot())
 
 

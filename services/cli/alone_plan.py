@@ -57,6 +57,7 @@ class TablePlan:
     after: CellState
     reasons: Mapping[Reason, int]
     issues: tuple[Issue, ...]
+    table_uuid: str = ""
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
@@ -99,7 +100,7 @@ def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) ->
     after = sum((one.predicted - one.before for one in plans), EMPTY_CELL) + before
     return TablePlan(
         location, snapshot.version, wish.kind, columns, policy, plans, len(chosen), before, after, reasons,
-        in_force.issues,
+        in_force.issues, snapshot.metadata.table_uuid,
     )  # fmt: skip
 
 

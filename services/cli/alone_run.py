@@ -103,7 +103,7 @@ class Runner:
             try:
                 if one.cell != seen:
                     # Refuses a table that must not be touched, and remembers the files, which saves looking them up.
-                    self.engine.read_cell(self.made.location, one.cell)
+                    self.engine.read_cell(self.made.location, one.cell, table_uuid=self.made.table_uuid)
                     seen = one.cell
                 self._note(self._rewrite(one, groups, number))
             except Conflict:
@@ -124,7 +124,8 @@ class Runner:
             cell_files=one.before.files,
             cell_small_files=one.before.small_files,
         )
-        return self.engine.rewrite(RewriteRequest(self.made.location, groups, mark.encode()), _Control(self.steps))
+        request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
+        return self.engine.rewrite(request, _Control(self.steps))
 
     def _note(self, outcome: RewriteOutcome) -> None:
         run = self.run

@@ -4,14 +4,13 @@ A location is read directly, from the table's own log: its history needs no deci
 """
 
 import asyncio
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from services.cli.client import CallFailed, segment
 from services.cli.context import setting_of
-from services.cli.optimize import is_location
+from services.cli.locations import is_location, location_of
 from services.cli.output import Output, at, duration, size
 from services.settings import store_options
 
@@ -69,16 +68,16 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
     try:
         from decider.http.optimizations import event_view  # noqa: PLC0415 - the parts of the decider are optional
         from decider.http.schemas.optimizations import Optimizations  # noqa: PLC0415
-        from decider.observe.locations import canonical_location, table_id  # noqa: PLC0415
         from decider.observe.object_reads import ReadMeter  # noqa: PLC0415
         from decider.observe.own_commits import open_own_commits  # noqa: PLC0415
         from decider.observe.stores import Stores  # noqa: PLC0415
+        from shared.locations import table_id  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[decider]'"
         ) from missing
-    location = canonical_location(table if "://" in table else str(Path(table).resolve()))
+    location = location_of(table)
     stores = Stores(store_options())
     history = open_own_commits(location, meter=ReadMeter(), stores=stores)
     page = asyncio.run(history.page(limit=limit, before=before))

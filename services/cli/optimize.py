@@ -7,6 +7,7 @@ import typer
 
 from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
+from services.cli.locations import is_location
 from services.cli.output import size
 
 PRIORITY, MODE = "urgent", "levels"
@@ -59,11 +60,6 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     if code:
         raise typer.Exit(code)
     return None
-
-
-def is_location(table: str) -> bool:
-    """Say whether a path or URI is meant: names have no slash."""
-    return "/" in table or table in (".", "..")
 
 
 def _by_name(setting: Setting, table: str, body: dict[str, Any]) -> None:

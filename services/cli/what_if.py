@@ -18,7 +18,8 @@ from rich.text import Text
 from services.cli.client import CallFailed, segment
 from services.cli.context import Setting, setting_of
 from services.cli.curves import draw
-from services.cli.optimize import is_location, pairs
+from services.cli.locations import is_location, location_of
+from services.cli.optimize import pairs
 from services.cli.output import Output, counted, mean, size, time_span
 from services.settings import store_options
 from shared.policy import Policy
@@ -118,7 +119,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
             "pip install 'lakewright[decider]'"
         ) from missing
     parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
-    location = table if "://" in table else str(Path(table).resolve())
+    location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)

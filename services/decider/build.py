@@ -3,6 +3,7 @@
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
 
+import os
 import secrets
 import time
 from collections.abc import Mapping
@@ -30,7 +31,6 @@ from decider.intake.hints import Intake, Places
 from decider.intake.inbox import Inbox
 from decider.observe.delta_log import open_log
 from decider.observe.lake import open_lake
-from decider.observe.locations import canonical_location, table_id
 from decider.observe.object_reads import ReadMeter
 from decider.observe.own_commits import open_own_commits
 from decider.observe.stores import Stores
@@ -56,6 +56,8 @@ from decider.store.tail import Tails
 from services.decider.settings import DeciderSettings
 from services.releases import installed
 from services.settings import host_name
+from shared.boundary import Boundary
+from shared.locations import canonical_location, deltalake_location, table_id
 from shared.table import TableRef
 
 
@@ -82,8 +84,9 @@ def build_services(settings: DeciderSettings) -> Services:
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
     stores = Stores(settings.store_options)
-    lake = partial(open_lake, meter=meter, stores=stores)
-    opened = partial(open_log, meter=meter, stores=stores)
+    boundary = Boundary(roots, settings.allow_external_files, os.path.realpath)
+    lake = partial(open_lake, meter=meter, stores=stores, boundary=boundary)
+    opened = partial(open_log, meter=meter, stores=stores, boundary=boundary)
     states, wishes = TableStates(queue), Wishes(redis)
     drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
     follower = Follower(
@@ -92,7 +95,7 @@ def build_services(settings: DeciderSettings) -> Services:
     adhoc = Adhoc(queue, follower, opened, now_ms, standing=standing)
     manual = ManualRuns(wishes, states, adhoc, standing, now_ms)
     inbox = Inbox(metrics.measured(Watch(follower, registry, queue, now_ms, after=manual.look).look))
-    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant))
+    intake = Intake(registry, inbox, Places(roots, lake, settings.tenant, boundary))
     rounds = Rounds(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = Pace(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
     open_history = partial(open_own_commits, meter=meter, stores=stores)
@@ -153,7 +156,7 @@ def ledger_archive(
     """Build what carries the ledger into its archive, None where no archive is wanted."""
     if settings.archive is None:
         return None
-    location = canonical_location(settings.archive)
+    location = deltalake_location(settings.archive)
     place = ArchivePlace(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
     return LedgerArchive(Archive(place), LedgerBatches(queue), registry, inbox, own=own)
@@ -163,7 +166,7 @@ def optimizations_table(settings: DeciderSettings, sources: Sources, inbox: Inbo
     """Build what lists every rewrite in a table, None where no such table is wanted."""
     if settings.optimizations is None:
         return None
-    location = canonical_location(settings.optimizations)
+    location = deltalake_location(settings.optimizations)
     place = ArchivePlace(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location))
     own = TableRef(table_id(location), OPTIMIZATIONS_APP, location, TENANT)
     return OptimizationsTable(Archive(place), sources, inbox, own=own)

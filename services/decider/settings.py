@@ -8,6 +8,7 @@ from pathlib import Path
 
 from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
+    ALLOW_EXTERNAL_FILES,
     ARCHIVE,
     BODY_TIMEOUT_S,
     BUCKETS,
@@ -36,6 +37,8 @@ from services.settings import (
     TOKENS_FILE,
     WEBHOOK_ORIGINS,
     Reader,
+    boolean,
+    comma_separated,
     default_redis_url,
     log_level_name,
     number,
@@ -93,6 +96,7 @@ class DeciderSettings:
     calls_per_s: float = 200.0
     sns_topics: tuple[str, ...] = ()
     webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+    allow_external_files: bool = False
     archive: str | None = None
     optimizations: str | None = None
     log_level: str = "info"
@@ -122,7 +126,8 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
             secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
             window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
         ),
-        roots=read(ROOTS, _list, ()),
+        roots=read(ROOTS, comma_separated, ()),
+        allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
         drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
         tenant=read(TENANT, _tenant, defaults.tenant),
         discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
@@ -139,8 +144,8 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
         events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
         calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
-        sns_topics=read(SNS_TOPICS, _list, ()),
-        webhook_origins=read(WEBHOOK_ORIGINS, _list, defaults.webhook_origins),
+        sns_topics=read(SNS_TOPICS, comma_separated, ()),
+        webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
         archive=read(ARCHIVE, str.strip, None),
         optimizations=read(OPTIMIZATIONS, str.strip, None),
         log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
@@ -173,13 +178,9 @@ def _tenant(text: str) -> str:
     return text
 
 
-def _list(text: str) -> tuple[str, ...]:
-    return tuple(part.strip() for part in text.split(",") if part.strip())
-
-
 def _pairs(text: str) -> dict[str, str]:
     pairs: dict[str, str] = {}
-    for part in _list(text):
+    for part in comma_separated(text):
         name, equals, value = part.partition("=")
         if not equals or not name.strip() or not value.strip():
             raise ValueError(f"expected name=value pairs separated by commas, found {part!r}")

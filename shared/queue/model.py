@@ -43,10 +43,14 @@ class JobState(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a worker says of its run; `crashed`: the engine died under it."""
+    """What a worker says of its run.
+
+    `quarantine`: a failure that trying again cannot cure. `crashed`: the engine died under it.
+    """
 
     DONE = "done"
     FAIL = "fail"
+    QUARANTINE = "quarantine"
     CRASHED = "crashed"
     YIELD = "yield"
     CANCELLED = "cancelled"
@@ -154,7 +158,8 @@ class Enqueued:
 class Claim:
     """A job handed to a worker until `lease_until_ms`.
 
-    `previous_token` names an earlier run whose end is not known to have left no trace: look for its commit first.
+    `previous_token` names the run before this one. An actor looks for that run's commit for its report alone: what
+    landed is in the snapshot that the new run plans on, so nothing depends on finding it.
     `reach` is the greatest of all wishes that were merged, `facts` are the newest one's. `deaths` counts earlier runs
     under which an engine died or an actor fell silent.
     """

@@ -49,7 +49,7 @@ class FileTable:
         self._has_work = True
         self._is_busy = self._random.random() < IS_BUSY
 
-    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
         """Return eight small files, or none if this run has rewritten them."""
         self._version = Path(location).stat().st_size - 1
         files = SMALL if self._has_work or self._is_busy else ()

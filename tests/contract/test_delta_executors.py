@@ -1,5 +1,6 @@
 """One suite for both executors where they mean the same; and the verdict that chooses between them."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +9,7 @@ from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.log import TableLog
 from actor.delta.selftest import self_test
 from actor.ports import GroupStatus
-from shared.errors import LeaseLost, Unsupported
+from shared.errors import Corrupt, LeaseLost, Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.planner import FileGroup, Mode
 from shared.table import DataFile
@@ -110,6 +111,32 @@ def test_only_the_transaction_is_exact_and_the_fallback_says_so(lab: DeltaLab) -
 
     assert outcome.groups[0].status is GroupStatus.STALE
     assert tables.removed(table.path, outcome.version or 0) != {file.path for file in group.files}
+    assert tables.rows(table.path) == before
+
+
+def test_the_fallback_compares_rows_after_its_commit_and_says_what_to_restore(lab: DeltaLab) -> None:
+    """OPTIMIZE commits by itself, so that nothing can stop it before: a difference must at least never stay silent."""
+    table = tables.table(lab.directory / "t", files=3)
+    table.append(1, stats=json.dumps({"numRecords": 21}))
+    engine = DeltaEngine(lab.spark)
+    engine.use_optimize()
+
+    with pytest.raises(Corrupt, match=r"4 files of 81 rows and wrote 80 rows.*TO VERSION AS OF 2"):
+        DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [lab.group(table.location)])
+
+    assert tables.newest(table.path) == 3
+
+
+def test_the_fallback_counts_rows_where_the_log_has_no_statistics(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=3)
+    table.append(1, stats=None)
+    before = tables.rows(table.path)
+    engine = DeltaEngine(lab.spark)
+    engine.use_optimize()
+
+    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [lab.group(table.location)])
+
+    assert outcome.groups[0].status is GroupStatus.LANDED
     assert tables.rows(table.path) == before
 
 

@@ -60,7 +60,7 @@ def test_an_event_during_a_run_is_served_only_by_a_run_that_saw_it(
     assert [again.version for again in bench.claim()] == ([2] if outcome is FinishOutcome.REQUEUED else [])
 
 
-@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.YIELD, Verdict.CANCELLED])
+@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.QUARANTINE, Verdict.YIELD, Verdict.CANCELLED])
 def test_a_run_that_is_not_done_never_takes_an_event_with_it(bench: Bench, verdict: Verdict) -> None:
     """Whatever version it has seen: only DONE satisfies."""
     bench.enqueue(spec(1))
@@ -86,6 +86,15 @@ def test_failures_back_off_with_jitter_and_end_in_quarantine_exactly_at_the_maxi
     assert base / 2 <= delays[0] <= base <= delays[1] <= 2 * base
     assert delays[2] == SETTINGS.half_open_ms
     assert bench.job().error == "disk full"
+
+
+def test_a_failure_that_repeating_cannot_cure_is_quarantined_with_its_first_attempt(bench: Bench) -> None:
+    bench.enqueue(spec())
+    (claim,) = bench.claim()
+    assert bench.finish(claim, Verdict.QUARANTINE, error="rows differ") is FinishOutcome.QUARANTINED
+    assert (bench.job().error, bench.job().attempts) == ("rows differ", 1)
+    assert bench.wait_ms() == SETTINGS.half_open_ms
+    assert bench.claim() == ()
 
 
 def test_a_quarantined_job_gets_one_try_after_a_while_and_keeps_merging_until_then(bench: Bench) -> None:

@@ -105,11 +105,13 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
 
 
 @pytest.fixture
-def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
+def decider(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that checks for drift at every look, and trusts no table to be the one it was."""
     monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
     monkeypatch.setattr("decider.following.drift.DriftCheck._is_due", lambda *_: True)
-    live = LiveDecider(decider_settings(redis_url)).start()
+    # A shallow clone names the files of another table, which is refused unless it is allowed.
+    settings = decider_settings(redis_url, roots=(tmp_path.as_uri(),), allow_external_files=True)
+    live = LiveDecider(settings).start()
     yield live
     live.close()
 

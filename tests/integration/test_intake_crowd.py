@@ -6,10 +6,10 @@ import pytest
 
 from decider.intake.hints import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, Intake, Places
 from decider.intake.inbox import Inbox
-from decider.observe.locations import table_id
 from decider.observe.shapes.hint import Hint
 from decider.store.queue import connect
 from decider.store.tables import TableRegistry
+from shared.locations import table_id
 from shared.table import TableRef
 from tests.support.time_limits import scaled
 

@@ -108,6 +108,29 @@ def test_a_table_dropped_and_made_anew_is_counted_as_the_new_one(decider: LiveDe
     assert "made anew" in status["cursor"]["rescan_reason"]
 
 
+def test_a_table_made_anew_is_decided_under_its_new_id_although_a_job_of_the_old_one_waits(
+    decider: LiveDecider, table: WrittenTable, redis_url: str
+) -> None:
+    """Versions start over, and of two wishes for one cell the later version's says what the job is about."""
+
+    def told() -> set[str]:
+        with redis_library.Redis.from_url(redis_url) as client:
+            waiting = client.keys(keys.prefix("default") + "j:*")
+            return {json.loads(client.hget(key, "facts"))["table_uuid"] for key in waiting}
+
+    name = decider.register(table.path)
+    old = str(DeltaTable(str(table.path)).metadata().id)
+    assert told() == {old}
+    newest = table.version
+    shutil.rmtree(table.path)
+    anew = WrittenTable(table.path, seed=9, days=("2026-01-01",))
+    anew.append(8)
+    assert anew.version < newest
+    decider.sweep()
+    expect_exact(decider, name, anew)
+    assert told() == {str(DeltaTable(str(anew.path)).metadata().id)} != {old}
+
+
 def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     DeltaTable(str(table.path)).restore(3)

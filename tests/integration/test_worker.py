@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from shared.errors import RetryableError
+from shared.errors import Corrupt, PermanentError, RetryableError
 from shared.facts import JobFacts, Predicted
 from shared.policy import MIB
 from shared.queue import reads, steering, transitions
@@ -164,6 +164,34 @@ def test_a_failure_is_delayed_and_says_why(bench: Bench) -> None:
     bench.worker().run_next()
     assert bench.state() is JobState.DELAYED
     assert "disk on fire" in bench.runs()[0].error
+
+
+@pytest.mark.parametrize("error", [Corrupt("60 rows in, 59 rows out"), PermanentError("no such class")])
+def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(bench: Bench, error: Exception) -> None:
+    """Corrupt data stays corrupt: eight attempts would only read it eight times."""
+
+    def fail() -> None:
+        raise error
+
+    bench.engine.before_commit = fail
+    bench.enqueue(1)
+    bench.worker().run_next()
+    (run,) = bench.runs()
+    assert (bench.state(), run.verdict, run.outcome) == (JobState.QUARANTINED, "quarantine", "quarantined")
+    assert str(error) in run.error
+    assert counters(bench)["jobs_failed"] == 1
+
+
+def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_for_one_that_does(bench: Bench) -> None:
+    """Its facts look like those of a compaction, and mean something else."""
+    other = replace(spec(1), key=JobKey(KEY.table, KEY.cell, "vacuum"))
+    bench.queue.run(transitions.enqueue("default", other))
+    files = dict(bench.engine.files)
+    assert bench.worker().run_next()
+    (run,) = bench.runs()
+    assert (run.verdict, run.outcome) == ("fail", "delayed")
+    assert "kind 'vacuum'" in run.error
+    assert (bench.engine.files, bench.engine.reads) == (files, 0)
 
 
 def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> None:

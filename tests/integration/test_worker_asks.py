@@ -178,3 +178,18 @@ def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
         assert len(made.engine.files) == 1
     finally:
         made.close()
+
+
+def test_a_job_about_a_table_that_was_dropped_and_made_anew_is_cancelled_with_the_reason(redis_url: str) -> None:
+    engine = MemoryEngine(EIGHT)
+    made = Bench(redis_url, engine)
+    try:
+        facts = replace(JobFacts.decode(spec(1).facts), table_uuid="dropped").encode()
+        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        assert made.worker().run_next()
+        (run,) = made.runs()
+        assert run.verdict == Verdict.CANCELLED
+        assert "dropped" in run.error
+        assert (made.state(), len(engine.files), engine.reads) == (None, 8, 0)
+    finally:
+        made.close()

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import psutil
 
-from decider.observe.locations import table_id
 from shared.cells import CellState, recount
+from shared.locations import table_id
 from shared.queue import keys
 from tests.load.lake import Lake
 from tests.load.nuisance import Nuisance

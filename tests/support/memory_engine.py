@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import count
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
-from shared.errors import Unsupported
+from shared.errors import OtherTable, Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import CellKey, DataFile, Origin, TableMetadata, TableProtocol
 
@@ -23,6 +23,7 @@ class MemoryEngine:
         self.cancelled = threading.Event()
         self.refusal: str | None = None
         self.refused_field = ""
+        self.table_uuid = "t"
         self.configuration: dict[str, str] = {}
         self.alive = True
         self.death: EngineDeath | None = EngineDeath("killed by SIGKILL (9)")
@@ -48,14 +49,16 @@ class MemoryEngine:
     def cancel(self, job: str) -> None:
         self.cancelled.set()
 
-    def read_cell(self, location: str, cell: CellKey) -> LiveCell:
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+        if table_uuid not in ("", self.table_uuid):
+            raise OtherTable(f"{location} holds the table {self.table_uuid}, not {table_uuid}", field="table_uuid")
         if self.refusal:
             raise Unsupported(self.refusal, field=self.refused_field)
         with self._lock:
             self.reads += 1
             return LiveCell(
                 self.version,
-                TableMetadata("t", (), self.configuration),
+                TableMetadata(self.table_uuid, (), self.configuration),
                 TableProtocol(1, 2),
                 tuple(self.files.values()),
             )

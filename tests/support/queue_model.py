@@ -249,7 +249,7 @@ class QueueModel:
         job.attempts += 1
         job.deaths += verdict in ("crashed", "expired")
         died_alone = verdict == "crashed" and job.deaths > 2
-        if died_alone or job.attempts >= self.settings.max_attempts:
+        if verdict == "quarantine" or died_alone or job.attempts >= self.settings.max_attempts:
             job.state, job.at_ms = JobState.QUARANTINED, self.now_ms + self.settings.half_open_ms
             return FinishOutcome.QUARANTINED
         if verdict == "expired":

@@ -6,9 +6,9 @@ Any bucket can be mapped onto a place of another kind, such as a directory that 
 import re
 
 from decider.observe.delta_listing import MAX_VERSION
-from decider.observe.locations import key_location
 from decider.observe.shapes.hint import Hint, Ignored
 from shared.errors import InvalidInput
+from shared.locations import key_location
 
 COMMIT_KEY = re.compile(r"(.+)/_delta_log/(\d{20})\.json", re.ASCII | re.DOTALL)
 """The only keys that matter; checksums, checkpoints, staged, compacted and temporary files do not match."""

@@ -6,10 +6,10 @@ compared, and what can be neither is refused or counted, as the sender's shape d
 
 import re
 
-from decider.observe.locations import canonical_location
 from decider.observe.shapes.fields import wrong
 from decider.observe.shapes.hint import Hint, Ignored
 from shared.errors import InvalidInput
+from shared.locations import canonical_location
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 """A name of up to four parts, as catalogs have them."""

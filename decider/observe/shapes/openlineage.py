@@ -6,11 +6,11 @@ senders add the catalog's name as a symlink. Source: the specification of OpenLi
 
 from collections.abc import Iterable
 
-from decider.observe.locations import key_location
 from decider.observe.shapes.fields import Fields, Reading
 from decider.observe.shapes.hint import Hint, Ignored, Outcome
 from decider.observe.shapes.names import name_hint
 from shared.errors import InvalidInput
+from shared.locations import key_location
 
 COMPLETE = "COMPLETE"
 TYPES = ("START", "RUNNING", COMPLETE, "ABORT", "FAIL", "OTHER")

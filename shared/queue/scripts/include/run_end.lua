@@ -78,7 +78,7 @@ end
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
   local is_deadly = count_death(id, verdict)
-  if is_deadly or attempts >= setting('max_attempts') then
+  if verdict == 'quarantine' or is_deadly or attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
     place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
     return 'quarantined'
@@ -91,7 +91,8 @@ local function count_attempt(id, job, verdict)
   return 'delayed'
 end
 
--- `verdict`: done, fail, crashed, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
+-- `verdict`: done, fail, quarantine, crashed, yield, cancelled or expired; `seen_version`: the newest version that the
+-- run planned on.
 -- Returns gone, requeued, delayed or quarantined.
 local function end_run(id, job, verdict, seen_version)
   local pending = pending_wish(id, job)

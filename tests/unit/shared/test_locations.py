@@ -1,20 +1,22 @@
 """One place has one spelling, and what is allowed is allowed by segments."""
 
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.locations import (
+from shared.errors import InvalidInput
+from shared.locations import (
     MAX_LOCATION_CHARS,
     canonical_location,
     decoded_path,
+    deltalake_location,
+    hadoop_path,
     is_under,
     key_location,
     table_id,
 )
-from shared.errors import InvalidInput
 
 SPELLINGS = [
     ("/x/y", "file:///x/y"),
@@ -29,6 +31,12 @@ SPELLINGS = [
     ("file:///a%2Db", "file:///a-b"),
     ("/50%", "file:///50%25"),
     ("/a%20b", "file:///a%2520b"),
+    ("/a+b", "file:///a+b"),
+    ("/x#y", "file:///x%23y"),
+    ("/q?z/", "file:///q%3Fz"),
+    ("file:///x%23y/q%3fz", "file:///x%23y/q%3Fz"),
+    ("/Z\u00fcrich", "file:///Z%C3%BCrich"),
+    ("/Zu\u0308rich", "file:///Zu%CC%88rich"),
     ("file:///dt=1,2/x", "file:///dt=1,2/x"),
     ("s3a://b/k/", "s3://b/k"),
     ("s3n://b/k", "s3://b/k"),
@@ -62,12 +70,20 @@ REFUSED = [
     ("https://user@example.com/c/t", "blobs of Azure only"),
     ("file:///x/a%2Fb", "escaped slash"),
     ("file:///x/%00", "control character"),
+    ("/x\\y", "backslash"),
+    ("file:///x%5Cy", "backslash"),
     ("file:///x/50%", "percent sign"),
     ("file:///x/%ff", "UTF-8"),
     ("/x/\ud800", "UTF-8"),
     ("/" + "x" * 3000, "3001 characters"),
     ("/" + "ü" * 400, "2408 characters"),
 ]
+
+
+PATHS = st.text("ab %20+#?ü/u\u0308.", min_size=1, max_size=6).map(
+    lambda text: "/" + "/".join(f"x{part}" for part in text.split("/") if part)
+)
+"""Paths that differ by little: a blank, its escape, a literal escape of the escape, NFC and NFD."""
 
 
 @pytest.mark.parametrize(("text", "canonical"), SPELLINGS)
@@ -84,15 +100,39 @@ def test_a_text_that_is_no_absolute_place_is_refused_with_the_reason(text: str, 
 
 
 @given(
-    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/?#"), min_size=1), min_size=1)
+    st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/\\"), min_size=1), min_size=1)
 )
 def test_a_path_survives_its_own_canonical_form(segments: list[str]) -> None:
-    """Whatever a directory is called, its URI leads back to it."""
+    """Whatever a directory is called, its URI leads back to it, by every way in which it is handed on."""
     path = "/" + "/".join(f"x{segment}" for segment in segments)
     if len(quote(path)) <= MAX_LOCATION_CHARS - len("file://"):
         canonical = canonical_location(path)
         assert decoded_path(canonical) == path
         assert canonical_location(canonical) == canonical
+        assert canonical_location(path + "/") == canonical
+        assert unquote(urlsplit(canonical).path) == path
+        assert hadoop_path(canonical) == hadoop_path(path) == f"file://{path}"
+
+
+@given(PATHS, PATHS)
+def test_two_paths_are_one_location_only_if_they_are_one_path(one: str, other: str) -> None:
+    """`a b` and `a%20b`, composed and decomposed letters: what a file system tells apart, nothing here may join."""
+    assert (canonical_location(one) == canonical_location(other)) == (one == other)
+    assert (hadoop_path(one) == hadoop_path(other)) == (one == other)
+
+
+def test_hadoop_is_given_a_decoded_path_which_it_does_not_decode_again() -> None:
+    assert hadoop_path("file:///x/a%2520b%20c") == "file:///x/a%20b c"
+    assert hadoop_path("s3a://b/Z%C3%BCrich/") == "s3://b/Zürich"
+    assert hadoop_path("s3://b") == "s3://b"
+    assert hadoop_path("wasbs://c@a.blob.core.windows.net/x%23y") == "abfss://c@a.dfs.core.windows.net/x#y"
+
+
+def test_a_place_that_deltalake_would_take_for_another_is_refused() -> None:
+    """It decodes a location twice: `a%20b` is written, and `a b` beside it is read."""
+    assert deltalake_location("/x/a b/100%/Zürich") == "file:///x/a%20b/100%25/Z%C3%BCrich"
+    with pytest.raises(InvalidInput, match="percent sign"):
+        deltalake_location("/x/a%20b")
 
 
 def test_a_raw_object_key_is_escaped_and_not_decoded() -> None:

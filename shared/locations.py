@@ -1,7 +1,9 @@
-"""One place has one spelling: every table location is a canonical URI before anybody compares, hashes or allows it.
+"""One place has one spelling: every table location is a canonical URI, encoded and decoded here and nowhere else.
 
 Two spellings of one table would be two tables with two states and two compactions of the same files. And a root
-that is compared as a string prefix allows `file:///data-private` to whoever may use `file:///data`.
+that is compared as a string prefix allows `file:///data-private` to whoever may use `file:///data`. Who takes what:
+obstore the decoded path (`decoded_path`), Hadoop and Spark the decoded URI (`hadoop_path`), deltalake the canonical
+URI (`deltalake_location`). A URI that is taken for a decoded path leads to another folder, `a%20b` instead of `a b`.
 """
 
 import hashlib
@@ -35,6 +37,7 @@ _BLOB_HOST = re.compile(r"([a-z0-9-]{1,63})\.(?:blob|dfs)\.(core(?:\.[a-z0-9-]+)
 """An account of Azure's storage, by either of its two services; the clouds differ in what follows `core`."""
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 _PLAIN = "!$&'()*+,;=:@~"
@@ -45,6 +48,9 @@ _ALLOWED = "an absolute path, or a URI with one of the schemes " + ", ".join(sor
 MAX_LOCATION_CHARS = 2_048
 """Longer locations are refused: an object key ends at 1,024 bytes, and every event carries one."""
 
+MAX_ENCODINGS = 8
+"""Encodings of a path upon each other that are looked through for a `..`; engines write one, and read two at most."""
+
 _SLUG_CHARS = 40
 """Enough of a location to recognise the table in a list; the hash makes it unique."""
 
@@ -52,8 +58,9 @@ _SLUG_CHARS = 40
 def canonical_location(text: str) -> str:
     """Return the one URI for a location, without a final slash: `/x/y/`, `file:/x/y` become `file:///x/y`.
 
-    A path without a scheme is taken literally; in a URI `%20` stands for a blank, as in Delta's logs. Raises
-    InvalidInput for relative paths, `.` and `..` segments, queries, fragments and hosts where none can be.
+    A path without a scheme is taken literally, whatever its folders are called; in a URI `%20` stands for a blank, as
+    in Delta's logs. Raises InvalidInput for relative paths, `.` and `..` segments, backslashes, and in a URI for
+    queries, fragments and hosts where none can be.
     """
     if not text:
         raise _refused(text, "it is empty")
@@ -97,6 +104,62 @@ def decoded_path(location: str) -> str:
     """Return the path of a canonical location as the file system or the object store spells it."""
     _, _, rest = location.partition("://")
     return unquote_to_bytes(rest[rest.find("/") :] if "/" in rest else "").decode()
+
+
+def file_location(table: str, path: str) -> str | None:
+    """Return the canonical location of the file that a path in the log of the table at `table` means.
+
+    Paths in a log are URIs, encoded by some engines and left raw by others, relative to the table or absolute. None
+    where the place cannot be told for all engines: a `..` in any number of encodings, an unknown scheme, another host.
+    """
+    decoded = unquote(path)
+    is_rooted = path.startswith("/")
+    absolute = _SCHEME.fullmatch(path)
+    hides = _fully_decoded(decoded)
+    if ".." in re.split(r"[/\\]", hides) or path.startswith("//") or decoded.startswith("/") != is_rooted:
+        return None
+    if absolute is None and _SCHEME.fullmatch(decoded):
+        return None
+    try:
+        if is_rooted:
+            return canonical_location(decoded)
+        if absolute is not None:
+            return canonical_location(f"{absolute[1]}:{quote(unquote(absolute[2]), safe='/' + _PLAIN)}")
+        parts = [part for part in decoded.split("/") if part not in ("", ".")]
+        return key_location(canonical_location(table), "/".join(parts))
+    except InvalidInput:
+        return None
+
+
+def _fully_decoded(path: str) -> str:
+    for _ in range(MAX_ENCODINGS):
+        further = unquote(path)
+        if further == path:
+            return path
+        path = further
+    return ".."  # Nobody encodes a path so often but to hide something.
+
+
+def hadoop_path(location: str) -> str:
+    """Return the text from which Hadoop's `Path(String)`, and so Spark, makes the path of a location.
+
+    That text is never decoded: `new Path("file:///a%20b")` is the folder `a%20b`.
+    """
+    canonical = canonical_location(location)
+    scheme, _, rest = canonical.partition("://")
+    return f"{scheme}://{rest.partition('/')[0]}{decoded_path(canonical)}"
+
+
+def deltalake_location(location: str) -> str:
+    """Return the text from which deltalake makes the place of a table.
+
+    deltalake 1.5.1 decodes it once more when it reads, so that it writes to the folder `a%20b` and reads from `a b`,
+    which may be another table. Raises InvalidInput for such a place.
+    """
+    canonical = canonical_location(location)
+    if _ESCAPE.search(decoded_path(canonical)):
+        raise _refused(location, "a folder's name has a percent sign with two digits, which deltalake reads as another")
+    return canonical
 
 
 def table_id(location: str) -> TableId:
@@ -150,7 +213,7 @@ def _hostless(text: str, rest: str) -> str:
 
 def _path(text: str, path: str, *, is_encoded: bool, keeps_empty: bool) -> str:
     """Return the canonical spelling of an absolute path; empty segments vanish only where they mean nothing."""
-    if "?" in path or "#" in path:
+    if is_encoded and ("?" in path or "#" in path):
         raise _refused(text, "it has a query or a fragment; write these characters as %3F and %23 in a URI")
     inner = path.removeprefix("/").removesuffix("/") if keeps_empty else path.strip("/")
     segments = inner.split("/") if inner else []
@@ -170,6 +233,8 @@ def _segment(text: str, segment: str, *, is_encoded: bool) -> str:
         raise _refused(text, f"it has a {raw!r} segment")
     if "/" in raw or _CONTROL.search(raw):
         raise _refused(text, "a segment has an escaped slash or a control character")
+    if "\\" in raw:
+        raise _refused(text, "a segment has a backslash, which deltalake reads as a slash")
     return quote(raw, safe=_PLAIN)
 
 

@@ -1,0 +1,127 @@
+"""Where tables and their files may lie: tables below the allowed roots, a table's files below it, links resolved.
+
+Whoever writes to a table chooses the paths in its log. A path that leads out of the table, or a link, would have our
+credentials read somebody else's file and copy it into that table. Decider and actor ask the same rule, each on its own
+machine; `real_path` is how that machine resolves links (`os.path.realpath`), which only local files have.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from shared.errors import Unsupported
+from shared.locations import canonical_location, decoded_path, file_location, is_under
+from shared.table import DataFile
+
+LOG_DIRECTORY = "_delta_log"
+ALLOW_EXTERNAL = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
+
+_SUSPICIOUS = re.compile(r"^/|:|\.\.|%2[5eEfF]|%3[aA]|\\")
+"""What a path must have to lead anywhere but below its table; almost none does, so that most cost one search."""
+
+_UUID_CHARS = 20
+"""Length of the encoded UUID that ends `pathOrInlineDv` of a deletion vector in a file of its own."""
+
+
+def _as_it_is(path: str) -> str:
+    return path
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """What may be read: `roots` are canonical locations, none of them means tables anywhere.
+
+    `allows_external_files`: data files outside of their table are read where they lie below a root.
+    """
+
+    roots: tuple[str, ...] = ()
+    allows_external_files: bool = False
+    real_path: Callable[[str], str] = _as_it_is
+
+    def check_table(self, location: str) -> None:
+        """Raise Unsupported for a table that lies below a root by its name, and elsewhere by its links.
+
+        Whether a place is below a root by its name is asked when a table is registered. The log must lie in its table.
+        """
+        canonical = canonical_location(location)
+        if not canonical.startswith("file:"):
+            return
+        real = self._real(canonical)
+        if is_under(canonical, self.roots) and not self._is_under_real_root(real):
+            raise Unsupported(
+                f"{canonical} leads to {real} by a link, which lies outside the allowed roots; add that root to "
+                "LAKEWRIGHT_ROOTS, or register the table by its own place",
+                field="location",
+                allowed=", ".join(self.roots),
+            )
+        log = canonical_location(self.real_path(f"{decoded_path(canonical)}/{LOG_DIRECTORY}"))
+        if not self._may_be_read(real, log):
+            raise Unsupported(f"{canonical}: {LOG_DIRECTORY} is a link to {log}, outside of the table", field="path")
+
+    def check_files(self, location: str, files: Iterable[DataFile]) -> None:
+        """Raise Unsupported if a file, by its path in the log, lies where it may not be read from."""
+        place = self.first_external(location, files)
+        if place:
+            raise Unsupported(
+                f"{location}: its log names the file {place}, outside of the table, as shallow clones do; copy the "
+                f"table (CREATE TABLE ... DEEP CLONE), or set {ALLOW_EXTERNAL}=true for deciders and actors, which "
+                "allows files below LAKEWRIGHT_ROOTS",
+                field="path",
+            )
+
+    def first_external(self, location: str, files: Iterable[DataFile]) -> str:
+        """Return the first path of these files that may not be read, empty if there is none."""
+        return next(filter(None, (self.external(location, file) for file in files)), "")
+
+    def external(self, location: str, file: DataFile) -> str:
+        """Return the path of a file, or of its deletion vector, that may not be read; empty for the usual file."""
+        vector = file.dv_id[1:] if file.dv_id is not None and file.dv_id.startswith("p") else None
+        if vector is not None and not self._is_allowed(location, vector):
+            return vector
+        if _SUSPICIOUS.search(file.path) and not self._is_allowed(location, file.path):
+            return file.path
+        return ""
+
+    def check_links(self, location: str, paths: Iterable[str]) -> None:
+        """Raise Unsupported if a file that is about to be read is, or lies behind, a link out of its table."""
+        canonical = canonical_location(location)
+        if not canonical.startswith("file:"):
+            return
+        table = self._real(canonical)
+        folders: dict[str, str] = {}
+        for path in paths:
+            place = file_location(canonical, path)
+            if place is None or not place.startswith("file:"):
+                continue  # `check_files` has refused what it may not be.
+            folder, _, name = decoded_path(place).rpartition("/")
+            if folder not in folders:
+                folders[folder] = self.real_path(folder)
+            real = canonical_location(self.real_path(f"{folders[folder]}/{name}"))
+            if not self._may_be_read(table, real):
+                raise Unsupported(
+                    f"{canonical}: the file {path} is {real} by a link, outside of the table, and is not read",
+                    field="path",
+                )
+
+    def _is_allowed(self, location: str, path: str) -> bool:
+        place = file_location(location, path)
+        return place is not None and (is_under(place, [location]) or self._is_allowed_outside(place))
+
+    def _is_allowed_outside(self, place: str) -> bool:
+        return self.allows_external_files and is_under(place, self.roots)
+
+    def _may_be_read(self, table: str, real: str) -> bool:
+        """Say whether a place, its links resolved, lies in the table, or where files outside of it are allowed."""
+        return is_under(real, [table]) or (self.allows_external_files and self._is_under_real_root(real))
+
+    def _is_under_real_root(self, real: str) -> bool:
+        return is_under(real, [self._real(root) for root in self.roots if root.startswith("file:")])
+
+    def _real(self, canonical: str) -> str:
+        return canonical_location(self.real_path(decoded_path(canonical)))
+
+
+def vector_leads_out(path_or_inline: str) -> bool:
+    """Say whether the prefix of a deletion vector in a file of its own (storage type `u`) leads out of its table."""
+    prefix = path_or_inline[:-_UUID_CHARS]
+    return prefix.startswith("/") or ".." in prefix.split("/") or "\\" in prefix
