@@ -1,8 +1,8 @@
 """The catalog of mutants: one-line changes that each break one rule, with the tests that must notice.
 
-A mutant is an entry of a file in `changes/`, one file per area. Its name is `area.name`. The old line is written without
-its indentation and must be found exactly once in its file, or be the first such line below the line `after`; a mutant that no
-longer applies is an error, because it shows nothing any more.
+A mutant is an entry of a file in `changes/`, one file per area. Its name is `area.name`. The old line is written
+without its indentation and must be found exactly once in its file, or be the first such line below the line `after`. A
+mutant that no longer applies is an error, because it shows nothing any more.
 """
 
 import ast

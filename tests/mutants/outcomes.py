@@ -27,7 +27,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _outcomes[test] = max(_outcomes.get(test, "passed"), outcome, key=rank.index)
 
 
-def pytest_sessionfinish(session: pytest.Session) -> None:
+def pytest_sessionfinish() -> None:
     """Write the outcomes to the file that the environment names."""
     here = Path.cwd().resolve()
     for name in PACKAGES:

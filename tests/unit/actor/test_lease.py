@@ -23,7 +23,7 @@ def test_a_lease_holds_until_just_before_its_deadline() -> None:
 
 
 def test_a_lease_is_over_at_its_deadline() -> None:
-    with pytest.raises(LeaseLost, match="ran out 0.0 s ago"):
+    with pytest.raises(LeaseLost, match=r"ran out 0\.0 s ago"):
         lease(FakeClock(50.0)).check()
 
 
