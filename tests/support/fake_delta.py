@@ -16,7 +16,10 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
+from actor.delta.actions import decode_adds
+from actor.delta.live import LiveGroup, find_live
 from actor.delta.log import TableLog
+from shared.planner import FileGroup, Mode
 
 LOCATION = "file:///lake/t"
 METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
@@ -381,3 +384,20 @@ class FakeSessions:
     @contextmanager
     def bound(self, _owned: str) -> Iterator[FakeSession]:
         yield FakeSession(self._table)
+
+
+def group_of(table: FakeTable, *paths: str, mode: Mode = Mode.MINOR) -> FileGroup:
+    """A planned group of files that are live now, as the snapshot decodes them."""
+    log = table.log()
+    snapshot = log.snapshot()
+    listed = decode_adds(log.files(snapshot), log.shape(snapshot).metadata.partition_columns)
+    by_path = {logged.file.path: logged.file for logged in listed}
+    return FileGroup(by_path[paths[0]].cell, tuple(by_path[path] for path in paths), mode)
+
+
+def live_group(table: FakeTable, *paths: str) -> LiveGroup:
+    """The same, as it was looked up in the newest snapshot."""
+    log = table.log()
+    snapshot = log.snapshot()
+    (live,) = find_live(log, snapshot, [group_of(table, *paths)], log.shape(snapshot).metadata.partition_columns)
+    return live
