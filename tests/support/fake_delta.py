@@ -263,7 +263,9 @@ class FakeTable:
             if body["path"] in self.fails_writing:
                 raise self.fails_writing[body["path"]]
         rows = frame.count() - self.drops_rows
-        out = add(f"out-{next(self.names)}", None if self.drops_stats else rows, p="as Spark spells it", dataChange=True)
+        out = add(
+            f"out-{next(self.names)}", None if self.drops_stats else rows, p="as Spark spells it", dataChange=True
+        )
         self.rows[out["add"]["path"]] = rows
         return [out["add"]]
 

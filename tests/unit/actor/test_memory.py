@@ -131,9 +131,7 @@ def test_other_metadata_prove_nothing() -> None:
 
 
 @pytest.mark.parametrize(("commits", "is_known"), [(3, True), (4, False)])
-def test_so_many_commits_are_applied_and_no_more(
-    monkeypatch: pytest.MonkeyPatch, commits: int, is_known: bool
-) -> None:
+def test_so_many_commits_are_applied_and_no_more(monkeypatch: pytest.MonkeyPatch, commits: int, is_known: bool) -> None:
     monkeypatch.setattr(memory_module, "MAX_COMMITS_REPLAYED", 3)
     table = table_of("x")
     seen = whole(table)
