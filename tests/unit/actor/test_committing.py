@@ -12,9 +12,9 @@ from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.table import Origin
 from tests.support.fake_delta import (
     METADATA,
+    Failure,
     FakeScala,
     FakeTable,
-    Failure,
     JavaError,
     add,
     live_group,
@@ -177,7 +177,7 @@ def test_no_attempt_is_a_conflict_and_deletes_the_outputs(world: World) -> None:
 
 def test_after_an_unknown_outcome_nothing_is_deleted_and_nothing_tried_again(world: World) -> None:
     world.table.fails = [Failure(LOST_ANSWER)]
-    with pytest.raises(RetryableError, match="unknown.*does not show job j-1, token 7.*left to VACUUM"):
+    with pytest.raises(RetryableError, match=r"unknown.*does not show job j-1, token 7.*left to VACUUM"):
         world.commit()
     assert world.table.deleted == []
     assert len(world.table.attempts) == 1

@@ -38,7 +38,6 @@ def test_any_touch_of_an_input_makes_its_group_stale_and_no_other(touch: dict[st
 
 
 def test_a_touch_at_the_version_at_which_a_group_was_seen_is_no_touch_and_one_after_it_is() -> None:
-    """Groups seen at several versions are judged by one reading from the oldest on."""
     table = table_of("a", "b")
     first = live_group(table, "a")
     table.commit(add("c"))
@@ -47,6 +46,14 @@ def test_a_touch_at_the_version_at_which_a_group_was_seen_is_no_touch_and_one_af
     assert still_live(table.log(), [first, second], now=1) == {first.group: True, second.group: True}
     table.commit(remove("c"))
     assert still_live(table.log(), [first, second], now=2) == {first.group: True, second.group: False}
+
+
+def test_groups_seen_at_several_versions_are_judged_from_the_oldest_on() -> None:
+    table = table_of("a", "b")
+    first = live_group(table, "a")
+    table.commit(remove("a"), add("c"))
+    second = live_group(table, "c")
+    assert still_live(table.log(), [second, first], now=1) == {first.group: False, second.group: True}
 
 
 @pytest.mark.parametrize(("commits", "is_judged"), [(3, True), (4, False)])

@@ -74,7 +74,7 @@ def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_writt
 def test_a_failure_of_a_group_that_is_still_live_is_raised_and_what_was_written_is_deleted() -> None:
     shop = Shop()
     shop.fails = {"b": JavaError("SparkException", message="lost task")}
-    with pytest.raises(RetryableError, match="writing 1 files.*lost task; the table is unchanged"):
+    with pytest.raises(RetryableError, match=r"writing 1 files.*lost task; the table is unchanged"):
         shop.run(groups("a", "b"))
     assert shop.discarded == ["a"]
 
