@@ -100,6 +100,8 @@ def test_a_path_with_several_spellings_is_left_to_the_snapshot(path: str) -> Non
     table = table_of("a", path)
     group, other = live_group(table, path), live_group(table, "a")
     assert still_live(table.log(), [group, other], now=0) == {other.group: True}
+    mixed = live_group(table, "a", path)
+    assert still_live(table.log(), [mixed], now=0) == {}, "one such path is enough"
     table.commit(remove(path))
     assert still_live(table.log(), [other], now=1) == {}, "whose file it touches is not known"
 

@@ -142,6 +142,15 @@ def test_a_single_deleted_row_is_enough_where_the_ratio_is_nothing() -> None:
     assert is_purgeable(file, replace(TEN, delete_ratio=Fraction(0)))
 
 
+def test_work_is_a_merge_or_a_purge() -> None:
+    assert not Worth(Reason.NO_PROMOTION, None).is_work
+    assert Worth(Reason.WORTH_IT, 0).is_work, "the lowest level is a level"
+    assert Worth(Reason.DELETES, None, 1).is_work
+    assert judge(recount(TEN.ladder, [50]), TEN, 1) == Worth(Reason.DELETES, None, 1)
+    assert judge(recount(TEN.ladder, [50, 50]), TEN, 1) == Worth(Reason.WORTH_IT, 5, 1)
+    assert judge(recount(TEN.ladder, [50, 50]), TEN) == Worth(Reason.WORTH_IT, 5, 0)
+
+
 # Settling and full rewrites.
 
 
