@@ -1,4 +1,4 @@
-"""One slot's control flow with a queue and a table in memory: the fence, the rounds, and what is reported at the end."""
+"""One slot with a queue and a table in memory: the fence, the rounds, and what is reported at the end."""
 
 import json
 import threading
