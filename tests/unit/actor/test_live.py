@@ -152,6 +152,7 @@ def test_what_the_commits_do_not_tell_is_looked_up_and_the_order_is_kept() -> No
     unseen = group_of(table, "c")
     found = resolve(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
     assert [live.group for live in found] == [undone.group, judged.group, unseen]
+    assert [live.digest for live in found] == [log.digest(0)] * 3
     table.commit(remove("a"), remove("c"))
     found = resolve(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
     assert [live.group for live in found] == [judged.group]

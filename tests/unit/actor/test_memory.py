@@ -123,6 +123,15 @@ def test_a_path_with_several_spellings_proves_nothing(action: dict[str, object])
     assert brought(table, seen) is None
 
 
+@pytest.mark.parametrize("path", ["/lake/t/x", "file:/lake/t/x", "p=1/../x"])
+def test_a_removal_under_another_spelling_is_not_passed_over_in_a_cell(path: str) -> None:
+    """A cell passes over removals of files that it never had; this one may be of a file that it has."""
+    table = table_of("x")
+    seen = listed(table, A)
+    table.commit(remove(path))
+    assert brought(table, seen) is None
+
+
 def test_other_metadata_prove_nothing() -> None:
     table = table_of("x")
     seen = whole(table)
@@ -241,6 +250,14 @@ def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(ro
     memory.remember(LOCATION, seen_of(A, 1, 2))
     memory.remember(LOCATION, seen_of(B, 1, 2))
     assert [cell for cell in (A, B) if memory.recall(LOCATION, cell)] == kept
+
+
+def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
+    memory = TableMemory(2)
+    memory.remember(LOCATION, seen_of(A, 1, 5))
+    assert memory.recall(LOCATION, A) is not None
+    memory.remember(LOCATION, seen_of(B, 1, 1))
+    assert memory.recall(LOCATION, A) is None
 
 
 def test_reading_again_counts_once() -> None:
