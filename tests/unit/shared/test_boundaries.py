@@ -171,6 +171,18 @@ def test_files_above_the_cap_are_not_left_to_settle() -> None:
     assert [[file.size_bytes for file in group.files] for group in made.groups] == [[9, 9]]
 
 
+def test_settled_files_stay_out_of_a_merge_of_the_others() -> None:
+    settled = DataFile("settled", 20, CELL, tags={SETTLED_TAG: "1"})
+    (group,) = plan_settling(CELL, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
+    assert [file.path for file in group.files] == ["f0", "f1"]
+    assert dict(group.tags) == {SETTLED_TAG: "1"}
+
+
+def test_a_single_file_that_is_left_is_not_rewritten_into_itself() -> None:
+    for made in (plan_full(CELL, files_of(50, 50, 20), TEN), plan_settling(CELL, files_of(50, 50, 20), TEN)):
+        assert [[file.size_bytes for file in group.files] for group in made.groups] == [[50, 50]]
+
+
 def test_one_small_file_is_not_settled() -> None:
     assert judge_settling(recount(TEN.ladder, [20]), TEN).reason is Reason.NOTHING_SMALL
 
