@@ -105,6 +105,10 @@ def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_i
         await inbox.put(A, 1)
         await looks.begun.wait()
         await inbox.put(A, 2)
+        for _ in range(10):
+            await asyncio.sleep(0)  # Every worker has its turn.
+        assert looks.running == ["a"]
+        assert not work.done()
         await inbox.put(B, 1)
         await inbox.put(A, 3)
         assert inbox.backlog >= 2
