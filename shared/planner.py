@@ -25,7 +25,7 @@ from shared.grouping import (
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Reason, Worth, is_purgeable, judge, judge_settling
+from shared.worth import Reason, Worth, is_purgeable, judge, judge_full, judge_settling
 
 
 class Mode(StrEnum):
@@ -171,6 +171,8 @@ def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     """
     rungs = policy.ladder
     before = state_of(files, rungs)
+    if before.cube_files:
+        return _cut(cell, judge_full(before), (), before, policy)
     groups: list[FileGroup] = []
     for small in windows(small_files(files, rungs), policy):
         packed = pack_all(small, policy)

@@ -77,6 +77,8 @@ class Policy:
     max_heat: Fraction = Fraction(3, 10)
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
+    # Said by the table's log and by nobody else: the key of the refusal (see `refusals`), empty where there is none.
+    refused: str = ""
 
     def __post_init__(self) -> None:
         if self.full_ratio * self.fan_in <= 1:
@@ -154,9 +156,9 @@ def _text(values: Mapping[str, Any]) -> str:
     return json.dumps(written, sort_keys=True, separators=(",", ":"))
 
 
-_STATES = 2
+_STATES = 3
 """Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
-and windows."""
+and windows. 3: Z-cube files count, and the protocol is kept."""
 
 
 _FIRST = frozenset(

@@ -31,6 +31,8 @@ class Reason(StrEnum):
     FILTERED = "filtered"
     FULL_DUE = "full_due"
     WRITERS_FIRST = "writers_first"
+    REFUSED = "refused"
+    CLUSTERED = "clustered"
 
     @property
     def sentence(self) -> str:
@@ -53,6 +55,8 @@ _SENTENCES = {
     Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
     Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
+    Reason.REFUSED: "A rewrite could damage the table: it is refused.",
+    Reason.CLUSTERED: "The cell holds files of a Z-cube, whose clustering a merge would undo: OPTIMIZE keeps it.",
     Reason.WRITERS_FIRST: "MERGE, UPDATE or DELETE work on the cell, and the table's dml-policy leaves it to them.",
 }
 
@@ -71,12 +75,17 @@ class Worth:
         return self.through_level is not None or self.purges > 0
 
 
+_CLUSTERED = Worth(Reason.CLUSTERED, None)
+
+
 def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
     """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
 
     `purgeable` is the number of files known to have too many deleted rows (see `is_purgeable`); the rolling state
     cannot know them, because a removal does not say how many rows a file had.
     """
+    if state.cube_files:
+        return _CLUSTERED
     worth = _judge_merge(state, policy)
     if not purgeable:
         return worth
@@ -118,6 +127,8 @@ def judge_settling(state: CellState, policy: Policy) -> Worth:
 
     Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
     """
+    if state.cube_files:
+        return _CLUSTERED
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Worth(Reason.NOTHING_SMALL, None)
     if not is_left_to_settle(state, policy):
@@ -134,6 +145,8 @@ def is_left_to_settle(state: CellState, policy: Policy) -> bool:
 
 def judge_full(state: CellState) -> Worth:
     """Say whether a full rewrite would find anything: several small files, or deleted rows."""
+    if state.cube_files:
+        return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
     if not merges and not state.dv_files:
         return Worth(Reason.NOTHING_SMALL, None)

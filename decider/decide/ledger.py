@@ -188,7 +188,7 @@ def _check(record: Record) -> None:
     sums = asdict(record.calibration).values() if record.calibration.runs else ()
     whole = (
         *(record.at_ms, record.version, record.purgeable, state.files, state.bytes),
-        *(*state.counts, *state.sizes, *sums),
+        *(*state.counts, *state.sizes, state.cube_files, *sums),
     )
     if any(type(number) is not int or abs(number) > MAX_WHOLE for number in whole):
         raise ValueError("a number is none, or does not fit 64 bits")
@@ -281,6 +281,7 @@ def _is_countable(state: CellState, policy: Policy) -> bool:
         state.is_possible
         and state.small_shortfall <= state.shortfall
         and state.dv_files <= state.files
+        and 0 <= state.cube_files <= state.files
         and full_bytes >= full_files * floors[FULL] >= 0
         and all(
             count * floors[level] <= size <= count * (floors[level + 1] - 1)

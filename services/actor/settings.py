@@ -7,11 +7,11 @@ from pathlib import Path
 
 from services import places
 from services.settings import (
-    DEFAULT_REDIS_URL,
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
     Reader,
+    default_redis_url,
     host_name,
     log_level_name,
     number,
@@ -70,7 +70,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = Reader(environment)
     return ActorSettings(
-        redis_url=read(REDIS_URL, parse_redis_url, DEFAULT_REDIS_URL),
+        redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),

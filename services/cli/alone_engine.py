@@ -13,12 +13,13 @@ from pathlib import Path
 from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.delta.java import find_java
 from actor.delta.spark import stop_session
-from services.actor.scratch import private_dir, scratch_dir
+from services.actor.scratch import scratch_dir
 from services.actor.settings import actor_settings
 from services.actor.spark import start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
+from services.private import private_dir
 from shared.errors import PermanentError
 
 
