@@ -8,6 +8,7 @@ mutant that no longer applies is an error, because it shows nothing any more.
 import ast
 import tomllib
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 CHANGES = Path(__file__).parent / "changes"
@@ -107,15 +108,13 @@ def check(mutant: Mutant, tree: Path) -> None:
             raise DoesNotApply(f"{mutant.name} names the test {test}, which does not exist")
 
 
-def _functions(path: Path) -> set[str]:
+@cache
+def _functions(path: Path) -> frozenset[str]:
+    """Return the names under which a test file's tests can be asked for; each file is parsed once."""
     if not path.is_file():
-        return set()
+        return frozenset()
     tree = ast.parse(path.read_text(encoding="utf-8"))
     found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
     # A state machine of Hypothesis is a class with a `TestCase`.
-    cases = {
-        node.targets[0].id
-        for node in tree.body
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
-    }
-    return found | cases
+    targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+    return frozenset(found | {target.id for target in targets if isinstance(target, ast.Name)})

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from actor.lease import Lease
-from actor.ports import EngineDied
+from actor.ports import EngineDeath, EngineDied
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import LeaseLost, PermanentError, RetryableError
 from shared.facts import Ask, JobFacts, Predicted
@@ -62,6 +62,7 @@ class World:
         self.actor = Actor("a-1", self.heart, self.stopping)
         self.facts, self.previous, self.reach = facts, previous, reach
         self.claims = 1
+        self.deaths = 0
         self.claimed_at = 0.0
         self.finish_fails = 0
 
@@ -72,7 +73,8 @@ class World:
                 pass
             self.claims -= 1
             job = ["j-1", "t-1", "{}", "compact", "default", "1", "5", "7", self.previous, "0", "1", "1"]
-            return json.dumps([[*job, str(self.reach), "0", self.facts.encode(), "0", "0"]] if self.claims >= 0 else [])
+            rest = [str(self.reach), "0", self.facts.encode(), "0", "0", str(self.deaths)]
+            return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
         if self.finish_fails:
             self.finish_fails -= 1
             raise RetryableError("no answer")
@@ -242,18 +244,45 @@ def test_a_failure_says_what_it_was_and_costs_an_attempt() -> None:
     assert (world.end()["verdict"], world.end()["error"]) == ("fail", "OSError: disk on fire")
 
 
-def test_an_engine_that_died_reports_nothing_and_ends_the_actor() -> None:
-    world = World()
-
-    def die() -> None:
+def die(world: World, death: EngineDeath | None) -> None:
+    def fail() -> None:
         world.engine.alive = False
+        world.engine.death = death
         raise ConnectionRefusedError("no JVM")
 
-    world.engine.before_commit = die
-    with pytest.raises(EngineDied, match="no JVM"):
+    world.engine.before_commit = fail
+    with pytest.raises(EngineDied):
         world.run()
-    assert world.ends() == []
+
+
+@pytest.mark.parametrize(("was_asked", "verdict"), [(False, "crashed"), (True, "yield")])
+def test_an_engine_that_died_is_reported_with_its_cause_and_ends_the_actor(was_asked: bool, verdict: str) -> None:
+    world = World()
+    die(world, EngineDeath("killed by SIGKILL (9)", was_asked=was_asked))
+    assert (world.end()["verdict"], world.end()["error"]) == (verdict, "killed by SIGKILL (9)")
     assert world.heart.released == [world.lease]
+
+
+def test_an_engine_that_cannot_be_ended_may_still_commit_and_nothing_is_reported() -> None:
+    world = World()
+    die(world, None)
+    assert world.ends() == []
+
+
+def test_an_engine_that_is_dead_already_claims_no_job() -> None:
+    world = World()
+    world.engine.alive = False
+    with pytest.raises(EngineDied, match="between jobs"):
+        world.run()
+    assert world.queue.sent == []
+
+
+@pytest.mark.parametrize(("deaths", "commits"), [(1, 1), (2, 2)])
+def test_a_job_under_which_engines_died_commits_group_by_group(deaths: int, commits: int) -> None:
+    world = World(*[5 * MIB] * 4)
+    world.deaths = deaths
+    world.run()
+    assert len(world.engine.origins) == commits
 
 
 @pytest.mark.parametrize(("field", "verdict"), [("clustering", "cancelled"), ("location", "fail")])
@@ -329,7 +358,9 @@ def test_facts_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
     world = World()
     world.facts = replace(FACTS, location="memory://t")
     world.answer = lambda transition: (  # type: ignore[method-assign]
-        json.dumps([["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0"]])
+        json.dumps(
+            [["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0", "0"]]
+        )
         if transition.script is ScriptName.CLAIM
         else "gone"
     )

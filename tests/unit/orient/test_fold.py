@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decider.orient.batch_files import BatchFiles
 from decider.orient.cells import REPLACING, fold, recount
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
 from shared.grouping import GENERATED_TAG
@@ -63,6 +64,33 @@ def test_folding_any_commits_equals_a_recount_of_what_they_leave(
         live |= added
         for cell, change in made.changes.items():
             states[cell] = (states.get(cell, EMPTY_CELL) + change).plausible()
+    assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 3), st.integers(1, 200 * MIB)), max_size=4
+)
+
+
+@given(st.lists(actions, max_size=6))
+def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[tuple[str, int, int]]]) -> None:
+    """Delta lets writers add what is live, and remove what is gone; replaying the log, neither changes anything."""
+    live: dict[str, DataFile] = {}
+    states: dict[CellKey, CellState] = {}
+    batch = BatchFiles()
+    seen: set[str] = set()
+    for version, touched in enumerate(commits):
+        gone = {f"f{number}" for kind, number, _ in touched if kind == "remove"} & seen
+        added = {
+            f"f{n}": file(f"f{n}", size, OTHER if n % 2 else WHOLE_TABLE) for kind, n, size in touched if kind == "add"
+        }
+        removes = tuple(RemovedFile(path, None, 7, WHOLE_TABLE, tags={}) for path in sorted(gone))
+        made = fold(commit(version, added=tuple(added.values()), removed=removes), HERE, POLICY, batch)
+        assert made.rescan is None
+        live = {path: one for path, one in live.items() if path not in gone} | added
+        seen |= added.keys()
+        for cell, change in made.changes.items():
+            states[cell] = states.get(cell, EMPTY_CELL) + change
     assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
 
 
