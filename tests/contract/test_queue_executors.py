@@ -48,6 +48,17 @@ def test_wishes_for_one_key_become_one_job_with_the_best_of_each(bench: Bench) -
     assert (claim.band, claim.priority, claim.version, claim.facts) == (Band.HIGH, 3, 2, '{"v":2}')
 
 
+def test_versions_are_compared_as_numbers(bench: Bench) -> None:
+    bench.enqueue(spec(10))
+    bench.enqueue(spec(9))
+    assert (bench.job().version, bench.job().facts) == (10, '{"v":10}')
+    (claim,) = bench.claim()
+    bench.enqueue(spec(100))
+    bench.enqueue(spec(99))
+    assert bench.job().pending_version == 100
+    assert bench.finish(claim, seen=99) is FinishOutcome.REQUEUED
+
+
 @pytest.mark.parametrize(("seen", "outcome"), [(1, FinishOutcome.REQUEUED), (2, FinishOutcome.GONE)])
 def test_an_event_during_a_run_is_served_only_by_a_run_that_saw_it(
     bench: Bench, seen: int, outcome: FinishOutcome
@@ -174,13 +185,26 @@ def test_a_heartbeat_keeps_the_lease_and_the_progress(bench: Bench) -> None:
 
 
 def test_debounce_waits_for_quiet_but_never_longer_than_its_maximum(bench: Bench) -> None:
-    wish = spec(debounce=Debounce(quiet_ms=1_000, max_delay_ms=2_500))
-    assert bench.enqueue(wish).state is JobState.DELAYED
-    for _ in range(2):
+    debounce = Debounce(quiet_ms=1_000, max_delay_ms=2_500)
+    assert bench.enqueue(spec(1, debounce=debounce)).state is JobState.DELAYED
+    for version in (2, 3):
         bench.clock.advance(900)
-        assert bench.enqueue(wish).state is JobState.DELAYED
-    bench.clock.advance(700)
+        assert bench.enqueue(spec(version, debounce=debounce)).state is JobState.DELAYED
+    bench.clock.advance(699)
+    assert bench.claim() == (), "the last arrival was 699 ms before"
+    bench.clock.advance(1)
     assert len(bench.claim()) == 1, "2,500 ms after the first, although never quiet"
+
+
+def test_a_wish_that_is_repeated_is_no_new_arrival(bench: Bench) -> None:
+    wish = spec(debounce=Debounce(quiet_ms=1_000, max_delay_ms=2_500))
+    bench.enqueue(wish)
+    bench.clock.advance(900)
+    bench.enqueue(wish)
+    bench.clock.advance(99)
+    assert bench.claim() == ()
+    bench.clock.advance(1)
+    assert len(bench.claim()) == 1
 
 
 def test_a_wish_without_debounce_ends_the_waiting(bench: Bench) -> None:

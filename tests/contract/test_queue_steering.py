@@ -281,3 +281,21 @@ def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_befor
     bench.clock.advance(1_000)
     (revoked,) = bench.run(steering.preempt(QUEUE, rules))
     assert revoked.victim == spec(cell="low").id
+
+
+def test_an_urgent_run_gives_its_slot_to_nobody(bench: Bench) -> None:
+    bench.enqueue(spec(cell="running", band=Band.URGENT))
+    bench.claim()
+    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+
+
+@pytest.mark.parametrize(("waited_ms", "revoked"), [(4_999, 0), (5_000, 1)])
+def test_a_job_may_preempt_once_it_has_waited_as_long_as_its_patience(
+    bench: Bench, waited_ms: int, revoked: int
+) -> None:
+    bench.enqueue(spec(cell="low", band=Band.LOW))
+    bench.claim()
+    bench.enqueue(spec(cell="waits", band=Band.URGENT))
+    bench.clock.advance(waited_ms)
+    assert len(bench.run(steering.preempt(QUEUE, Preemption(patience_ms=5_000, run_ms=0)))) == revoked

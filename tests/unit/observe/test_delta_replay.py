@@ -76,6 +76,12 @@ def test_a_removal_takes_away_the_spelling_and_vector_it_names_only() -> None:
     assert replayed(start, commit(removed=(RemovedFile("file:/x/p"), RemovedFile("q", "u1")))) == [file("q")]
 
 
+@pytest.mark.parametrize(("added", "gone"), [("file:///x/p", "/x/p"), ("/x//p", "/x/p"), ("a%3db", "a%3Db")])
+def test_a_removal_takes_away_the_file_under_any_spelling_of_its_path(added: str, gone: str) -> None:
+    assert replayed(commit(added=(file(added),)), commit(removed=(RemovedFile(gone),))) == []
+    assert replayed(commit(added=(file(gone),)), commit(removed=(RemovedFile(added),))) == []
+
+
 def test_a_removed_file_may_come_back() -> None:
     assert replayed(commit(removed=(RemovedFile("p"),)), commit(added=(file("p"),))) == [file("p")]
 

@@ -1,7 +1,12 @@
 """Folding: a commit changes the cells it touches exactly, or says why the table must be recounted."""
 
-import pytest
+from typing import Any
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from decider.orient.batch_files import BatchFiles
 from decider.orient.cells import REPLACING, fold, recount
 from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
 from shared.grouping import GENERATED_TAG
@@ -34,6 +39,59 @@ def test_adds_and_removes_change_each_touched_cell() -> None:
     before = recount([old], POLICY)
     after = recount([file("b"), file("c", cell=OTHER)], POLICY)
     assert {cell: before.get(cell, EMPTY_CELL) + change for cell, change in made.changes.items()} == after
+
+
+@given(
+    st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 200 * MIB), st.booleans()), max_size=6), max_size=6)
+)
+def test_folding_any_commits_equals_a_recount_of_what_they_leave(
+    commits: list[list[tuple[int, int, bool]]],
+) -> None:
+    """The law of the rolling state: each commit replaces, adds and deletes files of two cells."""
+    live: dict[str, DataFile] = {}
+    states: dict[CellKey, CellState] = {}
+    for version, touched in enumerate(commits):
+        added, gone = {}, []
+        for number, size, is_kept in touched:
+            path = f"f{number}"
+            if path in live:
+                gone.append(removed(live.pop(path)))
+            if is_kept and path not in added:
+                more = {"dv_id": "v", "deleted_rows": 3} if size % 3 == 0 else {}
+                added[path] = file(path, size, OTHER if number % 2 else WHOLE_TABLE, **more)
+        made = fold(commit(version, added=tuple(added.values()), removed=tuple(gone)), HERE, POLICY)
+        assert made.rescan is None
+        live |= added
+        for cell, change in made.changes.items():
+            states[cell] = (states.get(cell, EMPTY_CELL) + change).plausible()
+    assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
+
+
+actions = st.lists(
+    st.tuples(st.sampled_from(["add", "remove"]), st.integers(0, 3), st.integers(1, 200 * MIB)), max_size=4
+)
+
+
+@given(st.lists(actions, max_size=6))
+def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[tuple[str, int, int]]]) -> None:
+    """Delta lets writers add what is live, and remove what is gone; replaying the log, neither changes anything."""
+    live: dict[str, DataFile] = {}
+    states: dict[CellKey, CellState] = {}
+    batch = BatchFiles()
+    seen: set[str] = set()
+    for version, touched in enumerate(commits):
+        gone = {f"f{number}" for kind, number, _ in touched if kind == "remove"} & seen
+        added = {
+            f"f{n}": file(f"f{n}", size, OTHER if n % 2 else WHOLE_TABLE) for kind, n, size in touched if kind == "add"
+        }
+        removes = tuple(RemovedFile(path, None, 7, WHOLE_TABLE, tags={}) for path in sorted(gone))
+        made = fold(commit(version, added=tuple(added.values()), removed=removes), HERE, POLICY, batch)
+        assert made.rescan is None
+        live = {path: one for path, one in live.items() if path not in gone} | added
+        seen |= added.keys()
+        for cell, change in made.changes.items():
+            states[cell] = states.get(cell, EMPTY_CELL) + change
+    assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
 
 
 def test_a_delete_by_deletion_vector_changes_deleted_rows_and_no_sizes() -> None:
@@ -89,8 +147,9 @@ def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback
     assert after({}) == after({}, by_us=False) == [(0, 0), (10_000, 1)]
 
 
-def test_a_removal_without_size_is_not_guessed() -> None:
-    made = fold(commit(removed=(RemovedFile("gone"),)), HERE, POLICY)
+@pytest.mark.parametrize("known", [{}, {"size_bytes": 5}, {"cell": WHOLE_TABLE}])
+def test_a_removal_without_size_or_partition_is_not_guessed(known: dict[str, Any]) -> None:
+    made = fold(commit(removed=(RemovedFile("gone", **known),)), HERE, POLICY)
     assert made.rescan is not None
     assert "gone" in made.rescan
     assert not made.changes

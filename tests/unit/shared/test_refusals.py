@@ -27,6 +27,12 @@ def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name_with_what_to_
     assert found.action in found.sentence
 
 
+def test_a_feature_of_writers_alone_is_refused_too() -> None:
+    found = refusal(PLAIN, TableProtocol(3, 7, frozenset({"deletionVectors"}), frozenset({"clustering"})))
+    assert found is not None
+    assert found.subject == "clustering"
+
+
 def test_safe_features_together_are_accepted() -> None:
     assert refusal(PLAIN, with_features(*SAFE_FEATURES)) is None
 

@@ -1,0 +1,135 @@
+"""`make mutants`: apply each one-line change of the catalog to a copy, and see whether its tests notice.
+
+Exit code 1 if one survives, does not apply any more, or names a test that fails or is skipped without it.
+"""
+
+import argparse
+import json
+import queue
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tests.mutants.catalog import CHANGES, DoesNotApply, Mutant, check, load
+from tests.mutants.trial import Copy, Fate, Trial, baseline
+
+TREE = Path(__file__).parents[2]
+
+
+def main() -> int:
+    """Run, print, keep."""
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name or file contains this text")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at once; those that need Spark run one by one")
+    parser.add_argument("--without-spark", action="store_true", help="leave out the mutants that need Spark")
+    parser.add_argument("--limit-s", type=float, default=600, help="time limit of one mutant's tests, in seconds")
+    parser.add_argument("--json", type=Path, help="write the results to this file")
+    parser.add_argument("--tree", type=Path, default=TREE, help="the source tree that is copied and changed")
+    parser.add_argument("--changes", type=Path, default=CHANGES, help="the catalog: a directory of TOML files")
+    arguments = parser.parse_args()
+    mutants = [m for m in load(arguments.changes) if arguments.only in m.name or arguments.only in m.file]
+    mutants = [m for m in mutants if not (m.spark and arguments.without_spark)]
+    if not mutants:
+        sys.exit(f"no mutant matches {arguments.only!r}")
+    started = time.monotonic()
+    if wrong := _not_applying(mutants, arguments.tree):
+        return _refuse("these mutants do not apply any more", wrong)
+    with ExitStack() as stack:
+        copies = [stack.enter_context(_copy(arguments.tree)) for _ in range(min(arguments.jobs, len(mutants)))]
+        print(f"[mutants] {len(mutants)} mutants; first all their tests without any of them", flush=True)
+        if wrong := baseline(copies[0], mutants, arguments.limit_s):
+            return _refuse("these tests do not pass without a mutant, so that they would show nothing", wrong)
+        trials = _print_each(_try_all(mutants, copies, arguments.limit_s), len(mutants))
+    _summarize(trials, time.monotonic() - started)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(_figures(trials), indent=2) + "\n", encoding="utf-8")
+    return 0 if all(trial.fate is Fate.KILLED for trial in trials) else 1
+
+
+def _not_applying(mutants: Sequence[Mutant], tree: Path) -> list[str]:
+    wrong = []
+    for mutant in mutants:
+        try:
+            check(mutant, tree)
+        except DoesNotApply as problem:
+            wrong.append(str(problem))
+    return wrong
+
+
+def _refuse(what: str, wrong: Sequence[str]) -> int:
+    print(f"[mutants] {what}:", *wrong, sep="\n  ")
+    return 1
+
+
+@contextmanager
+def _copy(tree: Path) -> Iterator[Copy]:
+    copy = Copy(tree)
+    try:
+        yield copy
+    finally:
+        copy.close()
+
+
+def _try_all(mutants: Sequence[Mutant], copies: Sequence[Copy], limit_s: float) -> Iterator[Trial]:
+    free: queue.SimpleQueue[Copy] = queue.SimpleQueue()
+    for copy in copies:
+        free.put(copy)
+
+    def attempt(mutant: Mutant) -> Trial:
+        copy = free.get()
+        try:
+            return copy.try_one(mutant, limit_s)
+        finally:
+            free.put(copy)
+
+    with ThreadPoolExecutor(len(copies)) as pool:
+        waiting = [pool.submit(attempt, mutant) for mutant in mutants if not mutant.spark]
+        yield from (done.result() for done in as_completed(waiting))
+    for mutant in mutants:
+        if mutant.spark:
+            yield copies[0].try_one(mutant, limit_s)
+
+
+def _print_each(trials: Iterator[Trial], total: int) -> list[Trial]:
+    done: list[Trial] = []
+    for trial in trials:
+        done.append(trial)
+        note = f"  {trial.note}" if trial.note else ""
+        print(f"{len(done):4}/{total} {trial.fate:8} {trial.took_s:5.1f} s  {trial.mutant.name}{note}", flush=True)
+    return done
+
+
+def _summarize(trials: Sequence[Trial], took_s: float) -> None:
+    fates = Counter((trial.mutant.name.partition(".")[0], trial.fate) for trial in trials)
+    print(f"\n{'area':12} {'mutants':>7} " + " ".join(f"{fate:>8}" for fate in Fate))
+    for area in sorted({area for area, _ in fates}):
+        counts = [fates[area, fate] for fate in Fate]
+        print(f"{area:12} {sum(counts):7} " + " ".join(f"{count:8}" for count in counts))
+    for trial in trials:
+        if trial.fate is not Fate.KILLED:
+            print(f"\n{trial.fate} {trial.mutant.name}: {trial.mutant.rule}\n  {trial.mutant.file}: {trial.mutant.old}")
+            print(f"  became: {trial.mutant.new or '(deleted)'}\n  {trial.note}")
+    killed = sum(trial.fate is Fate.KILLED for trial in trials)
+    print(f"\n[mutants] {killed} of {len(trials)} killed in {took_s:.0f} s")
+
+
+def _figures(trials: Sequence[Trial]) -> list[dict[str, object]]:
+    return [
+        {
+            "name": trial.mutant.name,
+            "file": trial.mutant.file,
+            "rule": trial.mutant.rule,
+            "fate": trial.fate,
+            "took_s": round(trial.took_s, 1),
+            "note": trial.note,
+        }
+        for trial in sorted(trials, key=lambda trial: trial.mutant.name)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The catalog of mutants: one-line changes that each break one rule, with the tests that must notice.
+
+A mutant is an entry of a file in `changes/`, one file per area. Its name is `area.name`. The old line is written
+without its indentation and must be found exactly once in its file, or be the first such line below the line `after`. A
+mutant that no longer applies is an error, because it shows nothing any more.
+"""
+
+import ast
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+CHANGES = Path(__file__).parent / "changes"
+
+_KEYS = {"name", "file", "old", "new", "rule", "tests", "after", "spark"}
+
+
+class DoesNotApply(Exception):  # noqa: N818 - the name says what happened
+    """The old line of a mutant, or a test that it names, is not there, or there more than once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One line changed: `old` becomes `new` (empty: the line is deleted), which breaks `rule`.
+
+    `tests` are pytest's node ids without parameters; each of them must fail. `after` is a line above the old one that
+    tells it from others like it. `spark`: its tests need Spark.
+    """
+
+    name: str
+    file: str
+    old: str
+    new: str
+    rule: str
+    tests: tuple[str, ...]
+    after: str | None = None
+    spark: bool = False
+
+    def mutated(self, text: str) -> str:
+        """Return the text of its file with the line changed; raises DoesNotApply."""
+        lines = text.split("\n")
+        begin = 0 if self.after is None else self._only(lines, self.after, 0) + 1
+        at = self._only(lines, self.old, begin)
+        indent = lines[at][: len(lines[at]) - len(lines[at].lstrip())]
+        changed = [indent + self.new] if self.new else []
+        return "\n".join([*lines[:at], *changed, *lines[at + 1 :]])
+
+    def _only(self, lines: list[str], wanted: str, begin: int) -> int:
+        found = [number for number in range(begin, len(lines)) if lines[number].strip() == wanted]
+        if not found or (len(found) > 1 and (self.after is None or wanted == self.after)):
+            raise DoesNotApply(f"{self.name}: {self.file} has {len(found)} lines {wanted!r}; expected one")
+        return found[0]
+
+
+def load(changes: Path = CHANGES) -> tuple[Mutant, ...]:
+    """Read all mutants, area by area; raises ValueError for an entry that is not complete, or a name used twice."""
+    mutants = [
+        _mutant(path.stem, entry)
+        for path in sorted(changes.glob("*.toml"))
+        for entry in tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+    ]
+    names = [mutant.name for mutant in mutants]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"mutants share a name: {sorted(twice)}")
+    return tuple(mutants)
+
+
+def _mutant(area: str, entry: dict[str, object]) -> Mutant:
+    name = f"{area}.{entry.get('name')}"
+    if unknown := entry.keys() - _KEYS:
+        raise ValueError(f"{name} has unknown keys {sorted(unknown)}; expected some of {sorted(_KEYS)}")
+    if missing := {"name", "file", "old", "new", "rule", "tests"} - entry.keys():
+        raise ValueError(f"{name} lacks {sorted(missing)}")
+    tests = entry["tests"]
+    if not isinstance(tests, list) or not tests:
+        raise ValueError(f"{name} names no tests")
+    after = entry.get("after")
+    return Mutant(
+        name=name,
+        file=str(entry["file"]),
+        old=str(entry["old"]),
+        new=str(entry["new"]),
+        rule=str(entry["rule"]),
+        tests=tuple(map(str, tests)),
+        after=None if after is None else str(after),
+        spark=bool(entry.get("spark", False)),
+    )
+
+
+def check(mutant: Mutant, tree: Path) -> None:
+    """Raise DoesNotApply unless the line can be changed in this source tree, parses then, and its tests are there."""
+    path = tree / mutant.file
+    if not path.is_file():
+        raise DoesNotApply(f"{mutant.name}: there is no file {mutant.file}")
+    text = path.read_text(encoding="utf-8")
+    changed = mutant.mutated(text)
+    if changed == text:
+        raise DoesNotApply(f"{mutant.name} changes nothing")
+    if path.suffix == ".py":
+        try:
+            ast.parse(changed)
+        except SyntaxError as error:
+            raise DoesNotApply(f"{mutant.name}: the changed {mutant.file} does not parse: {error}") from error
+    for test in mutant.tests:
+        file, _, name = test.partition("::")
+        if not name or name not in _functions(tree / file):
+            raise DoesNotApply(f"{mutant.name} names the test {test}, which does not exist")
+
+
+@cache
+def _functions(path: Path) -> frozenset[str]:
+    """Return the names under which a test file's tests can be asked for; each file is parsed once."""
+    if not path.is_file():
+        return frozenset()
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
+    # A state machine of Hypothesis is a class with a `TestCase`.
+    targets = [node.targets[0] for node in tree.body if isinstance(node, ast.Assign)]
+    return frozenset(found | {target.id for target in targets if isinstance(target, ast.Name)})

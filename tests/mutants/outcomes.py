@@ -1,0 +1,38 @@
+"""A pytest plugin: writes how each test ended, and refuses to test any source but that of the working directory.
+
+Used by `trial`, which runs pytest in a copy of the source tree, with an installed package of the same name beside it.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+FILE_VARIABLE = "LAKEWRIGHT_MUTANTS_OUTCOMES"
+PACKAGES = ("shared", "actor", "decider", "services")
+
+_outcomes: dict[str, str] = {}
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Note the outcome of a test's call; a test whose set-up does not pass has shown nothing."""
+    test = report.nodeid.partition("[")[0]
+    outcome = (
+        report.outcome if report.when == "call" else "passed" if report.passed else f"{report.when} {report.outcome}"
+    )
+    if report.when == "call" or outcome != "passed":
+        rank = ("passed", "setup skipped", "skipped", "teardown failed", "setup failed", "failed")
+        _outcomes[test] = max(_outcomes.get(test, "passed"), outcome, key=rank.index)
+
+
+def pytest_sessionfinish() -> None:
+    """Write the outcomes to the file that the environment names."""
+    here = Path.cwd().resolve()
+    for name in PACKAGES:
+        module = sys.modules.get(name)
+        origin = None if module is None or module.__file__ is None else Path(module.__file__).resolve()
+        if origin is not None and not origin.is_relative_to(here):
+            raise pytest.UsageError(f"{name} was imported from {origin}, not from the copy in {here}")
+    Path(os.environ[FILE_VARIABLE]).write_text(json.dumps(_outcomes), encoding="utf-8")

@@ -1,0 +1,142 @@
+"""One trial: a mutant is applied to a copy of the source tree, and the tests that it names are run there.
+
+A mutant is killed only if each of its tests fails by what it asserts. A test file that cannot be collected, a fixture
+that cannot be set up or a run beyond the time limit proves nothing and counts as an error.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from tests.mutants.catalog import Mutant
+from tests.mutants.outcomes import FILE_VARIABLE
+
+_LEFT_OUT = (".*", "__pycache__", "dist", "artifacts", "*.egg-info", "spark-warehouse", "metastore_db")
+_LINKED = (".venv", ".cache")
+"""What a copy shares with the checkout: installed packages, downloaded jars."""
+
+_PLUGINS = (
+    "-p",
+    "tests.mutants.outcomes",
+    "-p",
+    "_hypothesis_pytestplugin",
+    "-p",
+    "pytest_timeout",
+    "-p",
+    "xdist.plugin",
+)
+"""Only what the tests need: to load all that is installed takes longer than most tests do."""
+
+TEST_TIMEOUT_S = 60
+"""Limit of one test, far above the slowest one that a mutant names: a mutant that hangs makes it fail."""
+
+
+class Fate(StrEnum):
+    """What became of a mutant: killed by its tests, survived one of them, or nothing was shown."""
+
+    KILLED = "killed"
+    SURVIVED = "SURVIVED"
+    ERROR = "ERROR"
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """How one mutant ended, with the tests that passed although they should have failed, or why nothing was shown."""
+
+    mutant: Mutant
+    fate: Fate
+    took_s: float
+    note: str = ""
+
+
+class Copy:
+    """A copy of a source tree in a temporary directory, where one mutant at a time is applied."""
+
+    def __init__(self, tree: Path) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="lakewright-mutants-")
+        self.root = Path(self._directory.name).resolve() / "tree"
+        shutil.copytree(tree, self.root, ignore=shutil.ignore_patterns(*_LEFT_OUT))
+        for name in _LINKED:
+            if (tree / name).exists():
+                (self.root / name).symlink_to((tree / name).resolve())
+
+    def close(self) -> None:
+        """Remove the copy."""
+        self._directory.cleanup()
+
+    def try_one(self, mutant: Mutant, limit_s: float) -> Trial:
+        """Apply a mutant, run its tests, and take it back."""
+        path = self.root / mutant.file
+        original = path.read_text(encoding="utf-8")
+        started = time.monotonic()
+        path.write_text(mutant.mutated(original), encoding="utf-8")
+        try:
+            outcomes, problem = self.run(mutant.tests, limit_s)
+        finally:
+            path.write_text(original, encoding="utf-8")
+        took_s = time.monotonic() - started
+        if problem:
+            return Trial(mutant, Fate.ERROR, took_s, problem)
+        ends = {test: outcomes.get(test, "did not run") for test in mutant.tests}
+        passed = [test for test, end in ends.items() if end == "passed"]
+        if passed:
+            return Trial(mutant, Fate.SURVIVED, took_s, "passed: " + ", ".join(passed))
+        unclear = [f"{test} {end}" for test, end in ends.items() if end != "failed"]
+        return Trial(mutant, Fate.ERROR if unclear else Fate.KILLED, took_s, ", ".join(unclear))
+
+    def run(self, tests: Iterable[str], limit_s: float) -> tuple[dict[str, str], str]:
+        """Run tests in the copy as it is; return how each ended, and why nothing is known of them, or ''."""
+        written = self.root.parent / "outcomes.json"
+        written.unlink(missing_ok=True)
+        command = [sys.executable, "-m", "pytest", "-q", "--tb=line", *_PLUGINS, f"--timeout={TEST_TIMEOUT_S}"]
+        # The same seed each night: what a property test finds must not depend on the day.
+        command += ["--hypothesis-seed=0", *sorted(set(tests))]
+        code, output = _run(command, self.root, {FILE_VARIABLE: str(written)}, limit_s)
+        if code is None:
+            return {}, f"no end within {limit_s:.0f} s"
+        if code not in (0, 1) or not written.is_file():
+            return {}, f"pytest ended with {code}: {' | '.join(output.strip().splitlines()[-3:])}"
+        return json.loads(written.read_text(encoding="utf-8")), ""
+
+
+def baseline(copy: Copy, mutants: Sequence[Mutant], limit_s: float) -> list[str]:
+    """Run all named tests without any mutant; return what is wrong: a test that fails anyway shows nothing."""
+    wrong: list[str] = []
+    for spark in (False, True):
+        tests = {test for mutant in mutants if mutant.spark is spark for test in mutant.tests}
+        if not tests:
+            continue
+        outcomes, problem = copy.run(tests, limit_s)
+        ends = {test: outcomes.get(test, "did not run") for test in sorted(tests)}
+        wrong += [problem] if problem else [f"{test}: {end}" for test, end in ends.items() if end != "passed"]
+    return wrong
+
+
+def _run(command: Sequence[str], where: Path, extra: dict[str, str], limit_s: float) -> tuple[int | None, str]:
+    """Run a command; return its exit code and output, or None if it did not end within the limit."""
+    # Without byte code: its time stamps are too coarse to tell a changed line from the one before.
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(where)} | extra
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(
+            command, cwd=where, env=environment, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        try:
+            code: int | None = process.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        output.seek(0)
+        return code, output.read()

@@ -1,0 +1,405 @@
+"""Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.delta` makes through py4j.
+
+A fake of that border only: everything above it is the real code. `FakeTable.others` plays the other writers just before
+a commit, `fails` makes commits fail before or after they were written, as a log store can.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from types import SimpleNamespace
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from actor.delta.actions import decode_adds
+from actor.delta.live import LiveGroup, find_live
+from actor.delta.log import TableLog
+from shared.planner import FileGroup, Mode
+
+LOCATION = "file:///lake/t"
+METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
+PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+class JavaError(Py4JError):
+    """An exception out of the JVM: its class names from the outermost to the innermost cause."""
+
+    def __init__(self, *names: str, message: str = "") -> None:
+        super().__init__(message or names[0])
+        self.java_exception: Any = None
+        for name in reversed(names):
+            self.java_exception = _throwable(name, message, self.java_exception)
+
+
+def _throwable(name: str, message: str, cause: Any) -> Any:
+    java_class = SimpleNamespace(getSimpleName=lambda: name)
+    return SimpleNamespace(getClass=lambda: java_class, getMessage=lambda: message, getCause=lambda: cause)
+
+
+def add(path: str, rows: int | None = 10, *, p: str | None = "a", size: int = 100, **more: Any) -> dict[str, Any]:
+    """An `add` action; `rows` None leaves out its statistics."""
+    stats = {} if rows is None else {"stats": json.dumps({"numRecords": rows})}
+    body = {"path": path, "partitionValues": {"p": p}, "size": size, "modificationTime": 0, "dataChange": True}
+    return {"add": body | stats | more}
+
+
+def remove(path: str, **more: Any) -> dict[str, Any]:
+    return {"remove": {"path": path, "deletionTimestamp": 0, "dataChange": True} | more}
+
+
+def vector(cardinality: int, name: str = "v1") -> dict[str, Any]:
+    return {"storageType": "u", "pathOrInlineDv": name, "offset": 1, "sizeInBytes": 40, "cardinality": cardinality}
+
+
+class FakeAction:
+    """An `AddFile` or a `RemoveFile`."""
+
+    def __init__(self, body: dict[str, Any], kind: str = "add") -> None:
+        self.kind = kind
+        self.body = body
+
+    def removeWithTimestamp(self, at_ms: int, data_change: bool) -> "FakeAction":  # noqa: N802 - Delta's name
+        kept = {name: self.body[name] for name in ("path", "deletionVector", "partitionValues") if name in self.body}
+        return FakeAction(kept | {"deletionTimestamp": at_ms, "dataChange": data_change}, "remove")
+
+
+class FakeFrame:
+    """A frame over files: it knows which, and how many rows reading them finds."""
+
+    def __init__(self, table: "FakeTable", bodies: Iterable[dict[str, Any]]) -> None:
+        self.table = table
+        self.bodies = list(bodies)
+
+    def filter(self, condition: str) -> "FakeFrame":
+        wanted = {text.replace("\\'", "'") for text in re.findall(r"'((?:[^'\\]|\\.)*)'", condition)}
+        return FakeFrame(self.table, [body for body in self.bodies if body["path"] in wanted])
+
+    def limit(self, at_most: int) -> "FakeFrame":
+        return FakeFrame(self.table, self.bodies[:at_most])
+
+    def collectAsList(self) -> Any:  # noqa: N802 - Spark's name
+        self.table.listings += 1
+        return _List(map(FakeAction, self.bodies))
+
+    def coalesce(self, _count: int) -> "FakeFrame":
+        return self
+
+    def count(self) -> int:
+        self.table.counts += 1
+        hidden = sum(body["deletionVector"]["cardinality"] for body in self.bodies if body.get("deletionVector"))
+        return sum(self.table.rows[body["path"]] for body in self.bodies) - hidden
+
+
+class _List(list[Any]):
+    def size(self) -> int:
+        return len(self)
+
+    def mkString(self, between: str) -> str:  # noqa: N802 - Scala's name
+        return between.join(self)
+
+
+class _Lines:
+    """A closable iterator of lines."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+
+    def hasNext(self) -> bool:  # noqa: N802 - Java's name
+        return bool(self._lines)
+
+    def next(self) -> str:
+        return self._lines.pop(0)
+
+    def close(self) -> None:
+        pass
+
+
+class FakeSnapshot:
+    """A table at one version."""
+
+    def __init__(self, table: "FakeTable", version: int) -> None:
+        self._table = table
+        self._version = version
+        self._live: dict[tuple[str, str], dict[str, Any]] = {}
+        self._metadata: dict[str, Any] = METADATA
+        self._protocol: dict[str, Any] = PROTOCOL
+        for actions in table.history[: version + 1]:
+            for action in actions:
+                self._apply(action)
+
+    def _apply(self, action: dict[str, Any]) -> None:
+        self._metadata = action.get("metaData", self._metadata)
+        self._protocol = action.get("protocol", self._protocol)
+        for kind in ("add", "remove"):
+            if body := action.get(kind):
+                key = (body["path"], json.dumps(body.get("deletionVector")))
+                self._live.pop(key, None)
+                if kind == "add":
+                    self._live[key] = body | {"dataChange": False}
+
+    def version(self) -> int:
+        return self._version
+
+    def metadata(self) -> Any:
+        return SimpleNamespace(json=lambda: json.dumps({"metaData": self._metadata}))
+
+    def protocol(self) -> Any:
+        return SimpleNamespace(json=lambda: json.dumps({"protocol": self._protocol}))
+
+    def allFiles(self) -> FakeFrame:  # noqa: N802 - Delta's name
+        return FakeFrame(self._table, self._live.values())
+
+    def numOfFilesIfKnown(self) -> Any:  # noqa: N802 - Delta's name
+        return SimpleNamespace(isDefined=lambda: self._table.knows_count, get=lambda: len(self._live))
+
+    def checksumOpt(self) -> Any:  # noqa: N802 - Delta's name
+        return SimpleNamespace(isDefined=lambda: self._table.has_checksums)
+
+
+class FakeTransaction:
+    """An optimistic transaction: refused if others removed what it read or removes, or changed the metadata."""
+
+    def __init__(self, table: "FakeTable") -> None:
+        self._table = table
+        self._snapshot = table.at(table.version)
+        self.read: list[str] = []
+
+    def snapshot(self) -> FakeSnapshot:
+        return self._snapshot
+
+    def readVersion(self) -> int:  # noqa: N802 - Delta's name
+        return self._snapshot.version()
+
+    def trackFilesRead(self, adds: list[FakeAction]) -> None:  # noqa: N802 - Delta's name
+        self.read += [one.body["path"] for one in adds]
+
+    def registerSQLMetrics(self, _session: Any, metrics: dict[str, Any]) -> None:  # noqa: N802 - Delta's name
+        self._table.metrics = {name: metric.value for name, metric in metrics.items()}
+
+    def writeFiles(self, frame: FakeFrame, _none: Any, _optimize: bool, _seq: Any) -> list[FakeAction]:  # noqa: N802
+        return [FakeAction(body) for body in self._table.write(frame)]
+
+    def commit(self, actions: list[FakeAction], operation: Any, _tags: Any) -> int:
+        table = self._table
+        table.attempts.append(self)
+        table.others()
+        gone = {body["path"] for body in table.bodies("remove", after=self.readVersion())}
+        if table.bodies("metaData", after=self.readVersion()):
+            raise JavaError("MetadataChangedException", "DeltaConcurrentModificationException")
+        if gone & set(self.read):
+            raise JavaError("ConcurrentDeleteReadException")
+        if gone & {one.body["path"] for one in actions if one.kind == "remove"}:
+            raise JavaError("ConcurrentDeleteDeleteException")
+        failure = table.fails.pop(0) if table.fails else None
+        if failure and not failure.written:
+            raise failure.error
+        mark = {"commitInfo": {"operation": operation, "userMetadata": table.user_metadata}}
+        version = table.commit(mark, *({one.kind: one.body} for one in actions))
+        if failure:
+            raise failure.error
+        return version
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """How a commit fails: before it was written, or after."""
+
+    error: Exception
+    written: bool = False
+
+
+@dataclass
+class FakeTable:
+    """Commits by version, rows by path, and what was done to the table. `history` survives what `vanished` takes."""
+
+    history: list[list[dict[str, Any]]] = field(default_factory=list)
+    rows: dict[str, int] = field(default_factory=dict)
+    deleted: list[str] = field(default_factory=list)
+    vanished: set[int] = field(default_factory=set)
+    attempts: list[FakeTransaction] = field(default_factory=list)
+    fails: list[Failure] = field(default_factory=list)
+    others: Callable[[], None] = lambda: None
+    user_metadata: str = ""
+    metrics: dict[str, int] = field(default_factory=dict)
+    listings: int = 0
+    counts: int = 0
+    knows_count: bool = True
+    has_checksums: bool = True
+    drops_rows: int = 0
+    drops_stats: bool = False
+    fails_writing: dict[str, Exception] = field(default_factory=dict)
+    unreadable: Exception | None = None
+    conf: dict[str, str] = field(default_factory=dict)
+    names: Iterator[int] = field(default_factory=count)
+
+    @property
+    def version(self) -> int:
+        return len(self.history) - 1
+
+    def at(self, version: int) -> FakeSnapshot:
+        return FakeSnapshot(self, version)
+
+    def commit(self, *actions: dict[str, Any]) -> int:
+        for action in actions:
+            if body := action.get("add"):
+                known = json.loads(body.get("stats") or "{}").get("numRecords")
+                self.rows.setdefault(body["path"], 10 if known is None else known)
+        self.history.append(list(actions))
+        return self.version
+
+    def bodies(self, kind: str, *, after: int = -1) -> list[dict[str, Any]]:
+        return [action[kind] for actions in self.history[after + 1 :] for action in actions if kind in action]
+
+    def live(self) -> set[str]:
+        return {body["path"] for body in self.at(self.version).allFiles().bodies}
+
+    def write(self, frame: FakeFrame) -> list[dict[str, Any]]:
+        for body in frame.bodies:
+            if body["path"] in self.fails_writing:
+                raise self.fails_writing[body["path"]]
+        rows = frame.count() - self.drops_rows
+        out = add(
+            f"out-{next(self.names)}", None if self.drops_stats else rows, p="as Spark spells it", dataChange=True
+        )
+        self.rows[out["add"]["path"]] = rows
+        return [out["add"]]
+
+    def lines(self, path: "FakePath") -> list[str]:
+        version = int(path.name.removesuffix(".json"))
+        if self.unreadable:
+            raise self.unreadable
+        if version in self.vanished or version > self.version:
+            raise JavaError("Py4JJavaError", "FileNotFoundException")
+        return [json.dumps(action, ensure_ascii=False) for action in self.history[version]]
+
+    def log(self) -> TableLog:
+        """The real TableLog on this table."""
+        return TableLog(FakeScala(self), FakeSession(self), LOCATION)
+
+
+class FakePath:
+    """A path of Hadoop's, made of a parent and a name, or of a name alone."""
+
+    def __init__(self, table: FakeTable, *parts: Any) -> None:
+        self._table = table
+        self.name = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
+
+    def isAbsolute(self) -> bool:  # noqa: N802 - Hadoop's name
+        return self.name.startswith("/")
+
+    def getFileSystem(self, _conf: Any) -> Any:  # noqa: N802 - Hadoop's name
+        return SimpleNamespace(open=self._open, delete=self._delete)
+
+    def _open(self, path: "FakePath") -> Any:
+        text = "\n".join(self._table.lines(path))
+        return SimpleNamespace(text=text, close=lambda: None)
+
+    def _delete(self, path: "FakePath", _recursive: bool) -> bool:
+        self._table.deleted.append(path.name)
+        return True
+
+
+class FakeSession:
+    """A Spark session with nothing but its configuration."""
+
+    def __init__(self, table: FakeTable) -> None:
+        self.conf = SimpleNamespace(set=table.conf.__setitem__, unset=lambda name: table.conf.pop(name, None))
+        self._jsparkSession = SimpleNamespace(sparkContext=lambda: None)
+
+
+class FakeScala:
+    """Stands for `actor.delta.scala.Scala`: Scala's collections are Python's."""
+
+    none = None
+
+    def __init__(self, table: FakeTable) -> None:
+        self._table = table
+        store = SimpleNamespace(
+            read=lambda path, _conf: _List(table.lines(path)),
+            readAsIterator=lambda path, _conf: _Lines(table.lines(path)),
+        )
+        delta_log = SimpleNamespace(
+            update=lambda *_: table.at(table.version),
+            startTransaction=lambda *_: FakeTransaction(table),
+            createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
+            store=lambda: store,
+            newDeltaHadoopConf=lambda: None,
+            logPath=lambda: "_delta_log",
+            dataPath=lambda: FakePath(table, LOCATION),
+        )
+        self.delta_log = SimpleNamespace(forTable=lambda _session, _location: delta_log)
+        self.row_tracking = SimpleNamespace(
+            preserveRowTrackingColumns=lambda frame, _snapshot: frame,
+            addPreservedRowTrackingTagIfNotSet=lambda _snapshot, tags: tags,
+        )
+        self.digests = SimpleNamespace(sha256Hex=lambda stream: hashlib.sha256(stream.text.encode()).hexdigest())
+        self.sql_metrics = SimpleNamespace(createMetric=lambda _context, _name: _Metric())
+
+    def optimize_operation(self, *_: Any) -> str:
+        return "OPTIMIZE"
+
+    def path(self, *parts: Any) -> FakePath:
+        return FakePath(self._table, *parts)
+
+    def uri(self, path: str) -> str:
+        return path
+
+    def some(self, value: Any) -> Any:
+        return value
+
+    def seq(self, items: Iterable[Any] = ()) -> list[Any]:
+        return list(items)
+
+    def map(self, entries: dict[str, Any] | None = None) -> dict[str, Any]:
+        return dict(entries or {})
+
+    def to_json(self, value: Any) -> str:
+        return json.dumps([one.body for one in value], ensure_ascii=False)
+
+    def add_files(self, text: str) -> list[FakeAction]:
+        return [FakeAction(body) for body in json.loads(text)]
+
+
+class _Metric:
+    value = 0
+
+    def set(self, value: int) -> None:
+        self.value = value
+
+
+class FakeSessions:
+    """Stands for `actor.delta.sessions.Sessions`: the lease signs the table's commits."""
+
+    def __init__(self, table: FakeTable) -> None:
+        self._table = table
+
+    @contextmanager
+    def lease(self, *, tag: str, user_metadata: str = "") -> Iterator[str]:
+        self._table.user_metadata = user_metadata
+        yield tag
+
+    @contextmanager
+    def bound(self, _owned: str) -> Iterator[FakeSession]:
+        yield FakeSession(self._table)
+
+
+def group_of(table: FakeTable, *paths: str, mode: Mode = Mode.MINOR) -> FileGroup:
+    """A planned group of files that are live now, as the snapshot decodes them."""
+    log = table.log()
+    snapshot = log.snapshot()
+    listed = decode_adds(log.files(snapshot), log.shape(snapshot).metadata.partition_columns)
+    by_path = {logged.file.path: logged.file for logged in listed}
+    return FileGroup(by_path[paths[0]].cell, tuple(by_path[path] for path in paths), mode)
+
+
+def live_group(table: FakeTable, *paths: str) -> LiveGroup:
+    """The same, as it was looked up in the newest snapshot."""
+    log = table.log()
+    snapshot = log.snapshot()
+    (live,) = find_live(log, snapshot, [group_of(table, *paths)], log.shape(snapshot).metadata.partition_columns)
+    return live

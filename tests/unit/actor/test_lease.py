@@ -1,0 +1,86 @@
+"""A lease is over at its local deadline, not a moment later, and what was lost stays lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actor.lease import Lease
+from shared.errors import LeaseLost
+from shared.queue.model import Band, Claim, JobId, JobKey, Token
+from tests.support.fake_queue import FakeClock
+
+CLAIM = Claim(
+    JobId("j-1"), JobKey("t-1", "{}", "compact"), "default", Band.NORMAL, 5, Token(7), None, 0, 1, 1, 0, 0, "{}", 0, 0
+)
+
+
+def lease(clock: FakeClock, until: float = 50.0) -> Lease:
+    return Lease(CLAIM, until=until, clock=clock)
+
+
+def test_a_lease_holds_until_just_before_its_deadline() -> None:
+    lease(FakeClock(49.999)).check()
+
+
+def test_a_lease_is_over_at_its_deadline() -> None:
+    with pytest.raises(LeaseLost, match=r"ran out 0\.0 s ago"):
+        lease(FakeClock(50.0)).check()
+
+
+def test_an_answered_heartbeat_moves_the_deadline_onwards_only() -> None:
+    clock = FakeClock(55.0)
+    held = lease(clock)
+    held.extend(60.0)
+    held.extend(40.0)  # The reply to an earlier heartbeat, come late.
+    held.check()
+    clock.now = 60.0
+    with pytest.raises(LeaseLost):
+        held.check()
+
+
+def test_a_lost_lease_stays_lost_whatever_is_answered_later() -> None:
+    held = lease(FakeClock())
+    held.lose("another actor has it")
+    held.extend(1e9)
+    held.lose("something else")
+    with pytest.raises(LeaseLost, match="another actor has it"):
+        held.check()
+
+
+@given(st.lists(st.floats(0, 100)), st.floats(0, 100), st.booleans())
+def test_a_lease_holds_exactly_while_no_answered_deadline_has_passed(
+    answered: list[float], now: float, is_lost: bool
+) -> None:
+    clock = FakeClock(now)
+    held = lease(clock, until=50.0)
+    for until in answered:
+        held.extend(until)
+    if is_lost:
+        held.lose("lost")
+    if now < max([50.0, *answered]) and not is_lost:
+        held.check()
+    else:
+        with pytest.raises(LeaseLost):
+            held.check()
+
+
+def test_a_job_told_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -> None:
+    clock = FakeClock(10.0)
+    held = lease(clock)
+    assert not held.is_overdue(0.0), "nobody told it to stop"
+    held.stop("preempt")
+    clock.now = 39.9
+    assert not held.is_overdue(30.0)
+    clock.now = 40.0
+    assert held.is_overdue(30.0)
+
+
+def test_telling_again_neither_changes_the_reason_nor_prolongs_the_grace() -> None:
+    clock = FakeClock(10.0)
+    held = lease(clock)
+    held.stop("preempt")
+    clock.now = 30.0
+    held.stop("cancel")
+    clock.now = 40.0
+    assert held.stop_reason == "preempt"
+    assert held.is_overdue(30.0)

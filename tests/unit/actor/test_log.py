@@ -1,0 +1,141 @@
+"""What single commits tell: paths touched, whose commit it is, and whether it is still the one that was read."""
+
+import json
+
+import pytest
+
+from actor.delta import log as log_module
+from shared.errors import PermanentError
+from shared.table import FileKey, Origin
+from tests.support.fake_delta import METADATA, FakeTable, JavaError, add, remove
+
+
+def ours(job: str, token: int) -> dict[str, object]:
+    return {"commitInfo": {"userMetadata": json.dumps({"lakewright": {"job": job, "token": token}})}}
+
+
+def test_touched_paths_are_those_after_the_first_version_up_to_the_last_with_the_newest_touch_of_each() -> None:
+    table = FakeTable()
+    table.commit(add("a"))
+    table.commit(add("b"), remove("x"))
+    table.commit(remove("b"), {"commitInfo": {}})
+    table.commit(add("c"))
+    assert table.log().touched_paths(after=0, until=2) == {"b": 2, "x": 1}
+
+
+def test_an_origin_is_found_by_job_and_token_above_the_version_since() -> None:
+    table = FakeTable()
+    for actions in ([add("a")], [ours("j", 1)], [ours("j", 2)], [ours("i", 2)]):
+        table.commit(*actions)
+    log = table.log()
+    assert log.find_origin(Origin("j", 2), since_version=0) == 2
+    assert log.find_origin(Origin("j", 2), since_version=1) == 2
+    assert log.find_origin(Origin("j", 2), since_version=2) is None, "since_version itself is not searched"
+    assert log.find_origin(Origin("j", 3), since_version=0) is None
+    assert log.find_origin(Origin("i", 2), since_version=0) == 3
+
+
+def test_the_newest_version_is_searched_and_commits_that_are_cleaned_up_are_passed_over() -> None:
+    table = FakeTable(vanished={1})
+    for actions in ([add("a")], [ours("j", 1)], [], [ours("j", 1)]):
+        table.commit(*actions)
+    assert table.log().find_origin(Origin("j", 1), since_version=0) == 3
+
+
+def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
+    table = FakeTable(unreadable=JavaError("IOException"))
+    table.commit(add("a"))
+    table.commit(ours("j", 1))
+    with pytest.raises(JavaError):
+        table.log().find_origin(Origin("j", 1), since_version=0)
+    with pytest.raises(JavaError):
+        table.log().actions_if_there(1)
+    with pytest.raises(JavaError):
+        table.log().digest(1)
+
+
+@pytest.mark.parametrize(("since", "is_searched"), [(1, True), (0, False)])
+def test_a_search_has_a_limit_beyond_which_nothing_is_claimed(
+    monkeypatch: pytest.MonkeyPatch, since: int, is_searched: bool
+) -> None:
+    monkeypatch.setattr(log_module, "MAX_COMMITS_SEARCHED", 3)
+    table = FakeTable()
+    for _ in range(5):
+        table.commit(add("a"))
+    if is_searched:
+        assert table.log().find_origin(Origin("j", 1), since_version=since) is None
+    else:
+        with pytest.raises(PermanentError, match="4 commits since version 0"):
+            table.log().find_origin(Origin("j", 1), since_version=since)
+
+
+def test_lines_are_told_apart_by_line_feeds_only() -> None:
+    """U+2028 and others end a line for Python, and stand in partition values."""
+    table = FakeTable()
+    table.commit(add("a", p="one\u2028two"), add("b"))
+    assert [action["add"]["path"] for action in table.log().actions(0)] == ["a", "b"]
+
+
+def test_a_commit_stands_only_with_its_own_digest() -> None:
+    table = FakeTable()
+    table.commit(add("a"))
+    log = table.log()
+    digest = log.digest(0)
+    assert digest is not None
+    assert log.stands(0, digest)
+    assert not log.stands(0, None)
+    table.history[0] = [add("b")]
+    assert not log.stands(0, digest)
+    table.vanished.add(0)
+    assert log.digest(0) is None
+    assert not log.stands(0, digest)
+    assert not log.stands(0, None), "nothing was read, and nothing is there: that is no match"
+
+
+def test_a_checksum_is_written_only_where_the_commit_before_has_one() -> None:
+    for has_checksums in (True, False):
+        table = FakeTable(has_checksums=has_checksums)
+        table.commit(add("a"))
+        seen: list[dict[str, str]] = []
+        table.others = lambda table=table, seen=seen: seen.append(dict(table.conf))
+        log = table.log()
+        log.commit(log.transaction(), [], {})
+        assert [set(conf.values()) for conf in seen] == [set() if has_checksums else {"false"}]
+        assert table.conf == {}, "the session is given back as it was"
+
+
+def test_only_the_named_files_are_deleted() -> None:
+    table = FakeTable()
+    assert table.log().delete([FileKey("a"), FileKey("p=1/b", "v")]) == 2
+    assert table.deleted == ["a", "p=1/b"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_same"),
+    [
+        ({"configuration": {"lakewright.enabled": "false"}}, True),
+        ({"name": "t", "description": "d"}, True),
+        ({"configuration": {"delta.appendOnly": "true"}}, False),
+        ({"schemaString": '{"fields":[{"name":"p","type":"string"},{"name":"q","type":"string"}]}'}, False),
+        ({"partitionColumns": []}, False),
+        ({"id": "t-2"}, False),
+    ],
+)
+def test_files_fit_a_changed_table_only_if_nothing_changed_that_delta_heeds(
+    change: dict[str, object], is_same: bool
+) -> None:
+    table = FakeTable()
+    table.commit(add("a"))
+    log = table.log()
+    before = log.shape(log.snapshot())
+    table.commit({"metaData": METADATA | change})
+    assert log.shape(log.snapshot()).same_layout(before) is is_same
+
+
+def test_files_do_not_fit_under_another_protocol() -> None:
+    table = FakeTable()
+    table.commit(add("a"))
+    log = table.log()
+    before = log.shape(log.snapshot())
+    table.commit({"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}})
+    assert not log.shape(log.snapshot()).same_layout(before)

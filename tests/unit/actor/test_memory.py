@@ -1,0 +1,285 @@
+"""Remembered files brought up to date by commits are those of the snapshot, or nothing is claimed."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actor.delta import memory as memory_module
+from actor.delta import reading as reading_module
+from actor.delta.memory import Remembered, TableMemory, brought_up
+from actor.delta.reading import read_cell
+from shared.errors import Unsupported
+from shared.table import CellKey
+from tests.support.fake_delta import LOCATION, METADATA, FakeTable, add, group_of, remove, vector
+
+A, B = CellKey('{"p":"a"}'), CellKey('{"p":"b"}')
+
+
+def table_of(*paths: str, p: str = "a") -> FakeTable:
+    table = FakeTable()
+    table.commit(*(add(path, p=p) for path in paths))
+    return table
+
+
+def listed(table: FakeTable, cell: CellKey | None = None) -> Remembered:
+    """What a listing of the newest snapshot gives."""
+    memory = TableMemory()
+    read_cell(table.log(), cell or A, memory)
+    seen = memory.recall(LOCATION, cell or A)
+    assert seen is not None
+    return replace(seen, cell=cell, files={key: one for key, one in seen.files.items() if one.file.cell == (cell or A)})
+
+
+def whole(table: FakeTable) -> Remembered:
+    memory = TableMemory()
+    read_cell(table.log(), A, memory)
+    seen = memory.recall(LOCATION, A)
+    assert seen is not None
+    assert seen.cell is None
+    return seen
+
+
+def brought(table: FakeTable, seen: Remembered) -> Remembered | None:
+    log = table.log()
+    return brought_up(log, seen, log.shape(log.snapshot()), version=table.version)
+
+
+def test_commits_since_are_applied_and_the_result_carries_the_newest_commits_digest() -> None:
+    table = table_of("x", "y")
+    seen = whole(table)
+    table.commit(remove("x"), add("z", p="b"))
+    now = brought(table, seen)
+    assert now == whole(table)
+    assert now is not None
+    assert (now.version, now.digest) == (1, table.log().digest(1))
+
+
+def test_a_cell_takes_only_its_own_files_and_ignores_removals_elsewhere() -> None:
+    table = table_of("x")
+    table.commit(add("other", p="b"))
+    seen = listed(table, A)
+    table.commit(remove("other"), add("more", p="b"), add("y"))
+    now = brought(table, seen)
+    assert now is not None
+    assert sorted(key.path for key in now.files) == ["x", "y"]
+
+
+def test_a_removal_of_a_file_of_the_table_that_was_never_seen_proves_nothing() -> None:
+    table = table_of("x")
+    seen = whole(table)
+    table.commit(remove("never"))
+    assert brought(table, seen) is None
+
+
+def test_a_file_is_told_apart_by_its_deletion_vector() -> None:
+    table = table_of("x")
+    seen = whole(table)
+    table.commit(remove("x"), add("x", deletionVector=vector(3)))
+    now = brought(table, seen)
+    assert now is not None
+    assert [one.file.deleted_rows for one in now.files.values()] == [3]
+    table.commit(remove("x", deletionVector=vector(3)))
+    again = brought(table, now)
+    assert again is not None
+    assert not again.files
+
+
+def test_the_same_version_counts_only_while_its_commit_stands() -> None:
+    table = table_of("x")
+    seen = whole(table)
+    assert brought(table, seen) is seen
+    assert brought(table, replace(seen, digest=None)) is None
+    table.history[0] = [add("z")]
+    assert brought(table, seen) is None
+    table.vanished.add(0)
+    assert brought(table, replace(seen, digest=None)) is None
+
+
+def test_commits_since_count_only_while_the_commit_they_follow_stands() -> None:
+    """An operator undid commits, and writers made others of the same numbers."""
+    table = table_of("x")
+    seen = whole(table)
+    table.history[0] = [add("x", size=101)]
+    table.commit(add("y"))
+    assert brought(table, seen) is None
+
+
+def test_a_commit_that_is_cleaned_up_proves_nothing() -> None:
+    table = table_of("x")
+    seen = whole(table)
+    table.commit(add("y"))
+    table.commit(add("z"))
+    table.vanished.add(1)
+    assert brought(table, seen) is None
+
+
+@pytest.mark.parametrize("action", [add("/lake/t/y"), remove("file:/lake/t/x"), add("./y")])
+def test_a_path_with_several_spellings_proves_nothing(action: dict[str, object]) -> None:
+    table = table_of("x")
+    seen = whole(table)
+    table.commit(action)
+    assert brought(table, seen) is None
+
+
+@pytest.mark.parametrize("path", ["/lake/t/x", "file:/lake/t/x", "p=1/../x"])
+def test_a_removal_under_another_spelling_is_not_passed_over_in_a_cell(path: str) -> None:
+    """A cell passes over removals of files that it never had; this one may be of a file that it has."""
+    table = table_of("x")
+    seen = listed(table, A)
+    table.commit(remove(path))
+    assert brought(table, seen) is None
+
+
+def test_other_metadata_prove_nothing() -> None:
+    table = table_of("x")
+    seen = whole(table)
+    table.commit({"metaData": METADATA | {"configuration": {"a": "b"}}})
+    assert brought(table, seen) is None
+
+
+@pytest.mark.parametrize(("commits", "is_known"), [(3, True), (4, False)])
+def test_so_many_commits_are_applied_and_no_more(monkeypatch: pytest.MonkeyPatch, commits: int, is_known: bool) -> None:
+    monkeypatch.setattr(memory_module, "MAX_COMMITS_REPLAYED", 3)
+    table = table_of("x")
+    seen = whole(table)
+    for number in range(commits):
+        table.commit(add(f"c{number}"))
+    assert (brought(table, seen) is not None) is is_known
+
+
+def test_an_earlier_version_than_the_one_that_was_seen_is_not_made_up() -> None:
+    table = table_of("x")
+    table.commit(add("y"))
+    seen = whole(table)
+    log = table.log()
+    assert brought_up(log, seen, seen.shape, version=0) is None
+
+
+changes = st.lists(
+    st.tuples(
+        st.sampled_from(["add", "remove", "vector"]), st.sampled_from(["x", "y", "z"]), st.sampled_from(["a", "b"])
+    ),
+    max_size=3,
+    unique_by=lambda change: change[1],
+)
+
+
+@given(st.lists(changes, max_size=6), st.booleans())
+def test_what_is_brought_up_equals_what_a_listing_gives(
+    commits: list[list[tuple[str, str, str]]], is_whole: bool
+) -> None:
+    """The law of the memory, file by file and word by word, for a whole table and for one cell."""
+    table = FakeTable()
+    table.commit(add("x"), add("y", p="b"))
+    seen = whole(table) if is_whole else listed(table, A)
+    cells = {"x": "a", "y": "b"}
+    for number, changed in enumerate(commits):
+        actions = []
+        for kind, path, p in changed:
+            live = table.at(table.version).allFiles().bodies
+            actions += [remove(b["path"], deletionVector=b.get("deletionVector")) for b in live if b["path"] == path]
+            if kind != "remove":
+                cells.setdefault(path, p)
+                more = {"deletionVector": vector(1, f"v{number}")} if kind == "vector" else {}
+                actions.append(add(path, p=cells[path], modificationTime=number, **more))
+        table.commit(*actions)
+    now = brought(table, seen)
+    fresh = whole(table) if is_whole else listed(table, A)
+    assert now is not None
+    assert dict(now.files) == dict(fresh.files)
+    assert (now.cell, now.version, now.digest) == (fresh.cell, fresh.version, fresh.digest)
+
+
+def test_reading_a_cell_lists_once_and_then_reads_commits() -> None:
+    table = table_of("x")
+    memory = TableMemory()
+    read_cell(table.log(), A, memory)
+    table.commit(add("y"), add("z", p="b"))
+    table.listings = 0
+    assert [one.file.path for one in read_cell(table.log(), A, memory).files] == ["x", "y"]
+    assert [one.file.path for one in read_cell(table.log(), B, memory).files] == ["z"]
+    assert table.listings == 0
+
+
+@pytest.mark.parametrize(("files", "is_whole"), [(2, True), (3, False)])
+@pytest.mark.parametrize("knows_count", [True, False])
+def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_cell(
+    monkeypatch: pytest.MonkeyPatch, files: int, is_whole: bool, knows_count: bool
+) -> None:
+    monkeypatch.setattr(reading_module, "WHOLE_TABLE_FILES", 2)
+    table = FakeTable(knows_count=knows_count)
+    table.commit(*(add(f"f{number}") for number in range(files)))
+    memory = TableMemory()
+    found = read_cell(table.log(), A, memory).files
+    seen = memory.recall(LOCATION, A)
+    assert seen is not None
+    assert (seen.cell is None) is is_whole
+    assert len(found) == (files if is_whole else 0), "the fake's filter by partition finds nothing"
+
+
+def test_a_file_of_a_clustering_is_refused_whether_it_was_listed_or_remembered() -> None:
+    table = table_of("x")
+    memory = TableMemory()
+    read_cell(table.log(), A, memory)
+    table.commit(add("y", tags={"ZCUBE_ID": "1"}))
+    with pytest.raises(Unsupported, match="Z-cube"):
+        read_cell(table.log(), A, memory)
+    assert read_cell(table.log(), B, memory).files == (), "another cell is none of its business"
+
+
+def seen_of(cell: CellKey | None, version: int, files: int) -> Remembered:
+    table = table_of(*(f"f{number}" for number in range(files)))
+    return replace(whole(table), cell=cell, version=version)
+
+
+def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() -> None:
+    memory = TableMemory()
+    memory.remember(LOCATION, seen_of(None, 3, 1))
+    memory.remember(LOCATION, seen_of(A, 5, 1))
+    recalled = {cell: memory.recall(LOCATION, cell) for cell in (A, B)}
+    assert {cell: seen and seen.version for cell, seen in recalled.items()} == {A: 5, B: 3}
+    assert memory.recall("file:///lake/other", A) is None
+
+
+@pytest.mark.parametrize(("room", "kept"), [(6, [A, B]), (5, [B])])
+def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(room: int, kept: list[CellKey]) -> None:
+    """Two cells of two files weigh three each: an empty one has to be forgotten, too."""
+    memory = TableMemory(room)
+    memory.remember(LOCATION, seen_of(A, 1, 2))
+    memory.remember(LOCATION, seen_of(B, 1, 2))
+    assert [cell for cell in (A, B) if memory.recall(LOCATION, cell)] == kept
+
+
+def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
+    memory = TableMemory(2)
+    memory.remember(LOCATION, seen_of(A, 1, 5))
+    assert memory.recall(LOCATION, A) is not None
+    memory.remember(LOCATION, seen_of(B, 1, 1))
+    assert memory.recall(LOCATION, A) is None
+
+
+def test_reading_again_counts_once() -> None:
+    memory = TableMemory(6)
+    for version in range(5):
+        memory.remember(LOCATION, seen_of(A, version, 2))
+    memory.remember(LOCATION, seen_of(B, 1, 2))
+    assert memory.recall(LOCATION, A) is not None
+    assert memory._weight == 6
+
+
+def test_a_group_is_known_live_only_under_the_same_shape_and_with_every_file() -> None:
+    table = table_of("x", "y")
+    memory = TableMemory()
+    read_cell(table.log(), A, memory)
+    seen = whole(table)
+    both = group_of(table, "y", "x")
+    live = memory.live_group(LOCATION, both, seen.shape)
+    assert live is not None
+    assert [one.file.path for one in live.inputs] == ["y", "x"]
+    assert (live.version, live.digest) == (0, table.log().digest(0))
+    other = replace(seen.shape, protocol_json="{}")
+    assert memory.live_group(LOCATION, both, other) is None
+    table.commit(add("z"))
+    assert memory.live_group(LOCATION, group_of(table, "x", "z"), seen.shape) is None

@@ -1,0 +1,122 @@
+"""Groups are written or explained: after a failure nothing of ours stays behind, and nothing live is called stale."""
+
+import threading
+from collections.abc import Callable
+from contextlib import nullcontext
+
+import pytest
+
+from actor.delta.live import LiveGroup
+from actor.delta.preparing import Prepared, Workshop, write_groups
+from actor.delta.writing import WrittenGroup
+from shared.errors import Corrupt, LakewrightError, RetryableError
+from tests.support.fake_delta import FakeTable, JavaError, add, live_group
+
+
+class Shop:
+    """A workshop whose writer does as the test says for each first path, and which keeps what was discarded."""
+
+    def __init__(self, threads: int = 1) -> None:
+        self.threads = threads
+        self.fails: dict[str, Exception] = {}
+        self.taken: set[str] = set()
+        self.discarded: list[str] = []
+        self.begun: list[str] = []
+        self.should_stop: Callable[[], bool] = lambda: False
+
+    def write(self, live: LiveGroup) -> WrittenGroup:
+        path = live.group.files[0].path
+        self.begun.append(path)
+        if path in self.fails:
+            raise self.fails[path]
+        return WrittenGroup(live, live.inputs, 1)
+
+    def run(self, groups: list[LiveGroup]) -> Prepared:
+        return write_groups(
+            Workshop(
+                writer=self,
+                threads=self.threads,
+                bound=nullcontext,
+                should_stop=lambda: self.should_stop(),
+                is_live=lambda live: live.group.files[0].path not in self.taken,
+                discard=lambda groups: self.discarded.extend(one.live.group.files[0].path for one in groups),
+            ),
+            groups,
+        )
+
+
+def groups(*paths: str) -> list[LiveGroup]:
+    table = FakeTable()
+    table.commit(*map(add, paths))
+    return [live_group(table, path) for path in paths]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_all_groups_are_written_in_their_order(threads: int) -> None:
+    live = groups("a", "b", "c")
+    prepared = Shop(threads).run(live)
+    assert [one.live for one in prepared.written] == live
+    assert (prepared.stale, prepared.skipped) == ((), ())
+
+
+def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_written_stay() -> None:
+    shop = Shop()
+    shop.fails, shop.taken = {"b": JavaError("FileNotFoundException")}, {"b"}
+    live = groups("a", "b", "c")
+    prepared = shop.run(live)
+    assert [one.live for one in prepared.written] == [live[0]]
+    assert prepared.stale == (live[1].group,)
+    assert prepared.skipped == (live[2].group,), "nothing is begun after a failure"
+    assert shop.discarded == []
+    assert shop.begun == ["a", "b"]
+
+
+def test_a_failure_of_a_group_that_is_still_live_is_raised_and_what_was_written_is_deleted() -> None:
+    shop = Shop()
+    shop.fails = {"b": JavaError("SparkException", message="lost task")}
+    with pytest.raises(RetryableError, match=r"writing 1 files.*lost task; the table is unchanged"):
+        shop.run(groups("a", "b"))
+    assert shop.discarded == ["a"]
+
+
+@pytest.mark.parametrize("error", [Corrupt("rows differ"), RetryableError("no disk")])
+def test_an_error_of_our_own_is_never_taken_for_staleness(error: LakewrightError) -> None:
+    shop = Shop()
+    shop.fails, shop.taken = {"b": error}, {"b"}
+    with pytest.raises(type(error)):
+        shop.run(groups("a", "b"))
+    assert shop.discarded == ["a"]
+
+
+def test_whether_a_group_is_live_may_fail_to_be_known_and_what_was_written_is_deleted() -> None:
+    shop = Shop()
+    shop.fails = {"b": JavaError("SparkException")}
+    live = groups("a", "b")
+    with pytest.raises(OSError, match="store away"):
+        write_groups(
+            Workshop(shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones))),
+            live,
+        )
+    assert len(shop.discarded) == 1
+
+
+def _fail(_live: LiveGroup) -> bool:
+    raise OSError("store away")
+
+
+def test_told_to_stop_no_further_group_is_begun_and_what_is_written_is_kept() -> None:
+    shop = Shop()
+    shop.should_stop = lambda: len(shop.begun) >= 1
+    live = groups("a", "b", "c")
+    prepared = shop.run(live)
+    assert [one.live for one in prepared.written] == live[:1]
+    assert prepared.skipped == (live[1].group, live[2].group)
+    assert shop.discarded == []
+
+
+def test_groups_are_written_side_by_side() -> None:
+    shop = Shop(threads=2)
+    both = threading.Barrier(2, timeout=20)
+    write = shop.write
+    shop.write = lambda live: (both.wait(), write(live))[1]  # type: ignore[method-assign]
+    assert len(shop.run(groups("a", "b")).written) == 2

@@ -1,0 +1,161 @@
+"""One rewrite from request to outcome: each group has one end, and what was planned is what was replaced."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from actor.delta.memory import TableMemory
+from actor.delta.reading import read_cell
+from actor.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
+from actor.worker import RunControl
+from shared.errors import Corrupt, InvalidInput, LeaseLost, Unsupported
+from tests.support.fake_delta import (
+    LOCATION,
+    PROTOCOL,
+    FakeScala,
+    FakeSessions,
+    FakeTable,
+    JavaError,
+    add,
+    group_of,
+    remove,
+)
+
+MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
+
+
+class World:
+    """A table of six files in three planned groups, and an executor with one thread."""
+
+    def __init__(self) -> None:
+        self.table = FakeTable()
+        self.table.commit(*map(add, "abcdefx"))
+        self.memory = TableMemory()
+        self.groups = tuple(group_of(self.table, *pair) for pair in ("ab", "cd", "ef"))
+        self.points: list[str] = []
+        self.at: dict[str, Callable[[], None]] = {}
+        self.should_stop: Callable[[], bool] = lambda: False
+        self.may_commit: Callable[[], None] = lambda: None
+
+    def rewrite(self, mark: str = MARK) -> RewriteOutcome:
+        executor = TransactionExecutor(
+            FakeScala(self.table), FakeSessions(self.table), self.memory, TransactionSettings(write_threads=1)
+        )
+        control = RunControl(lambda: self.may_commit(), lambda: self.should_stop(), self._reached)
+        return executor.rewrite(RewriteRequest(LOCATION, self.groups, mark), control)
+
+    def _reached(self, point: str) -> None:
+        self.points.append(point)
+        self.at.get(point, lambda: None)()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def ends(outcome: RewriteOutcome) -> list[GroupStatus]:
+    return [group.status for group in outcome.groups]
+
+
+LANDED, STALE, SKIPPED = GroupStatus.LANDED, GroupStatus.STALE, GroupStatus.SKIPPED
+
+
+def test_exactly_the_planned_files_are_replaced(world: World) -> None:
+    outcome = world.rewrite()
+    assert ends(outcome) == [LANDED] * 3
+    assert world.table.live() == {"x", "out-0", "out-1", "out-2"}
+    assert [group.group for group in outcome.groups] == list(world.groups)
+    assert [group.rows for group in outcome.groups] == [20] * 3
+    assert (outcome.version, world.points) == (1, ["files_written", "committed"])
+
+
+def test_a_group_whose_input_is_gone_at_the_start_is_stale_and_not_written(world: World) -> None:
+    world.table.commit(remove("c"))
+    outcome = world.rewrite()
+    assert ends(outcome) == [LANDED, STALE, LANDED]
+    assert world.table.live() == {"d", "x", "out-0", "out-1"}
+
+
+def test_a_group_taken_while_files_were_written_is_stale(world: World) -> None:
+    world.at["files_written"] = lambda: world.table.commit(remove("c")) and None
+    outcome = world.rewrite()
+    assert (ends(outcome), outcome.conflicts) == ([LANDED, STALE, LANDED], 1)
+    assert world.table.deleted == ["out-1"]
+
+
+def test_nothing_written_is_nothing_committed_and_the_fence_is_not_asked(world: World) -> None:
+    world.table.commit(*(remove(path) for path in "ace"))
+    world.may_commit = _lost
+    outcome = world.rewrite()
+    assert (outcome.version, ends(outcome), world.points) == (None, [STALE] * 3, [])
+
+
+def test_told_to_stop_the_groups_not_begun_are_skipped_and_the_rest_lands(world: World) -> None:
+    world.should_stop = lambda: world.table.counts >= 1
+    assert ends(world.rewrite()) == [LANDED, SKIPPED, SKIPPED]
+    assert world.table.live() == {"c", "d", "e", "f", "x", "out-0"}
+
+
+def _lost() -> None:
+    raise LeaseLost("the job is with another actor")
+
+
+def test_without_the_fences_word_nothing_is_committed_and_no_file_stays(world: World) -> None:
+    world.may_commit = _lost
+    with pytest.raises(LeaseLost):
+        world.rewrite()
+    assert world.table.version == 0
+    assert world.table.deleted == ["out-0", "out-1", "out-2"]
+
+
+def test_a_failure_between_writing_and_committing_leaves_no_file(world: World) -> None:
+    world.at["files_written"] = _lost
+    with pytest.raises(LeaseLost):
+        world.rewrite()
+    assert world.table.deleted == ["out-0", "out-1", "out-2"]
+
+
+def test_rows_that_differ_in_one_group_stop_all_of_them(world: World) -> None:
+    world.table.rows["c"] = 9
+    with pytest.raises(Corrupt):
+        world.rewrite()
+    assert world.table.version == 0
+    assert sorted(world.table.deleted) == ["out-0", "out-1"]
+
+
+def test_a_file_that_vanished_with_its_group_is_no_failure(world: World) -> None:
+    def take(_path: str = "c") -> Exception:
+        world.table.commit(remove("c"))
+        return JavaError("FileNotFoundException")
+
+    class Taken(dict[str, Exception]):
+        def __getitem__(self, path: str) -> Exception:
+            return take()
+
+    world.table.fails_writing = Taken(c=JavaError("never"))
+    assert ends(world.rewrite()) == [LANDED, STALE, SKIPPED]
+
+
+def test_what_is_remembered_spares_the_listing(world: World) -> None:
+    read_cell(world.table.log(), world.groups[0].cell, world.memory)
+    world.table.commit(add("more"))
+    world.table.listings = 0
+    assert ends(world.rewrite()) == [LANDED] * 3
+    assert world.table.listings == 0
+
+
+def test_a_request_without_job_and_token_is_refused_before_anything_is_written(world: World) -> None:
+    with pytest.raises(InvalidInput, match="names no job"):
+        world.rewrite("{}")
+    assert world.table.counts == 0
+
+
+def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world: World) -> None:
+    features = {"minReaderVersion": 3, "minWriterVersion": 7, "writerFeatures": ["clustering"]}
+    world.table.commit({"protocol": PROTOCOL | features})
+    with pytest.raises(Unsupported, match="clustering"):
+        world.rewrite()
+    assert world.table.counts == 0

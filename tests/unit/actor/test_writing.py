@@ -1,0 +1,149 @@
+"""Rows in are rows out before any commit: by statistics where they are there, by counting where they are not."""
+
+import json
+
+import pytest
+
+from actor.delta.actions import LoggedFile, decode_add
+from actor.delta.live import LiveGroup
+from actor.delta.log import TableLog
+from actor.delta.writing import GroupWriter, WrittenGroup, logical_rows
+from shared.errors import Corrupt, Unsupported
+from shared.planner import FileGroup, Mode
+from shared.table import PartitionColumn
+from tests.support.fake_delta import FakeScala, FakeTable, JavaError, add, live_group, vector
+
+P = PartitionColumn("p", "p", "string")
+
+
+def write(table: FakeTable, live: LiveGroup, columns: tuple[PartitionColumn, ...] = (P,)) -> WrittenGroup:
+    log: TableLog = table.log()
+    return GroupWriter(FakeScala(table), log, log.transaction(), columns).write(live)
+
+
+def table_of(*actions: dict[str, object]) -> FakeTable:
+    table = FakeTable()
+    table.commit(*actions)
+    return table
+
+
+def test_rows_that_agree_by_statistics_are_not_counted_again() -> None:
+    table = table_of(add("x", 3), add("y", 4, deletionVector=vector(2)))
+    live = live_group(table, "x", "y")
+    table.counts = -1  # The fake writer counts once to know what it writes.
+    assert write(table, live).rows == 5
+    assert table.counts == 0
+    assert table.deleted == []
+
+
+@pytest.mark.parametrize("rows_lost", [1, -1])
+@pytest.mark.parametrize(("in_stats", "out_stats"), [(True, True), (True, False), (False, True), (False, False)])
+def test_a_row_more_or_less_stops_the_rewrite_and_deletes_the_output(
+    rows_lost: int, in_stats: bool, out_stats: bool
+) -> None:
+    table = table_of(add("x", 3 if in_stats else None), add("y", 4))
+    table.drops_rows, table.drops_stats = rows_lost, not out_stats
+    with pytest.raises(Corrupt, match=f"{'log statistics' if in_stats else 'count'}.*The table is unchanged"):
+        write(table, live_group(table, "x", "y"))
+    assert table.deleted == ["out-0"]
+
+
+@pytest.mark.parametrize(("in_stats", "out_stats"), [(True, False), (False, True), (False, False)])
+def test_where_statistics_are_missing_the_rows_are_counted(in_stats: bool, out_stats: bool) -> None:
+    table = table_of(add("x", 3 if in_stats else None, deletionVector=vector(1)))
+    table.rows["x"] = 3
+    table.drops_stats = not out_stats
+    assert write(table, live_group(table, "x")).rows == 2
+    assert table.counts == 1 + (not in_stats) + (not out_stats)
+
+
+def test_statistics_that_are_wrong_stop_the_rewrite_and_the_message_says_what_is_there() -> None:
+    table = table_of(add("x", 30))
+    table.rows["x"] = 3
+    with pytest.raises(Corrupt, match=r"30 rows in by the log statistics, 3 rows out; reading the inputs finds 3\."):
+        write(table, live_group(table, "x"))
+
+
+def test_an_output_whose_rows_cannot_be_counted_is_deleted() -> None:
+    table = table_of(add("x", 3))
+    table.drops_stats = True
+    live = live_group(table, "x")
+    log = table.log()
+    log.rows = _cannot_count  # type: ignore[method-assign]
+    with pytest.raises(JavaError):
+        GroupWriter(FakeScala(table), log, log.transaction(), (P,)).write(live)
+    assert table.deleted == ["out-0"]
+
+
+def _cannot_count(*_: object) -> int:
+    raise JavaError("SparkException")
+
+
+def test_an_output_changes_no_data_and_keeps_the_inputs_spelling_of_the_partition() -> None:
+    table = table_of(add("x", p="Zürich"))
+    (output,) = write(table, live_group(table, "x")).outputs
+    body = json.loads(output.json)
+    assert body["dataChange"] is False
+    assert body["partitionValues"] == {"p": "Zürich"}
+
+
+def test_an_output_carries_the_tags_of_its_group() -> None:
+    table = table_of(add("x"))
+    live = live_group(table, "x")
+    tagged = FileGroup(live.group.cell, live.group.files, Mode.SETTLE, {"lakewright.settled": "1"})
+    (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
+    assert output.file.tags == {"lakewright.settled": "1"}
+
+
+def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
+    body = add("x")["add"] | {"partitionValues": {column.physical: value}}
+    return LoggedFile(decode_add(body, [column]), json.dumps(body))
+
+
+def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
+    files = tuple(file(value, column) for value in values)
+    table = table_of(add("x"))
+    group = FileGroup(files[0].file.cell, tuple(one.file for one in files), Mode.MINOR)
+    return write(table, LiveGroup(group, files, 0, None), (column,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("string", "", None),  # The same cell, yet Spark shows '' for one and null for the other.
+        ("timestamp", "2024-01-01 00:00:00", "2024-01-01T00:00:00.000000Z"),
+        ("timestamp", "2024-01-01 00:00:00", "2024-01-01 02:00:00+02:00"),
+    ],
+)
+def test_spellings_that_readers_take_for_different_values_are_not_merged(
+    kind: str, one: str | None, other: str | None
+) -> None:
+    with pytest.raises(Unsupported, match="spell 'p'"):
+        spelled(PartitionColumn("p", "p", kind), one, other)
+
+
+@pytest.mark.parametrize(
+    ("kind", "one", "other"),
+    [
+        ("timestamp", "2024-01-01T00:00:00Z", "2024-01-01 02:00:00+0200"),
+        ("timestamp", "2024-01-01 00:00:00", "2024-01-01 00:00:00.0"),
+        ("date", "", None),
+        ("integer", "7", "7"),
+    ],
+)
+def test_spellings_that_readers_take_for_one_value_are_merged_under_the_first(
+    kind: str, one: str | None, other: str | None
+) -> None:
+    (output,) = spelled(PartitionColumn("p", "p", kind), one, other).outputs
+    assert json.loads(output.json)["partitionValues"] == {"p": one}
+
+
+def test_logical_rows_are_known_only_if_each_file_has_statistics() -> None:
+    def logged(rows: int | None, deleted: int = 0) -> LoggedFile:
+        body = add("x", rows, **({"deletionVector": vector(deleted)} if deleted else {}))["add"]
+        return LoggedFile(decode_add(body, [P]), "")
+
+    assert logical_rows([logged(3), logged(4, 4)]) == 3
+    assert logical_rows([logged(0)]) == 0
+    assert logical_rows([logged(3), logged(None)]) is None
+    assert logical_rows([]) == 0

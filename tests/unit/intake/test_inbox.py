@@ -1,0 +1,174 @@
+"""Each table waits once and is looked at by one at a time, whatever the number of events that named it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from decider.intake.inbox import Inbox, Patience
+from shared.errors import InvalidInput, RetryableError
+from shared.table import TableId, TableRef
+
+A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
+
+
+def play(story: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(story(), 20))
+
+
+class Looks:
+    """What is looked at, in order; a look waits for `open` and fails as `fails` says."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, int | None]] = []
+        self.running: list[str] = []
+        self.most: dict[str, int] = {}
+        self.open = asyncio.Event()
+        self.begun = asyncio.Event()
+        self.fails: list[Exception] = []
+        self.awaited = (0, asyncio.Event())
+
+    async def times(self, count: int) -> None:
+        """Return once there were so many looks."""
+        if len(self.seen) < count:
+            self.awaited = (count, asyncio.Event())
+            await self.awaited[1].wait()
+
+    async def __call__(self, table: TableRef, version: int | None) -> None:
+        self.seen.append((table.name, version))
+        self.running.append(table.name)
+        self.most[table.name] = max(self.most.get(table.name, 0), self.running.count(table.name))
+        self.begun.set()
+        if len(self.seen) == self.awaited[0]:
+            self.awaited[1].set()
+        try:
+            await self.open.wait()
+            if self.fails:
+                raise self.fails.pop(0)
+        finally:
+            self.running.remove(table.name)
+
+
+@pytest.mark.parametrize(
+    ("versions", "wanted"),
+    [([3, 7, 5], 7), ([3, None], None), ([None, 3], None), ([None], None), ([0, 0], 0)],
+)
+def test_many_events_of_a_table_are_one_look_for_the_newest_version(
+    versions: list[int | None], wanted: int | None
+) -> None:
+    async def story() -> None:
+        looks = Looks()
+        looks.open.set()
+        inbox = Inbox(looks)
+        for version in versions:
+            await inbox.put(A, version)
+        assert inbox.backlog == 1
+        work = asyncio.create_task(inbox.run())
+        await inbox.drained()
+        work.cancel()
+        assert looks.seen == [("a", wanted)]
+
+    play(story)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(0, 9)), max_size=20))
+def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
+    events: list[tuple[TableRef, int | None]],
+) -> None:
+    async def story() -> None:
+        looks = Looks()
+        looks.open.set()
+        inbox = Inbox(looks, workers=2)
+        for table, version in events:
+            await inbox.put(table, version)
+        work = asyncio.create_task(inbox.run())
+        await inbox.drained()
+        work.cancel()
+        asked = {table.name: [v for t, v in events if t is table] for table in (A, B)}
+        assert sorted(looks.seen, key=lambda look: look[0]) == [
+            (name, None if None in versions else max(v for v in versions if v is not None))
+            for name, versions in asked.items()
+            if versions
+        ]
+
+    play(story)
+
+
+def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
+    async def story() -> None:
+        looks = Looks()
+        inbox = Inbox(looks, workers=4)
+        work = asyncio.create_task(inbox.run())
+        await inbox.put(A, 1)
+        await looks.begun.wait()
+        await inbox.put(A, 2)
+        for _ in range(10):
+            await asyncio.sleep(0)  # Every worker has its turn.
+        assert looks.running == ["a"]
+        assert not work.done()
+        await inbox.put(B, 1)
+        await inbox.put(A, 3)
+        assert inbox.backlog >= 2
+        looks.open.set()
+        await inbox.drained()
+        work.cancel()
+        assert [look for look in looks.seen if look[0] == "a"] == [("a", 1), ("a", 3)]
+        assert looks.most == {"a": 1, "b": 1}
+
+    play(story)
+
+
+def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
+    async def story() -> None:
+        looks = Looks()
+        looks.open.set()
+        looks.fails = [KeyError("nobody foresaw this"), InvalidInput("no table")]
+        inbox = Inbox(looks, workers=1)
+        work = asyncio.create_task(inbox.run())
+        for table in (A, B, A):
+            await inbox.put(table, 1)
+            await inbox.drained()
+        assert [name for name, _ in looks.seen] == ["a", "b", "a"]
+        assert inbox.retrying == 0
+        assert not work.done()
+        work.cancel()
+
+    play(story)
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
+    async def story() -> None:
+        looks = Looks()
+        looks.open.set()
+        looks.fails = [RetryableError("away") for _ in range(tries)]
+        inbox = Inbox(looks, workers=1, patience=Patience(first_s=0.001, longest_s=0.001, tries=tries))
+        work = asyncio.create_task(inbox.run())
+        await inbox.put(A, 5)
+        await looks.times(tries)
+        await inbox.drained()
+        work.cancel()
+        assert inbox.retrying == 0
+        assert looks.seen == [("a", 5)] + [("a", None)] * (tries - 1), "a retry asks for whatever is newest"
+
+    play(story)
+
+
+def test_a_success_begins_the_count_of_failures_anew() -> None:
+    async def story() -> None:
+        looks = Looks()
+        looks.open.set()
+        inbox = Inbox(looks, workers=1, patience=Patience(first_s=0.001, longest_s=0.001, tries=2))
+        work = asyncio.create_task(inbox.run())
+        for times in (2, 4, 6):
+            looks.fails = [RetryableError("away")]
+            await inbox.put(A, None)
+            await looks.times(times)
+            await inbox.drained()
+        work.cancel()
+        assert len(looks.seen) == 6, "each time one failure and one success"
+
+    play(story)

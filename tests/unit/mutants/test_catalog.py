@@ -1,0 +1,79 @@
+"""Every mutant still applies, so that none rots unnoticed between two nights; running them is `make mutants`."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.mutants.catalog import DoesNotApply, Mutant, check, load
+
+TREE = Path(__file__).parents[3]
+MUTANTS = load()
+ONE = Mutant("area.one", "code.py", "return a < b", "return a <= b", "a rule", ("test_code.py::test_less",))
+CODE = "def less(a, b):\n    return a < b\n"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_a_mutant_applies_and_its_tests_exist(mutant: Mutant) -> None:
+    check(mutant, TREE)
+
+
+def test_there_are_mutants_of_each_part_that_must_not_break() -> None:
+    assert len(MUTANTS) >= 40
+    assert {mutant.name.partition(".")[0] for mutant in MUTANTS} >= {
+        *("fence", "live", "memory", "commit", "rows", "worker"),  # the actor
+        *("core", "state", "queue", "intake"),
+    }
+
+
+def tree(path: Path, code: str = CODE) -> Path:
+    (path / "code.py").write_text(code)
+    (path / "test_code.py").write_text("def test_less():\n    assert True\n")
+    return path
+
+
+def test_only_the_line_is_changed_and_its_indentation_is_kept(tmp_path: Path) -> None:
+    check(ONE, tree(tmp_path))
+    assert ONE.mutated(CODE) == "def less(a, b):\n    return a <= b\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"old": "return a > b"}, "has 0 lines"),
+        ({"old": "return a"}, "has 0 lines"),  # A part of a line is not a line.
+        ({"file": "other.py"}, "no file other.py"),
+        ({"new": "return a < b"}, "changes nothing"),
+        ({"new": "return a <"}, "does not parse"),
+        ({"new": ""}, "does not parse"),
+        ({"tests": ("test_code.py::test_more",)}, "does not exist"),
+        ({"tests": ("test_code.py",)}, "does not exist"),
+        ({"after": "def more(a, b):"}, "has 0 lines"),
+    ],
+)
+def test_what_cannot_show_anything_does_not_apply(tmp_path: Path, change: dict[str, object], expected: str) -> None:
+    with pytest.raises(DoesNotApply, match=expected):
+        check(replace(ONE, **change), tree(tmp_path))
+
+
+def test_a_line_that_is_there_twice_is_told_apart_by_one_above_it(tmp_path: Path) -> None:
+    twice = CODE + "def same(a, b):\n    return a < b\n"
+    with pytest.raises(DoesNotApply, match="has 2 lines"):
+        check(ONE, tree(tmp_path, twice))
+    second = replace(ONE, after="def same(a, b):")
+    assert second.mutated(twice) == CODE + "def same(a, b):\n    return a <= b\n"
+    assert replace(ONE, after="def less(a, b):").mutated(twice).startswith("def less(a, b):\n    return a <= b\n")
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ('name = "a"', "lacks"),
+        ('name = "a"\nfile = ""\nold = ""\nnew = ""\nrule = ""\ntests = []', "names no tests"),
+        ('name = "a"\nfile = ""\nold = ""\nnew = ""\nrule = ""\ntests = ["t"]\nwhy = ""', "unknown keys"),
+    ],
+)
+def test_an_entry_that_is_not_complete_is_refused(tmp_path: Path, entry: str, expected: str) -> None:
+    (tmp_path / "area.toml").write_text("[[mutant]]\n" + entry)
+    with pytest.raises(ValueError, match=expected):
+        load(tmp_path)

@@ -1,0 +1,340 @@
+"""Where a rule says "from", "below" or "at most", the case of equality has a test: one unit to each side of it."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from shared.cells import SETTLED_TAG, file_state, recount
+from shared.facts import Ask, JobFacts, Predicted
+from shared.grouping import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
+from shared.levels import FULL, ladder
+from shared.packing import cover, cover_in_order
+from shared.planner import Mode, plan, plan_full, plan_settling
+from shared.policy import GIB, MIB, MaxMode, Order, Policy
+from shared.table import CellKey, DataFile
+from shared.worth import Reason, Worth, is_purgeable, is_tolerable, judge, judge_full, judge_settling
+
+CELL = CellKey("{}")
+TEN = Policy(target_bytes=100, tolerance=Fraction(1, 2), fan_in=10, min_input_files=3)
+"""Levels begin at 0, 1, 1, 1, 1, 10, 75: small numbers, so that equality can be hit."""
+
+
+def files_of(*sizes: int, **more: object) -> list[DataFile]:
+    return [DataFile(f"f{number}", size, CELL, **more) for number, size in enumerate(sizes)]  # type: ignore[arg-type]
+
+
+# Tolerance: (T/2)^2 = 2,500 per file.
+
+
+@pytest.mark.parametrize(("sizes", "is_tolerated"), [([50, 50], False), ([50, 51], True), ([49, 51], False)])
+def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: list[int], is_tolerated: bool) -> None:
+    state = recount(TEN.ladder, sizes)
+    assert is_tolerable(state, TEN) is is_tolerated
+    assert (judge(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
+
+
+def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
+    strict = replace(TEN, tolerance=Fraction(0))
+    assert not is_tolerable(recount(strict.ladder, [1, 1]), strict)
+    assert not is_tolerable(recount(strict.ladder, [100, 100]), strict), "nothing is below nothing"
+
+
+@pytest.mark.parametrize(("small", "reason"), [(10, Reason.WITHIN_TOLERANCE), (11, Reason.TOO_MANY_SMALL)])
+def test_as_many_small_files_as_the_maximum_are_not_too_many(small: int, reason: Reason) -> None:
+    policy = replace(TEN, max_small_files=10)
+    state = recount(policy.ladder, [100] * 10_000 + [10] * small)
+    assert judge(state, policy).reason is reason
+
+
+@pytest.mark.parametrize(("sizes", "reason"), [([50], Reason.NOTHING_SMALL), ([50, 50], Reason.WORTH_IT)])
+def test_a_merge_takes_two_files(sizes: list[int], reason: Reason) -> None:
+    assert judge(recount(TEN.ladder, sizes), TEN).reason is reason
+
+
+def test_a_file_of_the_full_size_is_no_small_file() -> None:
+    assert recount(TEN.ladder, [74, 75]).small_files == 1
+    assert TEN.ladder.level(75) == FULL
+    assert TEN.ladder.level(74) == FULL - 1
+
+
+# Promotion.
+
+
+@pytest.mark.parametrize(("total", "is_permitted"), [(9, False), (10, True)])
+def test_a_group_that_just_reaches_the_next_level_is_promoted(total: int, is_permitted: bool) -> None:
+    rungs = ladder(100, 10, Fraction(3, 4))
+    assert rungs.may_rewrite(largest_bytes=9, total_bytes=total, inputs=3, min_inputs=3) is is_permitted
+    counts, sizes = [0, 0, 0, 0, 3, 0], [0, 0, 0, 0, total, 0]
+    assert (rungs.highest_promotable(counts, sizes, 3) == 4) is is_permitted
+
+
+@pytest.mark.parametrize(("inputs", "is_permitted"), [(2, False), (3, True)])
+def test_as_many_inputs_as_the_minimum_are_enough(inputs: int, is_permitted: bool) -> None:
+    rungs = ladder(100, 10, Fraction(3, 4))
+    assert rungs.may_rewrite(largest_bytes=9, total_bytes=20, inputs=inputs, min_inputs=3) is is_permitted
+    assert (rungs.highest_promotable([0, 0, 0, 0, inputs, 0], [0, 0, 0, 0, 20, 0], 3) == 4) is is_permitted
+
+
+@pytest.mark.parametrize(("total", "is_permitted"), [(99, False), (100, True)])
+def test_a_whole_target_needs_no_minimum_of_inputs(total: int, is_permitted: bool) -> None:
+    rungs = ladder(100, 10, Fraction(3, 4))
+    assert rungs.may_rewrite(largest_bytes=50, total_bytes=total, inputs=2, min_inputs=3) is is_permitted
+    assert (rungs.highest_promotable([0] * 5 + [2], [0] * 5 + [total], 3) == 5) is is_permitted
+
+
+def test_a_level_without_files_is_not_the_one_that_is_merged() -> None:
+    rungs = ladder(100, 10, Fraction(3, 4))
+    assert rungs.highest_promotable([0, 0, 0, 0, 5, 0], [0, 0, 0, 0, 200, 0], 3) == 4
+
+
+def test_only_the_first_levels_are_merged_where_the_policy_caps_them() -> None:
+    rungs = ladder(100, 10, Fraction(3, 4))
+    assert rungs.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=6) == 5
+    assert rungs.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=5) is None
+    assert (TEN.levels, replace(TEN, max_mode=MaxMode.MINOR).levels) == (6, 5)
+
+
+def test_outputs_that_shrink_need_more_inputs_rounded_up() -> None:
+    rungs = ladder(100, 10, Fraction(3, 4), Fraction(2, 3))
+    assert rungs.cover_bytes == 150
+    assert rungs.required_bytes(4) == 15
+    assert ladder(100, 10, Fraction(3, 4), Fraction(3, 7)).cover_bytes == 234  # 233.3
+
+
+@pytest.mark.parametrize(("output", "short"), [(9, 1), (10, 0), (75, 0)])
+def test_an_output_on_the_next_level_misses_none(output: int, short: int) -> None:
+    assert ladder(100, 10, Fraction(3, 4)).levels_short(largest_bytes=9, output_bytes=output) == short
+
+
+def test_an_output_may_miss_several_levels() -> None:
+    rungs = Policy().ladder
+    assert rungs.levels_short(largest_bytes=20 * MIB, output_bytes=20 * MIB) == 1
+    assert rungs.levels_short(largest_bytes=20 * MIB, output_bytes=MIB) == 3
+
+
+# Deleted rows.
+
+
+@pytest.mark.parametrize(
+    ("rows", "deleted", "is_heavy"), [(100, 9, False), (100, 10, True), (3, 1, True), (11, 1, False)]
+)
+def test_a_file_is_purged_from_the_ratio_on(rows: int, deleted: int, is_heavy: bool) -> None:
+    file = DataFile("f", 50, CELL, dv_id="v", rows=rows, deleted_rows=deleted)
+    assert is_purgeable(file, TEN) is is_heavy
+
+
+@pytest.mark.parametrize(
+    ("file", "policy"),
+    [
+        (DataFile("f", 50, CELL, rows=None, deleted_rows=5), TEN),
+        (DataFile("f", 50, CELL, rows=0, deleted_rows=0), TEN),
+        (DataFile("f", 50, CELL, rows=100, deleted_rows=0), replace(TEN, delete_ratio=Fraction(0))),
+        (DataFile("f", 50, CELL, rows=100, deleted_rows=100), replace(TEN, delete_ratio=None)),
+    ],
+)
+def test_a_file_whose_share_is_not_known_or_nothing_is_not_purged(file: DataFile, policy: Policy) -> None:
+    assert not is_purgeable(file, policy)
+
+
+def test_a_single_deleted_row_is_enough_where_the_ratio_is_nothing() -> None:
+    file = DataFile("f", 50, CELL, rows=100, deleted_rows=1)
+    assert is_purgeable(file, replace(TEN, delete_ratio=Fraction(0)))
+
+
+def test_work_is_a_merge_or_a_purge() -> None:
+    assert not Worth(Reason.NO_PROMOTION, None).is_work
+    assert Worth(Reason.WORTH_IT, 0).is_work, "the lowest level is a level"
+    assert Worth(Reason.DELETES, None, 1).is_work
+    assert judge(recount(TEN.ladder, [50]), TEN, 1) == Worth(Reason.DELETES, None, 1)
+    assert judge(recount(TEN.ladder, [50, 50]), TEN, 1) == Worth(Reason.WORTH_IT, 5, 1)
+    assert judge(recount(TEN.ladder, [50, 50]), TEN) == Worth(Reason.WORTH_IT, 5, 0)
+
+
+# Settling and full rewrites.
+
+
+@pytest.mark.parametrize(("settled", "reason"), [(1, Reason.QUIET), (2, Reason.SETTLED)])
+def test_two_files_that_were_never_settled_are_settled(settled: int, reason: Reason) -> None:
+    rungs = TEN.ladder
+    state = recount(rungs, [20])
+    for number in range(2):
+        state += file_state(rungs, 20, is_settled=number < settled)
+    assert judge_settling(state, TEN) == Worth(reason, 5 if reason is Reason.QUIET else None)
+
+
+def test_files_above_the_cap_are_not_left_to_settle() -> None:
+    minor = replace(TEN, max_mode=MaxMode.MINOR, tolerance=Fraction(0))
+    assert judge_settling(recount(minor.ladder, [10, 10, 9]), minor).reason is Reason.SETTLED
+    assert judge_settling(recount(minor.ladder, [10, 9, 9]), minor) == Worth(Reason.QUIET, 4)
+    made = plan_settling(CELL, files_of(10, 9, 9), minor)
+    assert [[file.size_bytes for file in group.files] for group in made.groups] == [[9, 9]]
+
+
+def test_settled_files_stay_out_of_a_merge_of_the_others() -> None:
+    settled = DataFile("settled", 20, CELL, tags={SETTLED_TAG: "1"})
+    (group,) = plan_settling(CELL, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
+    assert [file.path for file in group.files] == ["f0", "f1"]
+    assert dict(group.tags) == {SETTLED_TAG: "1"}
+
+
+def test_a_single_file_that_is_left_is_not_rewritten_into_itself() -> None:
+    for made in (plan_full(CELL, files_of(50, 50, 20), TEN), plan_settling(CELL, files_of(50, 50, 20), TEN)):
+        assert [[file.size_bytes for file in group.files] for group in made.groups] == [[50, 50]]
+
+
+def test_one_small_file_is_not_settled() -> None:
+    assert judge_settling(recount(TEN.ladder, [20]), TEN).reason is Reason.NOTHING_SMALL
+
+
+@pytest.mark.parametrize(
+    ("sizes", "vectors", "expected"),
+    [
+        ([50], 0, Worth(Reason.NOTHING_SMALL, None)),
+        ([50, 50], 0, Worth(Reason.FULL_DUE, 5, 0)),
+        ([100], 1, Worth(Reason.FULL_DUE, None, 1)),
+    ],
+)
+def test_a_full_rewrite_is_due_for_two_small_files_or_one_with_deleted_rows(
+    sizes: list[int], vectors: int, expected: Worth
+) -> None:
+    state = recount(TEN.ladder, sizes)
+    state = replace(state, dv_files=vectors)
+    assert judge_full(state) == expected
+
+
+def test_a_full_rewrite_takes_each_file_once_and_every_file_with_deleted_rows() -> None:
+    heavy = DataFile("heavy", 100, CELL, dv_id="v", rows=100, deleted_rows=1)
+    small_heavy = DataFile("small", 20, CELL, dv_id="v", rows=100, deleted_rows=1)
+    made = plan_full(CELL, [heavy, small_heavy, *files_of(20, 100)], TEN)
+    assert sorted(sorted(file.path for file in group.files) for group in made.groups) == [["f0", "small"], ["heavy"]]
+
+
+# Bytes of one job.
+
+
+@pytest.mark.parametrize(("room", "groups", "is_cut"), [(99, 1, True), (199, 1, True), (200, 2, False)])
+def test_groups_that_just_fill_a_job_are_all_in_it(room: int, groups: int, is_cut: bool) -> None:
+    policy = replace(TEN, max_bytes_per_job=room, tolerance=Fraction(0))
+    made = plan(CELL, files_of(50, 50, 50, 50), policy)
+    assert (len(made.groups), made.is_cut) == (groups, is_cut)
+
+
+def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> None:
+    policy = replace(TEN, tolerance=Fraction(0))
+    assert [group.mode for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [Mode.MINOR]
+    assert [group.mode for group in plan(CELL, files_of(10, 45, 46), policy).groups] == [Mode.MAJOR]
+
+
+def test_what_is_made_of_settled_bytes_says_so() -> None:
+    policy = replace(TEN, tolerance=Fraction(0))
+    mixed = [*files_of(9, 9), DataFile("s", 9, CELL, tags={SETTLED_TAG: "1"})]
+    assert [dict(group.tags) for group in plan(CELL, mixed, policy).groups] == [{SETTLED_TAG: "1"}]
+    assert [dict(group.tags) for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [{}]
+
+
+# Windows of time: an hour.
+
+HOURLY = replace(TEN, time_window_s=3600, tolerance=Fraction(0))
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(("modified", "start"), [(HOUR_MS - 1, 0), (HOUR_MS, HOUR_MS), (2 * HOUR_MS - 1, HOUR_MS)])
+def test_a_window_begins_at_its_first_millisecond(modified: int, start: int) -> None:
+    file = DataFile("f", 1, CELL, modified_ms=modified)
+    assert window_of(file, HOURLY) == start
+    assert window_of(file, TEN) is None
+
+
+@pytest.mark.parametrize(("by", "is_over"), [(2 * HOUR_MS - 1, False), (2 * HOUR_MS, True)])
+def test_a_window_is_over_at_its_end(by: int, is_over: bool) -> None:
+    file = DataFile("f", 1, CELL, modified_ms=HOUR_MS)
+    assert has_ended(file, HOURLY, by) is is_over
+    assert has_ended(file, TEN, 0), "without windows there is nothing to wait for"
+    made = plan_settling(CELL, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, closed_ms=by)
+    assert bool(made.groups) is is_over
+
+
+def test_files_of_two_windows_are_never_merged() -> None:
+    early, late = (
+        files_of(9, 9, 9, modified_ms=0),
+        [replace(f, path=f"l{f.path}", modified_ms=HOUR_MS) for f in files_of(9)],
+    )
+    made = plan(CELL, [*early, *late], HOURLY)
+    assert [[file.path for file in group.files] for group in made.groups] == [["f0", "f1", "f2"]]
+    assert dict(made.groups[0].tags) == {GENERATED_TAG: "0"}
+
+
+@pytest.mark.parametrize("tag", ["", "x", "-1", "1.5", "\u0661"])
+def test_a_tag_that_is_no_number_of_milliseconds_is_no_tag(tag: str) -> None:
+    file = DataFile("f", 1, CELL, modified_ms=7, tags={GENERATED_TAG: tag})
+    assert generated_ms(file) == 7
+    assert tagged_window(file.tags, HOURLY) is None
+
+
+def test_a_tag_wins_over_the_time_of_writing() -> None:
+    file = DataFile("f", 1, CELL, modified_ms=2 * HOUR_MS, tags={GENERATED_TAG: "0"})
+    assert generated_ms(file) == 0
+    assert tagged_window({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY) == HOUR_MS
+    assert tagged_window(file.tags, TEN) is None
+
+
+def test_where_files_are_packed_by_time_an_output_is_as_old_as_its_oldest_input() -> None:
+    policy = replace(TEN, order=Order.TIME, tolerance=Fraction(0))
+    files = [replace(file, modified_ms=100 - number) for number, file in enumerate(files_of(9, 9, 9))]
+    (group,) = plan(CELL, files, policy).groups
+    assert [file.path for file in group.files] == ["f2", "f1", "f0"]
+    assert dict(group.tags) == {GENERATED_TAG: "98"}
+
+
+# Covering.
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bins", "left"),
+    [
+        ([50, 50], [[50, 50]], []),  # Just the target.
+        ([49, 50], [], [49, 50]),
+        ([10, 40, 60, 90], [[90, 10], [60, 40]], []),  # Closed by what fits exactly, not by what overshoots.
+        ([30, 40, 60, 80], [[80, 30], [60, 40]], []),  # What keeps the bin below the target first, then the smallest.
+        ([1, 2, 99], [[99, 1]], [2]),
+    ],
+)
+def test_a_bin_is_closed_by_the_file_that_overshoots_least(
+    sizes: list[int], bins: list[list[int]], left: list[int]
+) -> None:
+    found, rest = cover(sizes, 100)
+    assert [[sizes[index] for index in one] for one in found] == bins
+    assert [sizes[index] for index in rest] == left
+
+
+@pytest.mark.parametrize(
+    ("sizes", "limit", "runs", "badness"),
+    [
+        ([50, 50], 175, [range(2)], (0, 0)),
+        ([50, 49], 175, [], (50**2 + 51**2, 0)),
+        ([60, 60], 120, [], (2 * 40**2, 0)),  # A run must stay below the limit.
+        ([60, 60], 121, [range(2)], (0, 20**2)),
+        ([20, 90, 10], 175, [range(3)], (0, 20**2)),  # What is left weighs more than any overshoot.
+        ([20, 90, 10], 120, [range(1, 3)], (80**2, 0)),  # The smaller one is in the run, the larger one is left.
+        ([50, 50, 50, 50], 175, [range(2), range(2, 4)], (0, 0)),
+    ],
+)
+def test_a_row_is_broken_where_least_is_left_and_then_where_least_overshoots(
+    sizes: list[int], limit: int, runs: list[range], badness: tuple[int, int]
+) -> None:
+    assert cover_in_order(sizes, 100, limit) == (runs, badness)
+
+
+# What a job asks for.
+
+
+@pytest.mark.parametrize(("reach", "ask"), [(0, Ask.SETTLE), (1, Ask.FULL), (2, Ask.FULL)])
+def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: Ask) -> None:
+    facts = JobFacts("l", "n", Policy(), "r", Predicted(1, 1, 1), ask=Ask.SETTLE)
+    assert facts.reaching(reach).ask is ask
+    assert [one.reach for one in (Ask.LEVELS, Ask.SETTLE, Ask.FULL)] == [0, 0, 1]
+
+
+def test_the_default_policy_bounds_a_job_at_16_gib() -> None:
+    assert Policy().max_bytes_per_job == 16 * GIB
