@@ -67,6 +67,8 @@ class Case:
     steps: tuple[Batch | Statement, ...] = ()
     columns_at_start: dict[str, str] = field(default_factory=dict)
     """DDL types of columns that a statement widens later; the empty text for those that it adds."""
+    folder: str = "table"
+    """The name of the table's own folder."""
     cloned: bool = False
     """Made at another place, and cloned from there without its files once it is complete."""
 

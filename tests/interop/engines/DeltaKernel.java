@@ -15,7 +15,6 @@ import io.delta.kernel.Table;
 import io.delta.kernel.Transaction;
 import io.delta.kernel.data.ArrayValue;
 import io.delta.kernel.data.ColumnVector;
-import io.delta.kernel.data.ColumnarBatch;
 import io.delta.kernel.data.FilteredColumnarBatch;
 import io.delta.kernel.data.MapValue;
 import io.delta.kernel.data.Row;
@@ -37,7 +36,6 @@ import java.math.BigDecimal;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -87,7 +85,6 @@ public class DeltaKernel {
       while (found.hasNext()) {
         Row row = (Row) found.next();
         ArrayNode out = rows.addArray();
-        ColumnVector whole = null;
         for (int i = 0; i < row.getSchema().length(); i++) {
           out.add(json.valueToTree(fromRow(row, i, row.getSchema().at(i).getDataType())));
         }
@@ -108,16 +105,10 @@ public class DeltaKernel {
       for (int k = 0; k < texts.size(); k += 3) {
         values.put(texts.get(k), literal((String) texts.get(k + 1), (String) texts.get(k + 2)));
       }
-      StructType stored = new StructType();
-      for (int k = 0; k < schema.length(); k++) {
-        if (!values.containsKey(schema.at(k).getName())) {
-          stored = stored.add(schema.at(k));
-        }
-      }
       String file = (String) files.get(i);
       FileStatus status = FileStatus.of(file, new java.io.File(file).length(), 0L);
       CloseableIterator data = new Filtered(
-          engine.getParquetHandler().readParquetFiles(Utils.singletonCloseableIterator(status), stored, Optional.empty()));
+          engine.getParquetHandler().readParquetFiles(Utils.singletonCloseableIterator(status), schema, Optional.empty()));
       CloseableIterator ready = Transaction.transformLogicalData(engine, state, data, values);
       DataWriteContext context = Transaction.getWriteContext(engine, state, values);
       CloseableIterator written = engine.getParquetHandler()

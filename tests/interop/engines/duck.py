@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import duckdb_extension_delta
 import pyarrow as pa
-from duckdb_extensions import import_extension
 
 from tests.interop.engines.literals import DUCKDB
 from tests.interop.engines.protocol import CannotDo, Predicate
@@ -20,9 +20,12 @@ from tests.interop.table_log import TableLog
 from tests.interop.values import Rows, rows_of
 
 
-def _connect() -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "TimeZone": "UTC"})
-    connection.execute("SET threads = 1")
+def _connect(*, delta: bool) -> duckdb.DuckDBPyConnection:
+    """Open an empty database; the extension is loaded from its package, nothing is fetched or installed."""
+    connection = duckdb.connect(config={"autoinstall_known_extensions": False, "threads": 1})
+    if delta:
+        folder = Path(next(iter(duckdb_extension_delta.__path__)))
+        connection.execute(f"LOAD '{folder / 'extensions' / f'v{duckdb.__version__}' / 'delta.duckdb_extension'}'")
     return connection
 
 
@@ -32,9 +35,7 @@ class DuckDbReader:
     name = "DuckDB (delta extension)"
 
     def __init__(self) -> None:
-        import_extension("delta")
-        self._connection = _connect()
-        self._connection.execute("LOAD delta")
+        self._connection = _connect(delta=True)
 
     def rows(self, location: Path, case: Case) -> Rows:
         return rows_of(self._query(f"SELECT * FROM {_scan(location)}"))
@@ -63,7 +64,7 @@ class DuckDbFiles:
     name = "DuckDB (live files)"
 
     def __init__(self) -> None:
-        self._connection = _connect()
+        self._connection = _connect(delta=False)
 
     def rows(self, location: Path, case: Case) -> Rows:
         return rows_of(self._connection.execute(self._union(location, case)).to_arrow_table())
@@ -92,7 +93,10 @@ class DuckDbFiles:
             f" AS {DUCKDB.name(name)}"
             for name, value in add["partitionValues"].items()
         ]
-        return f"SELECT {', '.join(['*', *values])} FROM read_parquet('{path}', hive_partitioning = false)"
+        # Some writers keep partition columns in the data files, too; the log's values are the ones that count.
+        inside = f"COLUMNS(name -> NOT list_contains([{', '.join(map(DUCKDB.text, add['partitionValues']))}], name))"
+        source = f"read_parquet('{path}', hive_partitioning = false)"
+        return f"SELECT {', '.join([inside if values else '*', *values])} FROM {source}"
 
 
 class DuckDbWriter:
@@ -100,18 +104,17 @@ class DuckDbWriter:
 
     name = "DuckDB"
 
-    def __init__(self) -> None:
-        import_extension("delta")
-
     def create(self, case: Case, location: Path) -> None:
         raise CannotDo("it does not create tables")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
-        connection = _connect()
-        connection.execute("LOAD delta")
+        connection = _connect(delta=True)
         connection.execute(f"ATTACH '{location}' AS lake (TYPE delta)")
-        connection.register("fresh", case.arrow(keys))
-        connection.execute("INSERT INTO lake BY NAME SELECT * FROM fresh")
+        names = [DUCKDB.name(column["name"]) for column in TableLog.read(location).schema["fields"]]
+        # It cannot write several partitions by one statement.
+        for part in [(key,) for key in keys] if case.partition_by else [keys]:
+            connection.register("fresh", case.arrow(part))
+            connection.execute(f"INSERT INTO lake SELECT {', '.join(names)} FROM fresh")
         connection.close()
 
     def perform(self, operation: Operation, case: Case, location: Path) -> None:

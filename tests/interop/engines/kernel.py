@@ -26,6 +26,8 @@ def compile_kernel(spark: SparkSession) -> Any:
     jvm = spark._jvm
     compiler = jvm.org.codehaus.janino.SimpleCompiler()
     compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.setSourceVersion(8)
+    compiler.setTargetVersion(8)  # Static methods of interfaces.
     compiler.cook(_SOURCE.read_text())
     return compiler.getClassLoader().loadClass("DeltaKernel").getConstructors()[0].newInstance(
         spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 0)
@@ -85,9 +87,9 @@ class KernelWriter:
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             files, partitions = self._lists(), self._lists()
-            for number, key in enumerate(keys):
-                file = Path(folder) / f"{number}.parquet"
-                pq.write_table(case.arrow((key,)).drop_columns(list(case.partition_by)), file)
+            for number, part in enumerate([(key,) for key in keys] if case.partition_by else [keys]):
+                key, file = part[0], Path(folder) / f"{number}.parquet"
+                pq.write_table(case.arrow(part), file)
                 files.add(str(file))
                 values = self._lists()
                 for name in case.partition_by:

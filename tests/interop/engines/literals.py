@@ -52,7 +52,7 @@ class Dialect:
             written = f"{day(value // 86_400_000_000).isoformat()} {text}"
             return self.instant(written) if kind.tz else self.local(written)
         if kinds.is_decimal(kind):
-            return f"CAST('{value}' AS DECIMAL({kind.precision},{kind.scale}))"
+            return f"CAST('{value:f}' AS DECIMAL({kind.precision},{kind.scale}))"
         return f"CAST('{value}' AS {self.types[kind]})"
 
     def comparison(self, case: Case, predicate: Predicate) -> str:

@@ -1,0 +1,73 @@
+"""Engines that live in an environment of their own, spoken to as if they were here (see `serve` for the other end)."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.interop.engines.protocol import Predicate
+from tests.interop.operations import Operation
+from tests.interop.serve import receive, send
+from tests.interop.table_case import Case
+from tests.interop.values import Rows
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+class RemoteError(Exception):
+    """What an engine raised in its own process."""
+
+
+class Remote:
+    """A reader and writer by the interpreter of another environment; which of both depends on the engine."""
+
+    def __init__(self, python: Path, engine: str, name: str) -> None:
+        self.name = name
+        self._command = [str(python), "-m", "tests.interop.serve", engine]
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def rows(self, location: Path, case: Case) -> Rows:
+        rows: Rows = self._ask("rows", case, location)
+        return rows
+
+    def keys(self, location: Path, case: Case, predicate: Predicate) -> tuple[int, ...]:
+        return tuple(self._ask("keys", case, location, predicate))
+
+    def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
+        return int(self._ask("files_read", case, location, predicate))
+
+    def create(self, case: Case, location: Path) -> None:
+        self._ask("create", case, location)
+
+    def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
+        self._ask("append", case, location, keys)
+
+    def perform(self, operation: Operation, case: Case, location: Path) -> None:
+        self._ask("perform", case, operation, location)
+
+    def close(self) -> None:
+        """End the engine's process."""
+        if self._process is not None and self._process.stdin is not None:
+            self._process.stdin.close()
+            self._process.wait(30)
+            self._process = None
+
+    def _ask(self, method: str, case: Case, *arguments: Any) -> Any:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send(process.stdin, (method, case.name, arguments))
+            good, answer = receive(process.stdout)
+        except (EOFError, BrokenPipeError):
+            code, self._process = process.wait(30), None
+            raise RemoteError(f"{self.name} died with exit code {code} over {method}") from None
+        if not good:
+            raise RemoteError(": ".join(answer))
+        return answer
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                self._command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            )
+        return self._process
