@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio test-s3 test-images fmt lock clean distclean
+.PHONY: help setup demo test check integration stress chaos load interop minio test-s3 test-images fmt lock clean distclean
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -51,6 +51,12 @@ load: setup ## 2,000 events/s for a minute against one decider, with slow client
 chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=n for another time)
 	@$(BIN)/python -m tests.chaos $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(JSON),--json $(JSON))
 
+# Engines whose versions the locked environment cannot hold as well live in one of their own.
+interop: setup ## every engine reads and writes tables that we rewrote; JSON=file DOCS=page ARGS="--only REGEX"
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
+	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock
+	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
+
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
@@ -81,7 +87,9 @@ lock: setup ## write requirements.lock anew, keeping versions where possible (UP
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock
-	@if grep -nE '://|^-' requirements.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
+	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads

@@ -128,6 +128,7 @@ _INSTANTS = tuple(
 )
 
 PARTITION_CASES = (
+    _partitioned("few alphabets", pa.string(), "STRING", ("a b", "Zürich", "x/y", "100%", "plain", None)),
     _partitioned("strings", pa.string(), "STRING", ALPHABETS),
     _partitioned("the empty string", pa.string(), "STRING", ("", "x")),
     _partitioned("timestamps", pa.timestamp("us", tz="UTC"), "TIMESTAMP", (*_INSTANTS, None)),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from tests.interop.engines.protocol import Predicate, Reader, Writer
 from tests.interop.engines.spark import SparkWriter
@@ -40,10 +40,34 @@ class Staff:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What is tried on one table: each of these operations by each writer, and which readers filter."""
+    """What is tried on one table: each of these operations by each writer that offers it.
 
-    operations: Sequence[Operation]
+    `filtering` says which readers are asked with predicates, `reading` which read again after each operation. `stale`
+    are operations by writers that read the table before our rewrite and change it afterwards.
+    """
+
+    operations: Sequence[Operation] = ()
+    stale: Sequence[Operation] = ()
+    writers: Callable[[Writer], bool] = lambda _: True
     filtering: Callable[[Reader], bool] = lambda _: True
+    reading: Callable[[Reader], bool] = lambda _: True
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """A writer that can hold a table as it was read."""
+
+    def hold(self, case: Case, location: Path) -> None:
+        """Read the table; the next operation starts from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One operation by one writer, and who reads afterwards."""
+
+    writer: Writer
+    operation: Operation
+    reading: Callable[[Reader], bool]
 
 
 class Laboratory:
@@ -70,20 +94,38 @@ class Laboratory:
             return
         assert cells, f"nothing was rewritten in {case.name}"
         yield from _laws(place, made.location, treated)
-        yield from self._read(place, made.case, made.model, treated, lambda: made.location)
+        yield from self._read(place, made.case, made.model, treated, (lambda: made.location, lambda _: True))
         yield from self._filter(place, made, treated, plan)
-        for writer in self._staff.writers:
+        for writer in filter(plan.writers, self._staff.writers):
             for operation in plan.operations:
-                yield from self._operate(made, treated, Place(case.name, creator, writer.name, operation.name),
-                                         (writer, operation))  # fmt: skip
+                if isinstance(operation, Chain) or operation.name in writer.offers:
+                    yield from self._operate(made, treated, creator, Deed(writer, operation, plan.reading))
+            for operation in plan.stale if isinstance(writer, Holder) else ():
+                yield from self._overtake(made, home / "stale", creator, Deed(writer, operation, plan.reading))
         shutil.rmtree(home)
 
-    def _operate(
-        self, made: Made, treated: Path, place: Place, deed: tuple[Writer, Operation]
-    ) -> Iterator[Result]:
+    def _overtake(self, made: Made, home: Path, creator: str, deed: Deed) -> Iterator[Result]:
+        """A writer reads the table, we rewrite it, and only then the writer commits: refused, or exactly done."""
+        writer, operation = deed.writer, deed.operation
+        place = Place(made.case.name, creator, writer.name, f"{operation.name}, read before our rewrite")
+        location, model = _copy(made.location, home), deepcopy(made.model)
+        assert isinstance(writer, Holder)
+        held = attempt(lambda: writer.hold(made.case, location))
+        if isinstance(held, Failure):
+            yield Result(place, "-", "operation", Verdict.CANNOT, held.text)
+        else:
+            self._staff.rewrite(location)
+            done = self._perform(writer, operation, made.case, location, model, rewrites=False)
+            words = "; ".join(failure.text for failure in done.values())
+            yield Result(place, "-", "operation", Verdict.AGREES, words and f"the engine withdrew: {words}")
+            yield from self._read(place, made.case, model, location, (lambda: made.location, deed.reading))
+        shutil.rmtree(home)
+
+    def _operate(self, made: Made, treated: Path, creator: str, deed: Deed) -> Iterator[Result]:
         """One operation by one writer on a copy of the rewritten table; the control is made only if it is needed."""
-        writer, operation = deed
-        operation = made.restore if isinstance(operation, Restore) else operation
+        writer, name = deed.writer, deed.operation.name
+        operation = made.restore if isinstance(deed.operation, Restore) else deed.operation
+        place = Place(made.case.name, creator, writer.name, name)
         home = treated.parent.parent / "fork"
         shutil.rmtree(home, ignore_errors=True)
         fork, model = _copy(treated, home / "treated"), deepcopy(made.model)
@@ -94,10 +136,12 @@ class Laboratory:
 
         done = self._perform(writer, operation, made.case, fork, model, rewrites=True)
         verdict = judge(done, {}, lambda: control.once(on_control))
-        if done or not isinstance(operation, Chain):
-            yield Result(place, "-", "operation", verdict, "; ".join(f"{name}: {failure.text}" for name, failure in done.items()))
+        if done and verdict is Verdict.THEIRS:
+            verdict = Verdict.CANNOT
+        words = "; ".join(f"{part}: {failure.text}" for part, failure in done.items())
+        yield Result(place, "-", "operation", verdict, words)
         if isinstance(operation, Chain) or not done:
-            yield from self._read(place, made.case, model, fork, lambda: control.after(on_control))
+            yield from self._read(place, made.case, model, fork, (lambda: control.after(on_control), deed.reading))
         shutil.rmtree(home)
 
     def _perform(
@@ -118,10 +162,17 @@ class Laboratory:
         return failures
 
     def _read(
-        self, place: Place, case: Case, model: Model, location: Path, control: Callable[[], Path]
+        self,
+        place: Place,
+        case: Case,
+        model: Model,
+        location: Path,
+        by: tuple[Callable[[], Path], Callable[[Reader], bool]],
     ) -> Iterator[Result]:
+        """Everybody reads; `by` gives the control's place, and who reads at all."""
+        control, reading = by
         expected = _expected(case, model)
-        for reader in self._staff.readers:
+        for reader in filter(reading, self._staff.readers):
             seen = attempt(lambda reader=reader: reader.rows(location, case))
             verdict = judge(seen, expected, lambda reader=reader: attempt(lambda: reader.rows(control(), case)))
             yield Result(place, reader.name, "rows and types", verdict, _difference(seen, expected))
@@ -198,7 +249,8 @@ def _expected(case: Case, model: Model) -> Rows:
     if any(AddColumn.column in row for row in model.values()):
         kinds[AddColumn.column] = "string"
     names = tuple(sorted(kinds))
-    return Rows(names, tuple(kinds[name] for name in names), Counter(tuple(row[name] for name in names) for row in model.values()))
+    counts = Counter(tuple(row[name] for name in names) for row in model.values())
+    return Rows(names, tuple(kinds[name] for name in names), counts)
 
 
 def _difference(seen: Any, expected: Rows) -> str:

@@ -197,5 +197,6 @@ SINGLE: tuple[Operation, ...] = (
     Append(), Delete(), Update(), Merge(), Overwrite(), AddColumn(), Restore(), Vacuum(), Optimize(), Checkpoint(),
 )  # fmt: skip
 CHAIN = Chain(parts=(Append(), Rewrite(), Delete(), Rewrite(), Merge(), Update(), Rewrite(), Vacuum(), Overwrite()))
+EVERYTHING = frozenset(operation.name for operation in SINGLE)
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in (*SINGLE, CHAIN)}
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.interop.engines.protocol import Predicate
-from tests.interop.operations import Operation
+from tests.interop.operations import EVERYTHING, Append, Operation, Overwrite
 from tests.interop.serve import receive, send
 from tests.interop.table_case import Case
 from tests.interop.values import Rows
@@ -20,8 +20,9 @@ class RemoteError(Exception):
 class Remote:
     """A reader and writer by the interpreter of another environment; which of both depends on the engine."""
 
-    def __init__(self, python: Path, engine: str, name: str) -> None:
+    def __init__(self, python: Path, engine: str, name: str, offers: frozenset[str] = frozenset()) -> None:
         self.name = name
+        self.offers = offers
         self._command = [str(python), "-m", "tests.interop.serve", engine]
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -43,6 +44,12 @@ class Remote:
 
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
         self._ask("perform", case, operation, location)
+
+    def __enter__(self) -> "Remote":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """End the engine's process."""
@@ -71,3 +78,29 @@ class Remote:
                 self._command, cwd=_ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
             )
         return self._process
+
+
+class RemoteDeltaRs(Remote):
+    """Another version of deltalake, which can hold a table as it was read."""
+
+    def hold(self, case: Case, location: Path) -> None:
+        self._ask("hold", case, location)
+
+
+def engines_of(python: Path) -> tuple[tuple[Remote, ...], tuple[Remote, ...], RemoteDeltaRs]:
+    """Return the readers and writers of the other environment, and its deltalake as a creator."""
+    deltalake = RemoteDeltaRs(python, "deltalake", "deltalake, newest safe", EVERYTHING)
+    readers = (
+        Remote(python, "dataset", "deltalake, newest safe (Arrow dataset)"),
+        Remote(python, "datafusion", "deltalake, newest safe (DataFusion)"),
+        Remote(python, "chdb", "chdb"),
+        Remote(python, "daft", "daft"),
+        Remote(python, "polars-kernel", "polars (delta-kernel-rs)"),
+    )
+    some = frozenset({Append.name})
+    writers = (
+        deltalake,
+        Remote(python, "chdb-writer", "chdb", some),
+        Remote(python, "daft-writer", "daft", some | {Overwrite.name}),
+    )
+    return readers, writers, deltalake

@@ -47,6 +47,7 @@ def main() -> None:
     os.dup2(2, 1)  # What engines print must not get between the answers.
     module, name = ENGINES[sys.argv[1]].split(":")
     engine = getattr(importlib.import_module(module), name)()
+    os.chdir("/")  # ClickHouse reads only below its working directory.
     while True:
         try:
             method, case, arguments = receive(sys.stdin.buffer)
@@ -61,7 +62,7 @@ def main() -> None:
 
 def _in_order(method: str, case: Any, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     """Put the case where the method wants it; the laboratory sends it apart."""
-    if method == "create":
+    if method in ("create", "hold"):
         return case, *arguments
     if method == "perform":
         operation, location = arguments

@@ -1,6 +1,6 @@
 """The engines of the laboratory, put together on one Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
@@ -35,6 +35,7 @@ def staff(
     *,
     readers: Sequence[Reader] = (),
     writers: Sequence[Writer] = (),
+    creators: Mapping[str, Writer] | None = None,
 ) -> Staff:
     """Everybody who works with the locked packages, and those given.
 
@@ -45,7 +46,7 @@ def staff(
     sparks = SparkWriter(lab_session(spark, **{"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}))
     by_default = SparkWriter(lab_session(spark))
     return Staff(
-        creators={"spark": sparks, "spark, INT96": by_default, "deltalake": DeltaRsWriter()},
+        creators={"spark": sparks, "spark, INT96": by_default, "deltalake": DeltaRsWriter(), **(creators or {})},
         writers=(
             sparks, DeltaRsWriter(), KernelWriter(kernel, spark), DuckDbWriter(), PolarsWriter(), *writers,
         ),

@@ -34,6 +34,7 @@ class ChdbWriter:
     """INSERT INTO FUNCTION deltaLakeLocal(), which ClickHouse calls experimental."""
 
     name = "chdb"
+    offers = frozenset({Append.name})
 
     def create(self, case: Case, location: Path) -> None:
         raise CannotDo("it does not create tables")

@@ -36,6 +36,7 @@ class DaftWriter:
     """DataFrame.write_deltalake."""
 
     name = "daft"
+    offers = frozenset({Append.name, Overwrite.name})
 
     def create(self, case: Case, location: Path) -> None:
         raise CannotDo("its tables are deltalake's")

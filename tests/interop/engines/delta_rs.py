@@ -13,6 +13,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from tests.interop.engines.literals import DATAFUSION
 from tests.interop.engines.protocol import CannotDo, Predicate
 from tests.interop.operations import (
+    EVERYTHING,
     MARK,
     AddColumn,
     Append,
@@ -75,10 +76,13 @@ class QueryReader:
 
 
 class DeltaRsWriter:
-    """deltalake as a writer."""
+    """deltalake as a writer; it can hold a table as it was read, and change it later from that state."""
+
+    offers = EVERYTHING
 
     def __init__(self, name: str = "deltalake") -> None:
         self.name = name
+        self._held: DeltaTable | None = None
 
     def create(self, case: Case, location: Path) -> None:
         write_deltalake(
@@ -91,8 +95,12 @@ class DeltaRsWriter:
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         write_deltalake(str(location), case.arrow(keys), mode="append")
 
+    def hold(self, case: Case, location: Path) -> None:
+        """Read the table now; the next operation works on what was read."""
+        self._held = DeltaTable(str(location))
+
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
-        table = DeltaTable(str(location))
+        table, self._held = self._held or DeltaTable(str(location)), None
         match operation:
             case Append():
                 write_deltalake(table, case.arrow(operation.keys(case)), mode="append")

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 import duckdb_extension_delta
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tests.interop.engines.literals import DUCKDB
 from tests.interop.engines.protocol import CannotDo, Predicate
@@ -84,7 +85,7 @@ class DuckDbFiles:
         adds = log.live()
         if not adds:
             raise CannotDo("no file is live, so there is no schema")
-        return " UNION ALL BY NAME ".join(self._file(log, add) for add in adds)
+        return " UNION ALL BY NAME ".join([*(self._file(log, add) for add in adds), *_absent(log, adds)])
 
     def _file(self, log: TableLog, add: dict[str, Any]) -> str:
         path = str(log.file(add)).replace("'", "''")
@@ -99,10 +100,22 @@ class DuckDbFiles:
         return f"SELECT {', '.join([inside if values else '*', *values])} FROM {source}"
 
 
+def _absent(log: TableLog, adds: list[dict[str, Any]]) -> list[str]:
+    """A part without rows that has the columns which are in the schema and in no file yet."""
+    there = {name for add in adds for name in (*add["partitionValues"], *pq.read_schema(log.file(add)).names)}
+    absent = [
+        f"CAST(NULL AS {_sql_type(kind)}) AS {DUCKDB.name(name)}"
+        for name, kind in log.types.items()
+        if name not in there
+    ]
+    return [f"SELECT {', '.join(absent)} WHERE FALSE"] if absent else []
+
+
 class DuckDbWriter:
     """DuckDB's Delta extension as a writer: it appends."""
 
     name = "DuckDB"
+    offers = frozenset({Append.name})
 
     def create(self, case: Case, location: Path) -> None:
         raise CannotDo("it does not create tables")

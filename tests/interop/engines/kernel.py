@@ -76,6 +76,7 @@ class KernelWriter:
     """Delta Kernel as a writer: it appends."""
 
     name = "Delta Kernel (Java)"
+    offers = frozenset({Append.name})
 
     def __init__(self, kernel: Any, spark: SparkSession) -> None:
         self._kernel = kernel

@@ -38,6 +38,7 @@ class PolarsWriter:
     """Polars' write_delta."""
 
     name = "polars"
+    offers = frozenset({Append.name, Overwrite.name})
 
     def create(self, case: Case, location: Path) -> None:
         raise CannotDo("its tables are deltalake's")

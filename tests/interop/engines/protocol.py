@@ -49,9 +49,10 @@ class Reader(Protocol):
 
 
 class Writer(Protocol):
-    """An engine that writes."""
+    """An engine that writes; `offers` names the operations that the laboratory asks of it."""
 
     name: str
+    offers: frozenset[str]
 
     def create(self, case: Case, location: Path) -> None:
         """Create the table without rows."""

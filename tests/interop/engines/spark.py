@@ -7,6 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.interop.engines.literals import SPARK
 from tests.interop.engines.protocol import CannotDo, Predicate
 from tests.interop.operations import (
+    EVERYTHING,
     MARK,
     AddColumn,
     Append,
@@ -52,6 +53,7 @@ class SparkWriter:
     """Spark as a writer, by SQL where SQL has a word for it."""
 
     name = "Spark"
+    offers = EVERYTHING
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
