@@ -17,6 +17,7 @@ from tests.interop.plan import Planned, small, whole
 from tests.interop.staff import staff
 from tests.interop.verdicts import Verdict
 
+
 @pytest.fixture(scope="module")
 def crew(spark: SparkSession, engine: DeltaEngine) -> Staff:
     return staff(spark, engine)
@@ -39,5 +40,3 @@ def test_every_round_of_the_whole_run_has_a_name_of_its_own() -> None:
     names = [planned.name for planned in whole()]
 
     assert len(set(names)) == len(names) > 50
-
-

@@ -169,7 +169,7 @@ def test_changed_metadata_is_noticed(tmp_path: Path) -> None:
 
 
 def test_an_engine_that_fails_without_us_too_is_not_held_against_us(tmp_path: Path) -> None:
-    """deltalake writes a statistic of wide decimals that it cannot read again."""
+    """Deltalake writes a statistic of wide decimals that it cannot read again."""
     results = results_of(rewritten, tmp_path, "wide decimals")
 
     assert {one.verdict for one in results} == {Verdict.CANNOT}

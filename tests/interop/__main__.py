@@ -16,7 +16,7 @@ from pathlib import Path
 from actor.delta.engine import DeltaEngine
 from tests.bench.spark import started_spark
 from tests.interop.laboratory import Laboratory
-from tests.interop.plan import whole
+from tests.interop.plan import Planned, whole
 from tests.interop.remote import engines_of
 from tests.interop.report import keep, load, page
 from tests.interop.staff import staff
@@ -55,22 +55,30 @@ def main() -> int:
         )
         laboratory = Laboratory(crew, folder / "tables")
         for planned in rounds:
-            started = time.monotonic()
-            results = list(laboratory.run(planned.case, planned.creator, planned.round))
+            results = _run(laboratory, planned)
             found += results
-            counts = Counter(result.verdict.value for result in results)
-            print(f"{planned.name}: {dict(counts)} in {time.monotonic() - started:.0f} s", flush=True)
-            for result in results:
-                if result.verdict is Verdict.OURS:
-                    place = result.place
-                    print(f"    OURS {place.writer}, {place.operation}; {result.reader}: {result.check}; {result.detail[:300]}")
             shutil.rmtree(folder / "tables", ignore_errors=True)
-    if asked.json:
-        keep(found, {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}, asked.json)
-        if asked.docs:
-            asked.docs.write_text(page(*load(asked.json)))
-    print(dict(Counter(result.verdict.value for result in found)), f"in {time.monotonic() - began:.0f} s")
+            if asked.json:  # After each round: a long run that is ended keeps what it found.
+                facts = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
+                began = time.monotonic()
+                keep(results, facts, asked.json)
+    if asked.json and asked.docs:
+        asked.docs.write_text(page(*load(asked.json)))
+    print(dict(Counter(result.verdict.value for result in found)))
     return int(any(result.verdict is Verdict.OURS for result in found))
+
+
+def _run(laboratory: Laboratory, planned: Planned) -> list[Result]:
+    """Run one round, and print what it found."""
+    started = time.monotonic()
+    results = list(laboratory.run(planned.case, planned.creator, planned.round))
+    counts = Counter(result.verdict.value for result in results)
+    print(f"{planned.name}: {dict(counts)} in {time.monotonic() - started:.0f} s", flush=True)
+    for result in results:
+        if result.verdict is Verdict.OURS:
+            deed = f"{result.place.writer}, {result.place.operation}"
+            print(f"    OURS {deed}; {result.reader}: {result.check}; {result.detail[:300]}")
+    return results
 
 
 def _versions() -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""How a table of the laboratory comes to be: one writer creates it and appends the batches, Spark runs the statements."""
+"""How a table of the laboratory comes to be: a writer creates it and appends batches, Spark runs the statements."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,5 +41,3 @@ def make(case: Case, folder: Path, creator: Writer, spark: SparkWriter) -> Made:
         return Made(case, location, model, restore)
     spark.clone(location, folder / case.folder)
     return Made(case, folder / case.folder, model, Restore(version=0, rows=tuple(model.items())))
-
-

@@ -199,4 +199,3 @@ SINGLE: tuple[Operation, ...] = (
 CHAIN = Chain(parts=(Append(), Rewrite(), Delete(), Rewrite(), Merge(), Update(), Rewrite(), Vacuum(), Overwrite()))
 EVERYTHING = frozenset(operation.name for operation in SINGLE)
 OPERATIONS: dict[str, Operation] = {operation.name: operation for operation in (*SINGLE, CHAIN)}
-

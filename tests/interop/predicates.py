@@ -24,7 +24,7 @@ def _for_column(case: Case, column: Column) -> list[Predicate]:
     if kinds.is_boolean(kind):
         return [Predicate(column.name, "=", value) for value in values]
     if kinds.is_floating(kind):
-        return [Predicate(column.name, "=", value) for value in values if value not in (0.0,) and abs(value) < 10]
+        return [Predicate(column.name, "=", value) for value in values if value and abs(value) < 10]
     if not values:
         return []
     values.sort()
@@ -55,5 +55,3 @@ def _holds(value: object, op: str, wanted: object) -> bool:
             return bool(value > wanted)  # type: ignore[operator]
         case _:
             return bool(value < wanted)  # type: ignore[operator]
-
-

@@ -2,7 +2,7 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from tests.interop.engines.protocol import Predicate
 from tests.interop.operations import EVERYTHING, Append, Operation, Overwrite
@@ -45,7 +45,7 @@ class Remote:
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
         self._ask("perform", case, operation, location)
 
-    def __enter__(self) -> "Remote":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,33 @@ from typing import Any
 
 from tests.interop.verdicts import Place, Result, Verdict
 
-_SIGNS = {Verdict.AGREES: "yes", Verdict.CANNOT: "–", Verdict.THEIRS: "own", Verdict.REFUSED: "refused", Verdict.OURS: "**no**"}
+_SIGNS = {
+    Verdict.AGREES: "yes",
+    Verdict.CANNOT: "cannot",
+    Verdict.THEIRS: "own",
+    Verdict.REFUSED: "refused",
+    Verdict.OURS: "**no**",
+}
+_MEANS = {
+    Verdict.AGREES: "the engine finds what the model holds",
+    Verdict.CANNOT: "the engine fails, with the same words on the table that was never rewritten",
+    Verdict.THEIRS: "the engine differs, and so it does on the table that was never rewritten",
+    Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
+    Verdict.OURS: "a difference that only the rewrite makes: a defect of Lakewright",
+}
+_INTRODUCTION = """# Beside other engines
+
+This page is written by `make interop JSON=FILE DOCS=docs/interop.md`; do not edit it by hand.
+
+The laboratory (`tests/interop`) makes a table with one engine, lets Lakewright rewrite it, lets every engine that can
+write change it, and lets every engine that can read read it after each step. What must be found comes from a plain
+Python model of what the writers wrote; no code of ours takes part in that. Metadata, protocol, partition values,
+statistics, Parquet types and codec are compared with those before the rewrite.
+
+Where an engine differs from the model, the same is done to a copy of the table that was never rewritten. The
+difference is the engine's own only if it shows there, too: the same words of failure, the same wrong rows, or more of
+them. `make test` runs the part of this that once failed.
+"""
 _WORST = (Verdict.OURS, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 220
@@ -43,33 +69,14 @@ def page(facts: dict[str, Any], results: list[Result]) -> str:
 def _head(facts: dict[str, Any], results: list[Result]) -> Iterator[str]:
     counts = Counter(result.verdict for result in results)
     rounds = len({(result.place.case, result.place.creator) for result in results})
-    yield "# Beside other engines"
-    yield ""
-    yield "This page is written by `make interop JSON=FILE DOCS=docs/interop.md`; do not edit it by hand."
-    yield ""
-    yield (
-        "The laboratory (`tests/interop`) makes a table with one engine, lets Lakewright rewrite it, lets every engine that "
-        "can write change it, and lets every engine that can read read it after each step. What must be found comes from a "
-        "plain Python model of what the writers wrote; no code of ours takes part in that. Metadata, protocol, partition "
-        "values, statistics, Parquet types and codec are compared with those before the rewrite."
-    )
-    yield ""
-    yield (
-        "Where an engine differs from the model, the same is done to a copy of the table that was never rewritten. The "
-        "difference is the engine's own only if the engine says exactly the same there."
-    )
-    yield ""
+    yield _INTRODUCTION
     yield "| engine | version |\n|---|---|"
     yield from (f"| {name} | {version} |" for name, version in facts["versions"].items())
     yield ""
     yield f"{len(results):,} checks in {rounds} rounds, {facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores:"
     yield ""
     yield "| verdict | checks | means |\n|---|---|---|"
-    yield f"| yes | {counts[Verdict.AGREES]:,} | the engine finds what the model holds |"
-    yield f"| – | {counts[Verdict.CANNOT]:,} | the engine fails, with the same words on the table that was never rewritten |"
-    yield f"| own | {counts[Verdict.THEIRS]:,} | the engine differs, and exactly so on the table that was never rewritten |"
-    yield f"| refused | {counts[Verdict.REFUSED]:,} | Lakewright does not rewrite this table and says why |"
-    yield f"| **no** | {counts[Verdict.OURS]:,} | a difference that only the rewrite makes: a defect of Lakewright |"
+    yield from (f"| {_SIGNS[verdict]} | {counts[verdict]:,} | {means} |" for verdict, means in _MEANS.items())
     yield ""
 
 
@@ -78,7 +85,7 @@ def _readers(results: list[Result]) -> Iterator[str]:
     readers = list(dict.fromkeys(result.reader for result in results if result.reader not in ("-", "laws")))
     yield "## Tables and readers"
     yield ""
-    yield "The worst verdict of all checks of a reader: right after the rewrite, with predicates, and after each operation."
+    yield "The worst verdict of all checks of a reader: after the rewrite, with predicates, and after each operation."
     yield ""
     yield f"| table | made by | nothing else changed | {' | '.join(readers)} |"
     yield f"|---|---|---|{'---|' * len(readers)}"
@@ -93,7 +100,7 @@ def _readers(results: list[Result]) -> Iterator[str]:
 def _writers(results: list[Result]) -> Iterator[str]:
     yield "## Operations after the rewrite"
     yield ""
-    yield "Tables on which the operation was carried out and every reader found the right rows / on which the writer refused."
+    yield "Counted in tables. Right: every reader found the rows of the model, or what it finds without the rewrite."
     yield ""
     yield "| writer | operation | right | the writer cannot | wrong because of the rewrite |\n|---|---|---|---|---|"
     done = [result for result in results if result.place.writer != "-"]
@@ -125,7 +132,8 @@ def _differences(results: list[Result]) -> Iterator[str]:
         for (engine, gist), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
             places = list(dict.fromkeys(f"{one.place.case} by {one.place.creator}" for one in members))
             more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
-            yield f"| {engine} | {len(members)} | {_escaped(gist)} | {_escaped('; '.join(places[:_MOST_EXAMPLES]) + more)} |"
+            where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
+            yield f"| {engine} | {len(members)} | {_escaped(gist)} | {where} |"
         yield ""
 
 

@@ -14,7 +14,7 @@ from tests.support.delta_lab import mark
 from tests.support.steering import Steering
 
 
-class Refused(Exception):
+class RewriteRefusedError(Exception):
     """We do not rewrite this table; the text says why."""
 
 
@@ -26,7 +26,7 @@ class OurRewrite:
         self._jobs = itertools.count()
 
     def __call__(self, location: Path) -> int:
-        """Rewrite a table and return how many cells were; raises Refused with our own reason."""
+        """Rewrite a table and return how many cells were; raises RewriteRefusedError with our own reason."""
         uri = location.as_uri()
         try:
             groups = [group for cell in self._cells(location, uri) for group in self._group(uri, cell)]
@@ -35,7 +35,7 @@ class OurRewrite:
             request = RewriteRequest(uri, tuple(groups), mark(f"lab-{next(self._jobs)}", 1))
             outcome = self._engine.rewrite(request, Steering())
         except LakewrightError as error:
-            raise Refused(str(error)) from error
+            raise RewriteRefusedError(str(error)) from error
         landed = [end for end in outcome.groups if end.status is GroupStatus.LANDED]
         assert len(landed) == len(groups), outcome
         return len(landed)

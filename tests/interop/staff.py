@@ -57,5 +57,3 @@ def staff(
         spark=sparks,
         rewrite=OurRewrite(engine),
     )  # fmt: skip
-
-

@@ -47,7 +47,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A statement for Spark while the table is made; `{table}` stands for it; `deletes` are the keys that it deletes."""
+    """A statement for Spark while the table is made, `{table}` being its name; it `deletes` rows of these keys."""
 
     text: str
     deletes: tuple[int, ...] = ()
@@ -67,6 +67,8 @@ class Case:
     steps: tuple[Batch | Statement, ...] = ()
     columns_at_start: dict[str, str] = field(default_factory=dict)
     """DDL types of columns that a statement widens later; the empty text for those that it adds."""
+    may_be_refused: bool = False
+    """We may refuse to rewrite it; of any other table that is a defect."""
     folder: str = "table"
     """The name of the table's own folder."""
     cloned: bool = False

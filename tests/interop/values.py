@@ -6,7 +6,7 @@ round. A float is its shortest text, so that -0.0 differs from 0.0 and NaN equal
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -51,7 +51,7 @@ def rows_of(table: pa.Table) -> Rows:
     return Rows(columns, types, Counter(zip(*values, strict=True) if values else ()))
 
 
-def delta_type(kind: pa.DataType) -> str:
+def delta_type(kind: pa.DataType) -> str:  # noqa: PLR0911 - one return for each kind of type
     """Name an Arrow type as Delta's schema does; Arrow's own name where Delta has no such type."""
     if kind in _SIMPLE:
         return _SIMPLE[kind]
@@ -71,7 +71,7 @@ def delta_type(kind: pa.DataType) -> str:
     return str(kind)
 
 
-def plain_scalar(scalar: pa.Scalar) -> Any:
+def plain_scalar(scalar: pa.Scalar) -> Any:  # noqa: PLR0911 - one return for each kind of type
     """Return one Arrow value as a plain one."""
     if not scalar.is_valid:
         return None
@@ -88,8 +88,7 @@ def plain_scalar(scalar: pa.Scalar) -> Any:
     if kinds.is_floating(kind):
         return plain_float(scalar.as_py())
     if kinds.is_map(kind):
-        entries = (scalar.values or []) if scalar.is_valid else []
-        return tuple(sorted((plain_scalar(entry["key"]), plain_scalar(entry["value"])) for entry in _named(entries)))
+        return tuple(sorted((plain_scalar(key), plain_scalar(value)) for key, value in _entries(scalar.values)))
     if kinds.is_struct(kind):
         return tuple((field.name, plain_scalar(scalar[field.name])) for field in kind)
     if kinds.is_nested(kind):
@@ -97,9 +96,11 @@ def plain_scalar(scalar: pa.Scalar) -> Any:
     return scalar.as_py()
 
 
-def _named(entries: Any) -> Sequence[dict[str, pa.Scalar]]:
-    """Give the two fields of a map's entries their usual names: engines call them differently."""
-    return [{"key": entry[0], "value": entry[1]} for entry in map(lambda e: list(e.values()), entries)]
+def _entries(pairs: pa.StructArray) -> Iterator[tuple[pa.Scalar, pa.Scalar]]:
+    """Give a map's keys and values by their place: engines call the two fields differently."""
+    for pair in pairs:
+        key, value = pair.values()
+        yield key, value
 
 
 def plain_float(value: float) -> str:

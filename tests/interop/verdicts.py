@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     AGREES = "agrees"
     CANNOT = "cannot"  # The engine fails, and says the same of the table that we never touched.
     THEIRS = "theirs"  # The engine differs from the model, and in the same way without us.
-    REFUSED = "refused"  # We did not rewrite this table, and said why.
+    REFUSED = "refused"  # We did not rewrite a table that we may refuse, and said why.
     OURS = "OURS"
 
 
@@ -55,6 +55,7 @@ class Failure:
 
 _LONGEST_TEXT = 600
 _COMPARED_TEXT = 120
+_STACK = re.compile(r"JVM stacktrace|Stack Trace:|\n\tat ")
 _VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+")
 
 
@@ -75,7 +76,13 @@ def attempt(what: Callable[[], Any]) -> Any:
 def _words(text: str) -> str:
     """Return what an error says without its stack; of a chain in Java, the last cause."""
     causes = [line for line in text.splitlines() if line.startswith("Caused by: ")]
-    told = causes[-1] if causes else text.split("JVM stacktrace")[0].split("Stack Trace:")[0].split("\n\tat ")[0]
+    told = (
+        causes[-1]
+        if causes
+        else text.split("JVM stacktrace", maxsplit=1)[0]
+        .split("Stack Trace:", maxsplit=1)[0]
+        .split("\n\tat ", maxsplit=1)[0]
+    )
     return " ".join(told.split())
 
 

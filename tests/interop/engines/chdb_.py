@@ -6,7 +6,7 @@ import chdb
 import pyarrow as pa
 
 from tests.interop.engines.literals import CLICKHOUSE
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import Append, Operation
 from tests.interop.table_case import KEY, Case
 from tests.interop.table_log import TableLog
@@ -27,7 +27,7 @@ class ChdbReader:
         return tuple(sorted(found.column(KEY).to_pylist())) if found.num_columns else ()
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("the laboratory does not ask it")
+        raise NotOfferedError("the laboratory does not ask it")
 
 
 class ChdbWriter:
@@ -37,7 +37,7 @@ class ChdbWriter:
     offers = frozenset({Append.name})
 
     def create(self, case: Case, location: Path) -> None:
-        raise CannotDo("it does not create tables")
+        raise NotOfferedError("it does not create tables")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         fresh = case.arrow(keys)  # chdb finds the name in this frame.
@@ -50,7 +50,7 @@ class ChdbWriter:
 
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
         if not isinstance(operation, Append):
-            raise CannotDo("it only appends")
+            raise NotOfferedError("it only appends")
         self.append(case, location, tuple(operation.keys(case)))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import daft
 import pyarrow as pa
 
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import Append, Operation, Overwrite
 from tests.interop.table_case import KEY, Case
 from tests.interop.values import Rows, rows_of
@@ -29,7 +29,7 @@ class DaftReader:
         return tuple(sorted(found.column(KEY).to_pylist()))
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("the laboratory does not ask it")
+        raise NotOfferedError("the laboratory does not ask it")
 
 
 class DaftWriter:
@@ -39,7 +39,7 @@ class DaftWriter:
     offers = frozenset({Append.name, Overwrite.name})
 
     def create(self, case: Case, location: Path) -> None:
-        raise CannotDo("its tables are deltalake's")
+        raise NotOfferedError("its tables are deltalake's")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         frame = daft.from_arrow(case.arrow(keys))
@@ -52,4 +52,4 @@ class DaftWriter:
             case Overwrite() if not case.partition_by:
                 daft.from_arrow(case.arrow((operation.key(case),))).write_deltalake(str(location), mode="overwrite")
             case _:
-                raise CannotDo("it appends and overwrites whole tables")
+                raise NotOfferedError("it appends and overwrites whole tables")

@@ -11,7 +11,7 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from tests.interop.engines.literals import DATAFUSION
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import (
     EVERYTHING,
     MARK,
@@ -68,7 +68,7 @@ class QueryReader:
         return tuple(sorted(found.column(KEY).to_pylist()))
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("it does not tell how many files a query reads")
+        raise NotOfferedError("it does not tell how many files a query reads")
 
     def _query(self, location: Path, query: str) -> pa.Table:
         found = QueryBuilder().register("t", DeltaTable(str(location))).execute(query)
@@ -99,7 +99,7 @@ class DeltaRsWriter:
         """Read the table now; the next operation works on what was read."""
         self._held = DeltaTable(str(location))
 
-    def perform(self, operation: Operation, case: Case, location: Path) -> None:
+    def perform(self, operation: Operation, case: Case, location: Path) -> None:  # noqa: C901 - one arm each
         table, self._held = self._held or DeltaTable(str(location)), None
         match operation:
             case Append():
@@ -123,7 +123,7 @@ class DeltaRsWriter:
             case Checkpoint():
                 table.create_checkpoint()
             case _:
-                raise CannotDo(f"{operation.name} is not an operation of deltalake")
+                raise NotOfferedError(f"{operation.name} is not an operation of deltalake")
 
 
 def _among(keys: tuple[int, ...]) -> str:
@@ -153,5 +153,3 @@ def _overwrite(table: DeltaTable, operation: Overwrite, case: Case) -> None:
         write_deltalake(table, rows, mode="overwrite", predicate=predicate)
     else:
         write_deltalake(table, rows, mode="overwrite")
-
-

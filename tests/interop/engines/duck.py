@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tests.interop.engines.literals import DUCKDB
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import Append, Operation
 from tests.interop.table_case import KEY, Case
 from tests.interop.table_log import TableLog
@@ -52,7 +52,7 @@ class DuckDbReader:
         told = "\n".join(str(row[1]) for row in self._connection.execute(query).fetchall())
         found = re.search(r"Scanning Files:\s*(\d+)/(\d+)", told) or re.search(r"Total Files Read:\s*(\d+)", told)
         if found is None:
-            raise CannotDo("its plan names no number of files")
+            raise NotOfferedError("its plan names no number of files")
         return int(found[1])
 
     def _query(self, query: str) -> pa.Table:
@@ -76,15 +76,15 @@ class DuckDbFiles:
         return tuple(sorted(row[0] for row in found.fetchall()))
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("it is handed all live files")
+        raise NotOfferedError("it is handed all live files")
 
     def _union(self, location: Path, case: Case) -> str:
         log = TableLog.read(location)
         if log.column_mapping or any(add.get("deletionVector") for add in log.live()):
-            raise CannotDo("a plain Parquet reader knows neither column mapping nor deletion vectors")
+            raise NotOfferedError("a plain Parquet reader knows neither column mapping nor deletion vectors")
         adds = log.live()
         if not adds:
-            raise CannotDo("no file is live, so there is no schema")
+            raise NotOfferedError("no file is live, so there is no schema")
         return " UNION ALL BY NAME ".join([*(self._file(log, add) for add in adds), *_absent(log, adds)])
 
     def _file(self, log: TableLog, add: dict[str, Any]) -> str:
@@ -118,7 +118,7 @@ class DuckDbWriter:
     offers = frozenset({Append.name})
 
     def create(self, case: Case, location: Path) -> None:
-        raise CannotDo("it does not create tables")
+        raise NotOfferedError("it does not create tables")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         connection = _connect(delta=True)
@@ -132,7 +132,7 @@ class DuckDbWriter:
 
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
         if not isinstance(operation, Append):
-            raise CannotDo("it only appends")
+            raise NotOfferedError("it only appends")
         self.append(case, location, tuple(operation.keys(case)))
 
 

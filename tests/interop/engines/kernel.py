@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import Append, Operation
 from tests.interop.table_case import KEY, Case
 from tests.interop.values import Rows, delta_type, plain, plain_float
@@ -29,8 +29,11 @@ def compile_kernel(spark: SparkSession) -> Any:
     compiler.setSourceVersion(8)
     compiler.setTargetVersion(8)  # Static methods of interfaces.
     compiler.cook(_SOURCE.read_text())
-    return compiler.getClassLoader().loadClass("DeltaKernel").getConstructors()[0].newInstance(
-        spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 0)
+    return (
+        compiler.getClassLoader()
+        .loadClass("DeltaKernel")
+        .getConstructors()[0]
+        .newInstance(spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 0))
     )
 
 
@@ -83,7 +86,7 @@ class KernelWriter:
         self._lists = spark._jvm.java.util.ArrayList
 
     def create(self, case: Case, location: Path) -> None:
-        raise CannotDo("the laboratory only appends with it")
+        raise NotOfferedError("the laboratory only appends with it")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -103,7 +106,7 @@ class KernelWriter:
 
     def perform(self, operation: Operation, case: Case, location: Path) -> None:
         if not isinstance(operation, Append):
-            raise CannotDo("the laboratory only appends with it")
+            raise NotOfferedError("the laboratory only appends with it")
         self.append(case, location, tuple(operation.keys(case)))
 
 
@@ -128,7 +131,7 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _decoded(value: Any) -> Any:
+def _decoded(value: Any) -> Any:  # noqa: PLR0911 - one arm for each kind of value
     match value:
         case str() if value[0] == "s":
             return value[1:]

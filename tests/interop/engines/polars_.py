@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pyarrow as pa
 
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import Append, Operation, Overwrite
 from tests.interop.table_case import KEY, Case
 from tests.interop.values import Rows, rows_of
@@ -28,7 +28,7 @@ class PolarsReader:
         return tuple(sorted(found.get_column(KEY).to_list()))
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("it does not tell how many files a query reads")
+        raise NotOfferedError("it does not tell how many files a query reads")
 
     def _scan(self, location: Path) -> pl.LazyFrame:
         return pl.scan_delta(str(location))
@@ -41,7 +41,7 @@ class PolarsWriter:
     offers = frozenset({Append.name, Overwrite.name})
 
     def create(self, case: Case, location: Path) -> None:
-        raise CannotDo("its tables are deltalake's")
+        raise NotOfferedError("its tables are deltalake's")
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
         pl.from_arrow(case.arrow(keys)).write_delta(str(location), mode="append")
@@ -53,4 +53,4 @@ class PolarsWriter:
             case Overwrite() if not case.partition_by:
                 pl.from_arrow(case.arrow((operation.key(case),))).write_delta(str(location), mode="overwrite")
             case _:
-                raise CannotDo("it appends and overwrites whole tables")
+                raise NotOfferedError("it appends and overwrites whole tables")

@@ -6,7 +6,7 @@ import polars as pl
 import polars_deltalake
 import pyarrow as pa
 
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.table_case import KEY, Case
 from tests.interop.values import Rows, rows_of
 
@@ -28,4 +28,4 @@ class PolarsKernelReader:
         return tuple(sorted(found.get_column(KEY).to_list()))
 
     def files_read(self, location: Path, case: Case, predicate: Predicate) -> int:
-        raise CannotDo("the laboratory does not ask it")
+        raise NotOfferedError("the laboratory does not ask it")

@@ -29,7 +29,7 @@ class Predicate:
         return f"{self.column} {self.op} {self.value!r}"
 
 
-class CannotDo(Exception):
+class NotOfferedError(Exception):
     """The engine has no such thing at all, so that nothing was tried; the text says what."""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from tests.interop.engines.literals import SPARK
-from tests.interop.engines.protocol import CannotDo, Predicate
+from tests.interop.engines.protocol import NotOfferedError, Predicate
 from tests.interop.operations import (
     EVERYTHING,
     MARK,
@@ -79,7 +79,7 @@ class SparkWriter:
         """Clone a table without its files."""
         self._sql(f"CREATE TABLE {table_name(location)} SHALLOW CLONE {table_name(source)}")
 
-    def perform(self, operation: Operation, case: Case, location: Path) -> None:
+    def perform(self, operation: Operation, case: Case, location: Path) -> None:  # noqa: C901 - one arm each
         table = table_name(location)
         match operation:
             case Append():
@@ -104,7 +104,7 @@ class SparkWriter:
             case Checkpoint():
                 self._checkpoint(location)
             case _:
-                raise CannotDo(f"{operation.name} is not an operation of Spark")
+                raise NotOfferedError(f"{operation.name} is not an operation of Spark")
 
     def _merge(self, operation: Merge, case: Case, table: str) -> None:
         keys = (*operation.matched(case), *operation.inserted(case))
