@@ -11,16 +11,19 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from actor.delta.engine import DeltaEngine
 from tests.bench.spark import started_spark
-from tests.interop.laboratory import Laboratory
-from tests.interop.plan import Planned, whole
+from tests.interop.laboratory import Laboratory, Staff
+from tests.interop.plan import WORKER, Planned, whole
 from tests.interop.remote import engines_of
 from tests.interop.report import keep, load, page
+from tests.interop.rewriting import WorkerRewrite, worker_on
 from tests.interop.staff import staff
 from tests.interop.verdicts import Result, Verdict
+from tests.support.redis_server import RedisServer, find_binary
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OTHERS = _ROOT / ".cache" / "interop" / "bin" / "python"
@@ -53,9 +56,9 @@ def main() -> int:
         crew = staff(
             spark, DeltaEngine(spark), readers=readers, writers=writers, creators={"deltalake, newest safe": newest}
         )
-        laboratory = Laboratory(crew, folder / "tables")
+        laboratories = _laboratories(stack, crew, DeltaEngine(spark), folder / "tables")
         for planned in rounds:
-            results = _run(laboratory, planned)
+            results = _run(laboratories[planned.by_worker], planned)
             found += results
             shutil.rmtree(folder / "tables", ignore_errors=True)
             if asked.json:  # After each round: a long run that is ended keeps what it found.
@@ -66,6 +69,19 @@ def main() -> int:
         asked.docs.write_text(page(*load(asked.json)))
     print(dict(Counter(result.verdict.value for result in found)))
     return int(any(result.verdict is Verdict.OURS for result in found))
+
+
+def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Path) -> dict[bool, Laboratory]:
+    """Return the laboratory that rewrites by the engine alone (False), and the one with a whole actor (True)."""
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    redis = RedisServer(binary, appendfsync="everysec").start()
+    stack.callback(redis.close)
+    worker = stack.enter_context(worker_on(engine, redis.url))
+    creators = {name + WORKER: writer for name, writer in crew.creators.items()}
+    by_worker = replace(crew, creators=creators, rewrite=WorkerRewrite(engine, redis.url, worker))
+    return {False: Laboratory(crew, folder), True: Laboratory(by_worker, folder)}
 
 
 def _run(laboratory: Laboratory, planned: Planned) -> list[Result]:

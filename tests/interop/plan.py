@@ -13,6 +13,7 @@ from tests.interop.operations import CHAIN, SINGLE, Append, Delete, Merge, Optim
 from tests.interop.table_case import Case
 
 SPARK = "Spark"
+WORKER = ", rewritten by a whole actor"
 DEEP = (
     "every type",
     "plain",
@@ -27,6 +28,12 @@ DEEP = (
     "timestamp without zone",
     "v2 checkpoint, deletion vectors, row tracking and in-commit timestamps",
 )
+_BY_WORKER = (
+    ("partitions of few alphabets", "deltalake"),
+    ("every type", "deltalake"),
+    ("deletion vectors, partitioned", "spark"),
+    ("column mapping by name", "spark"),
+)
 _NEWEST = "deltalake, newest safe"
 _REWRITING = (Append(), Delete(), Merge(), Overwrite())
 _OVERTAKEN = (Append(), Delete(), Update(), Merge(), Overwrite(), Optimize())
@@ -39,6 +46,8 @@ class Planned:
     case: Case
     creator: str
     round: Round
+    by_worker: bool = False
+    """Rewritten by the whole actor instead of by the engine alone."""
 
     @property
     def name(self) -> str:
@@ -52,6 +61,9 @@ def whole() -> Iterator[Planned]:
         newest = (_NEWEST,) if "deltalake" in case.creators else ()
         for creator in (*case.creators, *newest):
             yield Planned(case, creator, _deep() if case.name in DEEP and creator != _NEWEST else _shallow(case))
+
+    for name, creator in _BY_WORKER:
+        yield Planned(CASES[name], creator + WORKER, _shallow(CASES[name]), by_worker=True)
 
 
 def _deep() -> Round:

@@ -12,7 +12,7 @@ from tests.interop.engines.polars_ import PolarsReader, PolarsWriter
 from tests.interop.engines.protocol import Reader, Writer
 from tests.interop.engines.spark import SparkReader, SparkWriter
 from tests.interop.laboratory import Staff
-from tests.interop.rewriting import OurRewrite
+from tests.interop.rewriting import EngineRewrite
 
 _LAB_CONF = {
     "spark.sql.session.timeZone": "UTC",
@@ -55,5 +55,5 @@ def staff(
             DuckDbFiles(), PolarsReader(), *readers,
         ),
         spark=sparks,
-        rewrite=OurRewrite(engine),
+        rewrite=EngineRewrite(engine),
     )  # fmt: skip
