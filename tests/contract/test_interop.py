@@ -24,7 +24,7 @@ def crew(spark: SparkSession, engine: DeltaEngine) -> Staff:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("planned", small(), ids=lambda planned: planned.name)
+@pytest.mark.parametrize("planned", list(small()), ids=lambda planned: planned.name)
 def test_all_engines_agree_with_the_model_after_our_rewrite(crew: Staff, tmp_path: Path, planned: Planned) -> None:
     began = time.monotonic()
 

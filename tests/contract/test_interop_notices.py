@@ -4,6 +4,7 @@ Each rewrite here is done by hand and wrong in one way that was seen in the fiel
 """
 
 import json
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +23,10 @@ from tests.interop.engines.duck import DuckDbFiles, DuckDbReader
 from tests.interop.engines.polars_ import PolarsReader
 from tests.interop.laboratory import Laboratory, Round, Staff
 from tests.interop.operations import Delete, Merge, Operation
+from tests.interop.remote import Remote, RemoteError
+from tests.interop.report import keep, load, page
 from tests.interop.table_log import TableLog
-from tests.interop.verdicts import Result, Verdict
+from tests.interop.verdicts import Place, Result, Verdict
 
 Table = pa.Table
 
@@ -90,7 +93,8 @@ def results_of(
         spark=nobody,
         rewrite=rewrite,
     )
-    return list(Laboratory(crew, tmp_path).run(CASES[case], "deltalake", Round(operations)))
+    plan = Round(operations, stale=operations)
+    return list(Laboratory(crew, tmp_path).run(CASES[case], "deltalake", plan))
 
 
 def ours(results: list[Result]) -> list[Result]:
@@ -102,6 +106,11 @@ def test_a_right_rewrite_has_no_difference_that_is_ours(tmp_path: Path) -> None:
 
     assert not ours(results)
     assert sum(result.verdict is Verdict.AGREES for result in results) > 50
+    withdrawn = [one for one in results if one.detail.startswith("the engine withdrew")]
+    assert {one.place.operation for one in withdrawn} == {
+        "DELETE, read before our rewrite",
+        "MERGE, read before our rewrite",
+    }
 
 
 def test_a_lost_row_is_noticed_by_every_reader(tmp_path: Path) -> None:
@@ -173,3 +182,36 @@ def test_an_engine_that_fails_without_us_too_is_not_held_against_us(tmp_path: Pa
     results = results_of(rewritten, tmp_path, "wide decimals")
 
     assert {one.verdict for one in results} == {Verdict.CANNOT}
+
+
+def test_an_engine_in_a_process_of_its_own_answers_and_fails_as_it_does_here(tmp_path: Path) -> None:
+    case = CASES["every type"]
+    with (
+        Remote(Path(sys.executable), "deltalake", "another") as writer,
+        Remote(Path(sys.executable), "dataset", "another") as reader,
+    ):
+        writer.create(case, tmp_path / "t")
+        writer.append(case, tmp_path / "t", tuple(case.batch(0)))
+        writer.perform(Delete(), case, tmp_path / "t")
+
+        assert reader.rows(tmp_path / "t", case) == DatasetReader().rows(tmp_path / "t", case)
+        with pytest.raises(RemoteError, match="TableNotFoundError"):
+            reader.rows(tmp_path / "nothing", case)
+
+
+def test_the_page_counts_verdicts_and_tells_each_difference_with_an_example(tmp_path: Path) -> None:
+    place = Place("plain", "deltalake", "Spark", "DELETE")
+    results = [
+        Result(place, "polars", "rows and types", Verdict.AGREES),
+        Result(place, "chdb", "rows and types", Verdict.THEIRS, "59 rows instead of 60"),
+        Result(place, "-", "operation", Verdict.CANNOT, "no | such thing"),
+    ]
+    keep(results[:1], {"versions": {}, "seconds": 30, "cores": 2}, tmp_path / "r.json")
+    keep(results, {"versions": {"polars": "2"}, "seconds": 60, "cores": 2}, tmp_path / "r.json")
+
+    text = page(*load(tmp_path / "r.json"))
+
+    assert "3 checks in 1 rounds, 2 minutes on 2 cores" in text
+    assert "| chdb | 1 | 59 rows instead of 60 | plain by deltalake |" in text
+    assert "| Spark (DELETE) | 1 | no \\| such thing | plain by deltalake |" in text
+    assert "| plain | deltalake |  | yes | own |" in text

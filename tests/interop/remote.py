@@ -10,6 +10,7 @@ from tests.interop.serve import receive, send
 from tests.interop.table_case import Case
 from tests.interop.values import Rows
 
+_ENDING_S = 30.0  # An engine has nothing to do when it is told to end.
 _ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -52,10 +53,9 @@ class Remote:
         self.close()
 
     def close(self) -> None:
-        """End the engine's process."""
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()
-            self._process.wait(30)
+        """End the engine's process, which ends by itself when nobody speaks to it any more."""
+        if self._process is not None:
+            self._process.communicate(timeout=_ENDING_S)
             self._process = None
 
     def _ask(self, method: str, case: Case, *arguments: Any) -> Any:
@@ -66,7 +66,8 @@ class Remote:
             send(process.stdin, (method, case.name, arguments))
             good, answer = receive(process.stdout)
         except (EOFError, BrokenPipeError):
-            code, self._process = process.wait(30), None
+            process.communicate(timeout=_ENDING_S)
+            code, self._process = process.returncode, None
             raise RemoteError(f"{self.name} died with exit code {code} over {method}") from None
         if not good:
             raise RemoteError(": ".join(answer))
