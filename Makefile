@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants
+.PHONY: help setup demo test check integration stress chaos load minio helm test-s3 test-images fmt lock clean distclean mutants interop
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -57,6 +57,12 @@ chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=
 mutants: setup ## one-line changes that tests must notice, each in a copy; none may survive (ONLY=text, JSON=file)
 	@$(BIN)/python -m tests.mutants $(if $(ONLY),--only $(ONLY)) $(if $(JSON),--json $(JSON)) $(ARGS)
 
+# Engines whose versions the locked environment cannot hold as well live in one of their own.
+interop: setup ## every engine reads and writes tables that we rewrote; JSON=file DOCS=page ARGS="--only REGEX"
+	@$(BIN)/uv venv --quiet --allow-existing --python $(BIN)/python .cache/interop
+	@$(BIN)/uv pip sync --quiet --python .cache/interop/bin/python --require-hashes tests/interop/engines.lock
+	@$(BIN)/python -m tests.interop $(if $(JSON),--json $(JSON)) $(if $(DOCS),--docs $(DOCS)) $(ARGS)
+
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
 
@@ -87,7 +93,9 @@ lock: setup ## write requirements.lock anew, keeping versions where possible (UP
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock
-	@if grep -nE '://|^-' requirements.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
+	@$(BIN)/uv pip compile tests/interop/engines.in --quiet --universal --python-version 3.11 --generate-hashes \
+		--custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) --output-file tests/interop/engines.lock
+	@if grep -nE '://|^-' requirements.lock tests/interop/engines.lock; then echo "[lock] error: the lock names an index or a path" >&2; exit 1; fi
 	@sh .ci/setup
 
 clean: ## remove what builds and tests leave; keeps .venv and the caches of downloads

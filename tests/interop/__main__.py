@@ -1,0 +1,110 @@
+"""`make interop`: the laboratory whole, with a table of results; exit code 1 if a difference is ours."""
+
+import argparse
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from actor.delta.engine import DeltaEngine
+from tests.bench.spark import started_spark
+from tests.interop.laboratory import Laboratory, Staff
+from tests.interop.plan import WORKER, Planned, whole
+from tests.interop.remote import engines_of
+from tests.interop.report import keep, load, page
+from tests.interop.rewriting import WorkerRewrite, worker_on
+from tests.interop.staff import staff
+from tests.interop.verdicts import Result, Verdict
+from tests.support.redis_server import RedisServer, find_binary
+
+_ROOT = Path(__file__).resolve().parents[2]
+_OTHERS = _ROOT / ".cache" / "interop" / "bin" / "python"
+_HERE = ("delta-spark", "pyspark", "deltalake", "pyarrow", "duckdb", "duckdb-extension-delta", "polars")
+_THERE = ("deltalake", "chdb", "daft", "polars-deltalake")
+
+
+def main() -> int:
+    """Run, print, keep."""
+    parser = argparse.ArgumentParser(prog="python -m tests.interop", description=__doc__)
+    parser.add_argument("--only", default="", help="a regular expression for the names of rounds, TABLE by CREATOR")
+    parser.add_argument("--list", action="store_true", help="list the rounds and stop")
+    parser.add_argument("--json", type=Path, help="keep the results in this file; those of other rounds in it stay")
+    parser.add_argument("--docs", type=Path, help="write the page from the results in the JSON file")
+    asked = parser.parse_args()
+    rounds = [planned for planned in whole() if re.search(asked.only, planned.name)]
+    if asked.list:
+        print("\n".join(planned.name for planned in rounds))
+        return 0
+    if not _OTHERS.exists():
+        sys.exit(f"{_OTHERS} is missing: `make interop` makes that environment")
+    began = time.monotonic()
+    found: list[Result] = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="lw-interop-")))
+        spark = stack.enter_context(started_spark(folder / "spark", **{"spark.sql.shuffle.partitions": "1"}))
+        readers, writers, newest = engines_of(_OTHERS)
+        for engine in (*readers, *writers):
+            stack.enter_context(engine)
+        crew = staff(
+            spark, DeltaEngine(spark), readers=readers, writers=writers, creators={"deltalake, newest safe": newest}
+        )
+        laboratories = _laboratories(stack, crew, DeltaEngine(spark), folder / "tables")
+        for planned in rounds:
+            results = _run(laboratories[planned.by_worker], planned)
+            found += results
+            shutil.rmtree(folder / "tables", ignore_errors=True)
+            if asked.json:  # After each round: a long run that is ended keeps what it found.
+                facts = {"versions": _versions(), "seconds": time.monotonic() - began, "cores": os.cpu_count()}
+                began = time.monotonic()
+                keep(results, facts, asked.json)
+    if asked.json and asked.docs:
+        asked.docs.write_text(page(*load(asked.json)))
+    print(dict(Counter(result.verdict.value for result in found)))
+    return int(any(result.verdict is Verdict.OURS for result in found))
+
+
+def _laboratories(stack: ExitStack, crew: Staff, engine: DeltaEngine, folder: Path) -> dict[bool, Laboratory]:
+    """Return the laboratory that rewrites by the engine alone (False), and the one with a whole actor (True)."""
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    redis = RedisServer(binary, appendfsync="everysec").start()
+    stack.callback(redis.close)
+    worker = stack.enter_context(worker_on(engine, redis.url))
+    creators = {name + WORKER: writer for name, writer in crew.creators.items()}
+    by_worker = replace(crew, creators=creators, rewrite=WorkerRewrite(engine, redis.url, worker))
+    return {False: Laboratory(crew, folder), True: Laboratory(by_worker, folder)}
+
+
+def _run(laboratory: Laboratory, planned: Planned) -> list[Result]:
+    """Run one round, and print what it found."""
+    started = time.monotonic()
+    results = list(laboratory.run(planned.case, planned.creator, planned.round))
+    counts = Counter(result.verdict.value for result in results)
+    print(f"{planned.name}: {dict(counts)} in {time.monotonic() - started:.0f} s", flush=True)
+    for result in results:
+        if result.verdict is Verdict.OURS:
+            deed = f"{result.place.writer}, {result.place.operation}"
+            print(f"    OURS {deed}; {result.reader}: {result.check}; {result.detail[:300]}")
+    return results
+
+
+def _versions() -> dict[str, str]:
+    """Return the versions of the engines here and in the other environment."""
+    here = {name: importlib.metadata.version(name) for name in _HERE}
+    query = "import importlib.metadata as m; print(*(m.version(name) for name in " + repr(_THERE) + "))"
+    told = subprocess.run([_OTHERS, "-c", query], check=True, capture_output=True, text=True).stdout.split()
+    there = {f"{name} (in an environment of its own)": version for name, version in zip(_THERE, told, strict=True)}
+    return here | {"Delta Kernel (Java)": here["delta-spark"]} | there
+
+
+if __name__ == "__main__":
+    sys.exit(main())

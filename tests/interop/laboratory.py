@@ -1,0 +1,278 @@
+"""The laboratory: one table after another is made, rewritten by us, changed by others, and read by everybody.
+
+The law: what every reader finds is what the plain model of the writers holds, after our rewrite and after each further
+operation of each writer; and nothing else of the table changed (`laws`). Where an engine differs from the model, the
+same is done to a copy that we never touched: the difference is the engine's own only if it is there, too.
+"""
+
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+from tests.interop.engines.protocol import Predicate, Reader, Writer
+from tests.interop.engines.spark import SparkWriter
+from tests.interop.laws import broken_laws
+from tests.interop.making import Made, make
+from tests.interop.operations import AddColumn, Chain, Model, Operation, Restore, Rewrite
+from tests.interop.predicates import expected_keys, predicates_of
+from tests.interop.rewriting import RewriteRefusedError
+from tests.interop.table_case import Case
+from tests.interop.values import Rows, delta_type
+from tests.interop.verdicts import Failure, Place, Result, Verdict, attempt, judge
+
+_LONGEST_DETAIL = 1500
+
+
+@dataclass(frozen=True, slots=True)
+class Staff:
+    """Who works in the laboratory: creators and writers by name, readers, Spark for statements, and our rewrite."""
+
+    creators: dict[str, Writer]
+    writers: Sequence[Writer]
+    readers: Sequence[Reader]
+    spark: SparkWriter
+    rewrite: Callable[[Path], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What is tried on one table: each of these operations by each writer that offers it.
+
+    `filtering` says which readers are asked with predicates, `reading` which read again after each operation. `stale`
+    are operations by writers that read the table before our rewrite and change it afterwards.
+    """
+
+    operations: Sequence[Operation] = ()
+    stale: Sequence[Operation] = ()
+    writers: Callable[[Writer], bool] = lambda _: True
+    filtering: Callable[[Reader], bool] = lambda _: True
+    reading: Callable[[Reader], bool] = lambda _: True
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """A writer that can hold a table as it was read."""
+
+    def hold(self, case: Case, location: Path) -> None:
+        """Read the table; the next operation starts from there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deed:
+    """One operation by one writer, and who reads afterwards."""
+
+    writer: Writer
+    operation: Operation
+    reading: Callable[[Reader], bool]
+
+
+class Laboratory:
+    """Runs rounds in a folder of its own, which it leaves empty."""
+
+    def __init__(self, staff: Staff, folder: Path) -> None:
+        self._staff = staff
+        self._folder = folder
+
+    def run(self, case: Case, creator: str, plan: Round) -> Iterator[Result]:
+        """Run one round on one table and give each check's result."""
+        home = self._folder / "round"
+        shutil.rmtree(home, ignore_errors=True)
+        made = attempt(lambda: make(case, home / "base", self._staff.creators[creator], self._staff.spark))
+        place = Place(case.name, creator)
+        if isinstance(made, Failure):
+            yield Result(place, "-", "create", Verdict.CANNOT, made.text)
+            return
+        treated = _copy(made.location, home / "treated")
+        try:
+            cells = self._staff.rewrite(treated)
+        except RewriteRefusedError as refused:
+            verdict = Verdict.REFUSED if case.may_be_refused else Verdict.OURS
+            yield Result(place, "-", "rewrite", verdict, str(refused))
+            return
+        assert cells, f"nothing was rewritten in {case.name}"
+        yield from _laws(place, made.location, treated)
+        yield from self._read(place, made.case, made.model, treated, (lambda: made.location, lambda _: True))
+        yield from self._filter(place, made, treated, plan)
+        for writer in filter(plan.writers, self._staff.writers):
+            for operation in plan.operations:
+                if isinstance(operation, Chain) or operation.name in writer.offers:
+                    yield from self._operate(made, treated, creator, Deed(writer, operation, plan.reading))
+            for operation in plan.stale if isinstance(writer, Holder) else ():
+                yield from self._overtake(made, home / "stale", creator, Deed(writer, operation, plan.reading))
+        shutil.rmtree(home)
+
+    def _overtake(self, made: Made, home: Path, creator: str, deed: Deed) -> Iterator[Result]:
+        """A writer reads the table, we rewrite it, and only then the writer commits: refused, or exactly done."""
+        writer, operation = deed.writer, deed.operation
+        place = Place(made.case.name, creator, writer.name, f"{operation.name}, read before our rewrite")
+        location, model = _copy(made.location, home), deepcopy(made.model)
+        assert isinstance(writer, Holder)
+        held = attempt(lambda: writer.hold(made.case, location))
+        if isinstance(held, Failure):
+            yield Result(place, "-", "operation", Verdict.CANNOT, held.text)
+        else:
+            self._staff.rewrite(location)
+            done = self._perform(writer, operation, made.case, location, model, rewrites=False)
+            words = "; ".join(failure.text for failure in done.values())
+            yield Result(place, "-", "operation", Verdict.AGREES, words and f"the engine withdrew: {words}")
+            yield from self._read(place, made.case, model, location, (lambda: made.location, deed.reading))
+        shutil.rmtree(home)
+
+    def _operate(self, made: Made, treated: Path, creator: str, deed: Deed) -> Iterator[Result]:
+        """One operation by one writer on a copy of the rewritten table; the control is made only if it is needed."""
+        writer, name = deed.writer, deed.operation.name
+        operation = made.restore if isinstance(deed.operation, Restore) else deed.operation
+        place = Place(made.case.name, creator, writer.name, name)
+        home = treated.parent.parent / "fork"
+        shutil.rmtree(home, ignore_errors=True)
+        fork, model = _copy(treated, home / "treated"), deepcopy(made.model)
+        control = _Control(lambda: _copy(made.location, home / "control"))
+
+        def on_control() -> Any:
+            return self._perform(writer, operation, made.case, control.location, deepcopy(made.model), rewrites=False)
+
+        done = self._perform(writer, operation, made.case, fork, model, rewrites=True)
+        verdict = judge(done, {}, lambda: control.once(on_control))
+        if done and verdict is Verdict.THEIRS:
+            verdict = Verdict.CANNOT
+        words = "; ".join(f"{part}: {failure.text}" for part, failure in done.items())
+        yield Result(place, "-", "operation", verdict, words)
+        if isinstance(operation, Chain) or not done:
+            yield from self._read(place, made.case, model, fork, (lambda: control.after(on_control), deed.reading))
+        shutil.rmtree(home)
+
+    def _perform(
+        self, writer: Writer, operation: Operation, case: Case, location: Path, model: Model, *, rewrites: bool
+    ) -> dict[str, Failure]:
+        """Carry out an operation, or the parts of a chain; return the failures of those that the writer cannot do."""
+        failures: dict[str, Failure] = {}
+        for part in operation.parts if isinstance(operation, Chain) else (operation,):
+            if isinstance(part, Rewrite):
+                if rewrites:
+                    # A table that a part before has left unreadable is refused, and then there is nothing to compare.
+                    attempt(lambda: self._staff.rewrite(location))
+                continue
+            ended = attempt(lambda part=part: writer.perform(part, case, location))
+            if isinstance(ended, Failure):
+                failures[part.name] = ended
+            else:
+                part.apply(case, model)
+        return failures
+
+    def _read(
+        self,
+        place: Place,
+        case: Case,
+        model: Model,
+        location: Path,
+        by: tuple[Callable[[], Path], Callable[[Reader], bool]],
+    ) -> Iterator[Result]:
+        """Everybody reads; `by` gives the control's place, and who reads at all."""
+        control, reading = by
+        expected = _expected(case, model)
+        for reader in filter(reading, self._staff.readers):
+            seen = attempt(lambda reader=reader: reader.rows(location, case))
+            verdict = judge(seen, expected, lambda reader=reader: attempt(lambda: reader.rows(control(), case)))
+            yield Result(place, reader.name, "rows and types", verdict, _difference(seen, expected))
+
+    def _filter(self, place: Place, made: Made, treated: Path, plan: Round) -> Iterator[Result]:
+        case = made.case
+        for reader in filter(plan.filtering, self._staff.readers):
+            if isinstance(attempt(lambda reader=reader: reader.rows(treated, case)), Failure):
+                continue  # Its words are in the matrix already.
+            for predicate in predicates_of(case):
+                expected = expected_keys(case, made.model, predicate)
+                keys = _by(reader.keys, case, predicate)
+                seen = keys(treated)
+                verdict = judge(seen, expected, lambda keys=keys: keys(made.location))
+                detail = "" if seen == expected else f"{seen} instead of {expected}"[:_LONGEST_DETAIL]
+                yield Result(place, reader.name, f"filter {predicate}", verdict, detail)
+                if predicate.is_impossible:
+                    yield from _skipping(place, reader, made, treated, predicate)
+
+
+class _Control:
+    """The copy that we never touch: made, and changed like the other, only when a difference asks for it."""
+
+    def __init__(self, copy: Callable[[], Path]) -> None:
+        self._copy = copy
+        self._location: Path | None = None
+        self._done: Any = None
+
+    @property
+    def location(self) -> Path:
+        if self._location is None:
+            self._location = self._copy()
+        return self._location
+
+    def once(self, operate: Callable[[], Any]) -> Any:
+        """Return what the operation ended in here, carrying it out at the first call."""
+        if self._done is None:
+            self._done = operate()
+        return self._done
+
+    def after(self, operate: Callable[[], Any]) -> Path:
+        """Return the copy on which the operation was carried out."""
+        self.once(operate)
+        return self.location
+
+
+def _by(question: Callable[[Path, Case, Predicate], Any], case: Case, predicate: Predicate) -> Callable[[Path], Any]:
+    return lambda location: attempt(lambda: question(location, case, predicate))
+
+
+def _skipping(place: Place, reader: Reader, made: Made, treated: Path, predicate: Predicate) -> Iterator[Result]:
+    """A predicate that statistics alone refute reads no file after us if it read none before us."""
+    files = _by(reader.files_read, made.case, predicate)
+    before = files(made.location)
+    if isinstance(before, Failure):
+        yield Result(place, reader.name, "files read", Verdict.CANNOT, before.text)
+        return
+    after = files(treated)
+    worse = isinstance(after, Failure) or (before == 0 and after > 0)
+    detail = f"{predicate}: {after} files instead of {before}" if worse else ""
+    yield Result(place, reader.name, f"files read for {predicate}", Verdict.OURS if worse else Verdict.AGREES, detail)
+
+
+def _laws(place: Place, before: Path, after: Path) -> Iterator[Result]:
+    broken = broken_laws(before, after)
+    verdict = Verdict.OURS if broken else Verdict.AGREES
+    yield Result(place, "laws", "nothing else changed", verdict, "; ".join(broken)[:_LONGEST_DETAIL])
+
+
+def _expected(case: Case, model: Model) -> Rows:
+    kinds = {column.name: delta_type(column.arrow) for column in case.all_columns}
+    if any(AddColumn.column in row for row in model.values()):
+        kinds[AddColumn.column] = "string"
+    names = tuple(sorted(kinds))
+    counts = Counter(tuple(row[name] for name in names) for row in model.values())
+    return Rows(names, tuple(kinds[name] for name in names), counts)
+
+
+def _difference(seen: Any, expected: Rows) -> str:
+    """Say how what was read differs from the model."""
+    if isinstance(seen, Failure):
+        return seen.text
+    if seen == expected:
+        return ""
+    told = []
+    if (seen.columns, seen.types) != (expected.columns, expected.types):
+        wanted = dict(zip(expected.columns, expected.types, strict=True))
+        found = dict(zip(seen.columns, seen.types, strict=True))
+        told.append(f"types {dict(found.items() - wanted.items())} instead of {dict(wanted.items() - found.items())}")
+    if seen.counts != expected.counts:
+        extra, missing = seen.counts - expected.counts, expected.counts - seen.counts
+        told.append(
+            f"{seen.counts.total()} rows instead of {expected.counts.total()}; too many {list(extra.items())[:2]}, "
+            f"missing {list(missing.items())[:2]}"
+        )
+    return "; ".join(told)[:_LONGEST_DETAIL]
+
+
+def _copy(source: Path, folder: Path) -> Path:
+    """Copy a table: paths in its log are relative, but for those of clones, whose source stays where it is."""
+    return Path(shutil.copytree(source, folder / source.name))

@@ -1,0 +1,102 @@
+"""Which rounds there are: all that the laboratory does, and the few of them that every test run can afford.
+
+Tables in `DEEP` go through every operation of every writer, a long chain, and writers that our rewrite overtakes. The
+others, which differ in one feature or one kind of partition, go through the operations that rewrite files.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.interop.cases import CASES
+from tests.interop.laboratory import Round
+from tests.interop.operations import CHAIN, SINGLE, Append, Delete, Merge, Optimize, Overwrite, Restore, Update
+from tests.interop.table_case import Case
+
+SPARK = "Spark"
+WORKER = ", rewritten by a whole actor"
+DEEP = (
+    "every type",
+    "plain",
+    "a place with blanks",
+    "partitions of strings",
+    "partitions of few alphabets",
+    "partitions of timestamps",
+    "deletion vectors, partitioned",
+    "column mapping by name",
+    "row tracking",
+    "change data feed",
+    "timestamp without zone",
+    "v2 checkpoint, deletion vectors, row tracking and in-commit timestamps",
+)
+_BY_WORKER = (
+    ("partitions of few alphabets", "deltalake"),
+    ("every type", "deltalake"),
+    ("deletion vectors, partitioned", "spark"),
+    ("column mapping by name", "spark"),
+)
+_NEWEST = "deltalake, newest safe"
+_REWRITING = (Append(), Delete(), Merge(), Overwrite())
+_OVERTAKEN = (Append(), Delete(), Update(), Merge(), Overwrite(), Optimize())
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One round: the table, who makes it, and what is tried on it."""
+
+    case: Case
+    creator: str
+    round: Round
+    by_worker: bool = False
+    """Rewritten by the whole actor instead of by the engine alone."""
+
+    @property
+    def name(self) -> str:
+        """How the round is called on the command line and in tests."""
+        return f"{self.case.name} by {self.creator}"
+
+
+def whole() -> Iterator[Planned]:
+    """All rounds of `make interop`."""
+    for case in CASES.values():
+        newest = (_NEWEST,) if "deltalake" in case.creators else ()
+        for creator in (*case.creators, *newest):
+            yield Planned(case, creator, _deep() if case.name in DEEP and creator != _NEWEST else _shallow(case))
+
+    for name, creator in _BY_WORKER:
+        yield Planned(CASES[name], creator + WORKER, _shallow(CASES[name]), by_worker=True)
+
+
+def _deep() -> Round:
+    return Round((*SINGLE, CHAIN), stale=_OVERTAKEN)
+
+
+def _shallow(case: Case) -> Round:
+    small = case.batch_rows <= 5
+    return Round(
+        _REWRITING,
+        filtering=lambda reader: reader.name != SPARK or small,
+        reading=lambda reader: reader.name != SPARK,
+    )
+
+
+def small() -> Iterator[Planned]:
+    """The rounds of `make test`: what was broken once, and one table with several features."""
+    by_deltalake = Round(
+        (Delete(), Merge(), Overwrite(), Restore()),
+        stale=(Merge(),),
+        writers=lambda writer: writer.name == "deltalake",
+        filtering=lambda reader: reader.name != SPARK,
+        reading=lambda reader: reader.name != SPARK,
+    )
+    by_spark = Round(
+        (Append(), Delete(), Overwrite()),
+        filtering=lambda reader: reader.name != SPARK,
+        reading=lambda reader: reader.name != SPARK,
+    )
+    readers_only = Round(filtering=lambda reader: reader.name != SPARK)
+    yield Planned(CASES["partitions of few alphabets"], "deltalake", by_deltalake)
+    yield Planned(CASES["partitions of timestamps"], "deltalake", by_deltalake)
+    yield Planned(CASES["every type"], "deltalake", by_deltalake)
+    yield Planned(CASES["deletion vectors and column mapping"], "spark", by_spark)
+    yield Planned(CASES["wide decimals"], "spark", readers_only)
+    yield Planned(CASES["every type"], "spark, INT96", readers_only)

@@ -1,0 +1,162 @@
+"""The matrix as JSON and as a page: combinations, differences with their proof, and what each engine cannot do."""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tests.interop.verdicts import Place, Result, Verdict
+
+_SIGNS = {
+    Verdict.AGREES: "yes",
+    Verdict.CANNOT: "cannot",
+    Verdict.THEIRS: "own",
+    Verdict.REFUSED: "refused",
+    Verdict.OURS: "**no**",
+}
+_MEANS = {
+    Verdict.AGREES: "the engine finds what the model holds",
+    Verdict.CANNOT: "the engine fails, with the same words on the table that was never rewritten",
+    Verdict.THEIRS: "the engine differs, and so it does on the table that was never rewritten",
+    Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
+    Verdict.OURS: "a difference that only the rewrite makes: a defect of Lakewright",
+}
+_INTRODUCTION = """# Beside other engines
+
+This page is written by `make interop JSON=FILE DOCS=docs/interop.md`; do not edit it by hand.
+
+The laboratory (`tests/interop`) makes a table with one engine, lets Lakewright rewrite it, lets every engine that can
+write change it, and lets every engine that can read read it after each step. What must be found comes from a plain
+Python model of what the writers wrote; no code of ours takes part in that. Metadata, protocol, partition values,
+statistics, Parquet types and codec are compared with those before the rewrite.
+
+Where an engine differs from the model, the same is done to a copy of the table that was never rewritten. The
+difference is the engine's own only if it shows there, too: the same words of failure, the same wrong rows, or more of
+them. `make test` runs the part of this that once failed.
+"""
+_WORST = (Verdict.OURS, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
+_MOST_EXAMPLES = 3
+_LONGEST_EXAMPLE = 220
+
+
+def keep(results: Iterable[Result], facts: dict[str, Any], file: Path) -> None:
+    """Write results as JSON; those of rounds in the file from before stay, unless they were run again."""
+    old = json.loads(file.read_text()) if file.exists() else {"facts": {"seconds": 0}, "results": []}
+    new = [asdict(result) for result in results]
+    again = {(result["place"]["case"], result["place"]["creator"]) for result in new}
+    kept = [one for one in old["results"] if (one["place"]["case"], one["place"]["creator"]) not in again]
+    facts = facts | {"seconds": round(old["facts"]["seconds"] + facts["seconds"])}
+    file.write_text(json.dumps({"facts": facts, "results": [*kept, *new]}, ensure_ascii=False, indent=0) + "\n")
+
+
+def load(file: Path) -> tuple[dict[str, Any], list[Result]]:
+    """Read what `keep` wrote."""
+    held = json.loads(file.read_text())
+    return held["facts"], [
+        Result(Place(**one["place"]), one["reader"], one["check"], Verdict(one["verdict"]), one["detail"])
+        for one in held["results"]
+    ]
+
+
+def page(facts: dict[str, Any], results: list[Result]) -> str:
+    """Return docs/interop.md."""
+    return "\n".join([*_head(facts, results), *_readers(results), *_writers(results), *_differences(results)]) + "\n"
+
+
+def _head(facts: dict[str, Any], results: list[Result]) -> Iterator[str]:
+    counts = Counter(result.verdict for result in results)
+    rounds = len({(result.place.case, result.place.creator) for result in results})
+    yield _INTRODUCTION
+    yield "| engine | version |\n|---|---|"
+    yield from (f"| {name} | {version} |" for name, version in facts["versions"].items())
+    yield ""
+    yield f"{len(results):,} checks in {rounds} rounds, {facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores:"
+    yield ""
+    yield "| verdict | checks | means |\n|---|---|---|"
+    yield from (f"| {_SIGNS[verdict]} | {counts[verdict]:,} | {means} |" for verdict, means in _MEANS.items())
+    yield ""
+
+
+def _readers(results: list[Result]) -> Iterator[str]:
+    """One line for each table, one column for each reader: the worst verdict of all its checks."""
+    readers = list(dict.fromkeys(result.reader for result in results if result.reader not in ("-", "laws")))
+    yield "## Tables and readers"
+    yield ""
+    yield "The worst verdict of all checks of a reader: after the rewrite, with predicates, and after each operation."
+    yield ""
+    yield f"| table | made by | nothing else changed | {' | '.join(readers)} |"
+    yield f"|---|---|---|{'---|' * len(readers)}"
+    for (case, creator), own in _grouped(results, lambda one: (one.place.case, one.place.creator)):
+        cells = [_cell(one for one in own if one.reader == reader) for reader in ("laws", *readers)]
+        if set(cells) == {""}:
+            cells = [_cell(own), *cells[1:]]
+        yield f"| {case} | {creator} | {' | '.join(cells)} |"
+    yield ""
+
+
+def _writers(results: list[Result]) -> Iterator[str]:
+    yield "## Operations after the rewrite"
+    yield ""
+    yield "Counted in tables. Right: every reader found the rows of the model, or what it finds without the rewrite."
+    yield ""
+    yield "| writer | operation | right | the writer cannot | wrong because of the rewrite |\n|---|---|---|---|---|"
+    done = [result for result in results if result.place.writer != "-"]
+    for (writer, operation), own in _grouped(done, lambda one: (one.place.writer, one.place.operation)):
+        tables = defaultdict(set)
+        for one in own:
+            tables[one.place.case, one.place.creator].add((one.reader, one.verdict))
+        wrong = sum(any(verdict is Verdict.OURS for _, verdict in seen) for seen in tables.values())
+        cannot = sum(("-", Verdict.CANNOT) in seen for seen in tables.values())
+        yield f"| {writer} | {operation} | {len(tables) - wrong - cannot} | {cannot} | {wrong} |"
+    yield ""
+
+
+def _differences(results: list[Result]) -> Iterator[str]:
+    titles = {
+        Verdict.OURS: "Defects of Lakewright",
+        Verdict.REFUSED: "Tables that Lakewright refuses",
+        Verdict.THEIRS: "Differences that are another engine's own",
+        Verdict.CANNOT: "What an engine cannot do",
+    }
+    for verdict, title in titles.items():
+        own = [result for result in results if result.verdict is verdict]
+        if not own:
+            continue
+        yield f"## {title}"
+        yield ""
+        yield "| engine | checks | what it says, shortened | for example |\n|---|---|---|---|"
+        groups = _grouped(own, lambda one: (_engine(one), _gist(one.detail)))
+        for (engine, gist), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
+            places = list(dict.fromkeys(f"{one.place.case} by {one.place.creator}" for one in members))
+            more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
+            where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
+            yield f"| {engine} | {len(members)} | {_escaped(gist)} | {where} |"
+        yield ""
+
+
+def _engine(result: Result) -> str:
+    return f"{result.place.writer} ({result.place.operation})" if result.reader == "-" else result.reader
+
+
+def _gist(detail: str) -> str:
+    text = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{20,}", "…", re.sub(r"(file:)?/tmp/\S*|/\S+/round/\S*", "…", detail))
+    return re.sub(r"-?\d{5,}", "#", text)[:_LONGEST_EXAMPLE]
+
+
+def _cell(results: Iterable[Result]) -> str:
+    verdicts = {result.verdict for result in results}
+    return next((_SIGNS[verdict] for verdict in _WORST if verdict in verdicts), "")
+
+
+def _grouped(results: Iterable[Result], key: Any) -> list[tuple[Any, list[Result]]]:
+    groups: dict[Any, list[Result]] = {}
+    for result in results:
+        groups.setdefault(key(result), []).append(result)
+    return list(groups.items())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

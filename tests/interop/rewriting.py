@@ -1,0 +1,114 @@
+"""Our rewrite on a whole table: by the engine alone, or by the whole actor from its queue to its commits.
+
+Every cell with several files, or with a deletion vector, becomes one file.
+"""
+
+import itertools
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from actor.delta.engine import DeltaEngine
+from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.ports import GroupStatus, RewriteRequest
+from actor.store.queue import SyncQueue, connect
+from actor.worker import Actor, Worker, WorkerSettings
+from shared.errors import LakewrightError
+from shared.facts import Ask, JobFacts, Predicted
+from shared.partitions import WHOLE_TABLE, cell_key
+from shared.planner import FileGroup, Mode
+from shared.policy import Policy
+from shared.properties import terms
+from shared.queue import reads, transitions
+from shared.queue.model import Band, JobKey, JobSpec
+from shared.table import CellKey
+from tests.interop.table_log import TableLog
+from tests.support.delta_lab import mark
+from tests.support.steering import Steering
+
+_QUEUE = "default"
+
+
+class RewriteRefusedError(Exception):
+    """We do not rewrite this table; the text says why."""
+
+
+class EngineRewrite:
+    """Rewrites whole tables by one engine, in one commit each."""
+
+    def __init__(self, engine: DeltaEngine) -> None:
+        self._engine = engine
+        self._jobs = itertools.count()
+
+    def __call__(self, location: Path) -> int:
+        """Rewrite a table and return how many cells were; raises RewriteRefusedError with our own reason."""
+        uri = location.as_uri()
+        try:
+            groups = [FileGroup(cell, self._engine.read_cell(uri, cell).files, Mode.MINOR)
+                      for cell in worth_a_rewrite(self._engine, location)]  # fmt: skip
+            if not groups:
+                return 0
+            request = RewriteRequest(uri, tuple(groups), mark(f"lab-{next(self._jobs)}", 1))
+            outcome = self._engine.rewrite(request, Steering())
+        except LakewrightError as error:
+            raise RewriteRefusedError(str(error)) from error
+        landed = [end for end in outcome.groups if end.status is GroupStatus.LANDED]
+        assert len(landed) == len(groups), outcome
+        return len(landed)
+
+
+class WorkerRewrite:
+    """Rewrites whole tables by jobs in a queue and a worker that takes them."""
+
+    def __init__(self, engine: DeltaEngine, redis_url: str, worker: Worker) -> None:
+        self._engine = engine
+        self._queue = SyncQueue(connect(redis_url), _QUEUE)
+        self._worker = worker
+        self._tables = itertools.count()
+
+    def __call__(self, location: Path) -> int:
+        """As `EngineRewrite`."""
+        try:
+            cells = worth_a_rewrite(self._engine, location)
+        except LakewrightError as error:
+            raise RewriteRefusedError(str(error)) from error
+        table, policy = f"lab-{next(self._tables)}", Policy(min_input_files=2)
+        for cell in cells:
+            predicted = Predicted(2, 1, 0)
+            facts = JobFacts(location.as_uri(), table, policy, "asked", predicted, terms({}), Ask.FULL)
+            key = JobKey(table, cell, "compact")
+            self._queue.run(transitions.enqueue(_QUEUE, JobSpec(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
+        before = len(TableLog.read(location).commits)
+        while self._worker.run_next():
+            pass
+        runs = [run for run in self._queue.run(reads.history(_QUEUE)).runs if run.key.table == table]
+        failed = [run for run in runs if run.verdict != "done"]
+        if failed:
+            raise RewriteRefusedError(f"{failed[0].verdict}: {failed[0].error or failed[0].result}")
+        assert not cells or len(TableLog.read(location).commits) > before, "the worker committed nothing"
+        return len(cells)
+
+
+@contextmanager
+def worker_on(engine: DeltaEngine, redis_url: str) -> Iterator[Worker]:
+    """A worker with its heartbeat, as an actor has it."""
+    heartbeat = Heartbeat(SyncQueue(connect(redis_url), _QUEUE), "lab", LeaseTimes())
+    heartbeat.start()
+    try:
+        actor = Actor("lab", heartbeat, threading.Event())
+        yield Worker(engine, SyncQueue(connect(redis_url), _QUEUE), actor, WorkerSettings(idle_s=0.05))
+    finally:
+        heartbeat.close()
+
+
+def worth_a_rewrite(engine: DeltaEngine, location: Path) -> list[CellKey]:
+    """Return the cells of several files or with deletion vectors; the cells come from a plain replay of the log."""
+    uri = location.as_uri()
+    columns = engine.read_cell(uri, WHOLE_TABLE).metadata.partition_columns
+    files: dict[CellKey, list[dict[str, object]]] = {}
+    for add in TableLog.read(location).live():
+        files.setdefault(cell_key(columns, add["partitionValues"]), []).append(add)
+    return sorted(
+        cell for cell, adds in files.items() if len(adds) > 1 or any(add.get("deletionVector") for add in adds)
+    )
