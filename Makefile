@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos load minio test-s3 test-images fmt lock clean distclean
+.PHONY: help setup demo test check integration stress chaos soak load minio test-s3 test-images fmt lock clean distclean
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -50,6 +50,9 @@ load: setup ## 2,000 events/s for a minute against one decider, with slow client
 
 chaos: setup ## ten kinds of faults against the queue for ten minutes (SECONDS_=n for another time)
 	@$(BIN)/python -m tests.chaos $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(JSON),--json $(JSON))
+
+soak: setup ## three deltalake writers and Spark on ten tables for twenty minutes, with faults (SECONDS_=n, SEED=n); JSON=file
+	@$(BIN)/python -m tests.soak $(if $(SECONDS_),--seconds $(SECONDS_)) $(if $(SEED),--seed $(SEED)) $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-queue: setup ## the queue's server time per script, and five other queues beside it on the same Redis; JSON=file
 	@$(BIN)/python -m tests.bench.queue $(if $(JSON),--json $(JSON)) $(ARGS)
