@@ -55,7 +55,7 @@ def main() -> int:
         verdict = Soak(options, redis, lambda line: print(line, flush=True)).run()
     finally:
         redis.close()
-    verdict.print(Console())
+    verdict.print(Console(width=140))
     if arguments.json:
         arguments.json.write_text(json.dumps(verdict.figures(), indent=2, default=str) + "\n")
     print(f"{'good' if verdict.good else 'NOT GOOD'}; everything is kept in {folder}", flush=True)

@@ -1,4 +1,4 @@
-"""An actor as `lakewright standalone` starts it, that stops at a labelled point of a run when a wish for it lies there."""
+"""An actor as `lakewright standalone` starts it, which stops at a labelled point of a run when a wish asks for it."""
 
 import os
 import sys

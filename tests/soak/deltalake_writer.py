@@ -13,8 +13,6 @@ from tests.soak.tables import ADDED_COLUMNS, TABLES, Partition, TableSpec
 from tests.soak.values import ARROW, Row, Value, from_arrow, literal_for_datafusion, to_arrow
 from tests.soak.writer import parse_options, write
 
-VACUUM_HOURS = 0.05
-"""Three minutes: longer than any actor is paused, and than any snapshot here is in use."""
 OPTIMIZE_BYTES = 16_384
 """Small, so that others' OPTIMIZE and ours do not take the same files each time."""
 
@@ -80,9 +78,7 @@ class DeltalakeEngine:
                     commit_properties=properties,
                 )
             case Action.VACUUM:
-                table.vacuum(
-                    VACUUM_HOURS, dry_run=False, enforce_retention_duration=False, commit_properties=properties
-                )
+                table.vacuum(dry_run=False, enforce_retention_duration=False, commit_properties=properties)
         return int(table.version())
 
     def _merge(self, spec: TableSpec, table: DeltaTable, operation: Operation, properties: CommitProperties) -> None:

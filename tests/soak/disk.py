@@ -27,6 +27,7 @@ def enter_namespace() -> str:
         return f"unshare is refused: {tried.stderr.strip()}"
     os.environ[INSIDE] = "1"
     os.execvp(wrapper[0], [*wrapper, sys.executable, "-m", "tests.soak", *sys.argv[1:]])  # noqa: S606
+    raise AssertionError("execvp returns by an exception only")
 
 
 def mount_small(folder: Path) -> str:

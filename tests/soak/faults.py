@@ -1,4 +1,4 @@
-"""What is done to Lakewright while it works: kill -9, pauses at random and at labelled points, Redis gone, a full disk."""
+"""What is done to Lakewright while it works: kill -9, pauses at random and at labelled points, a full disk."""
 
 import errno
 import os
@@ -7,7 +7,6 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 
 from tests.soak.disk import Balloon
@@ -154,18 +153,3 @@ class Faults:
 def is_no_space(error: str) -> bool:
     """Whether an error tells of a full disk."""
     return os.strerror(errno.ENOSPC).lower() in error.lower()
-
-
-def left_behind(table: Path, known: set[str]) -> tuple[list[str], list[str]]:
-    """Return data files that no log ever named, and files in the log's folder that are no part of a log."""
-    data = [
-        str(path.relative_to(table))
-        for path in table.rglob("*")
-        if path.is_file() and "_delta_log" not in path.parts and str(path.relative_to(table)) not in known
-    ]
-    logged = [
-        path.name
-        for path in (table / "_delta_log").rglob("*")
-        if path.is_file() and not path.name.endswith((".json", ".parquet", ".crc")) and path.name != "_last_checkpoint"
-    ]
-    return data, logged

@@ -32,7 +32,7 @@ SERVICES = {
 
 @dataclass(slots=True)
 class Household:
-    """Who runs under which name. `ended`: processes that ended though nobody harmed them; `lock`: while one is harmed."""
+    """Who runs under which name. `ended`: processes that nobody harmed and that ended; `lock`: while one is harmed."""
 
     stack: Stack
     seed: int
@@ -130,8 +130,13 @@ class Household:
     def writers_ended(self) -> bool:
         """Whether all deltalake writers are gone and the Spark writer only reads."""
         gone = not any(self.running[name].alive for name in DELTALAKE_WRITERS if name in self.running)
-        return gone and (self.folder / "spark_writer.stopped").exists()
+        return gone and (self.folder / f"{SPARK_WRITER}.stopped").exists()
+
+    def raise_if_ended(self, name: str) -> None:
+        """Raise RuntimeError with the end of its log if a process is gone."""
+        if not self.running[name].alive:
+            raise RuntimeError(f"{name} ended:\n{self.running[name].log.read_text()[-3000:]}")
 
     def _is_ready(self, name: str) -> bool:
-        assert self.running[name].alive, self.running[name].log.read_text()[-3000:]
+        self.raise_if_ended(name)
         return (self.folder / "data" / name / "actor.ready").exists()

@@ -12,9 +12,10 @@ from deltalake import CommitProperties, DeltaTable
 
 from tests.soak.deltalake_writer import arrow
 from tests.soak.disk import Balloon, mount_small
-from tests.soak.faults import Faults, left_behind
+from tests.soak.faults import Faults
 from tests.soak.household import DELTALAKE_WRITERS, SERVICES, SPARK_WRITER, START_S, Household
 from tests.soak.journal import Journals
+from tests.soak.orphans import Orphans, orphans_of
 from tests.soak.state import state_differences
 from tests.soak.tables import TABLES
 from tests.soak.verdict import Verdict, progress
@@ -88,13 +89,13 @@ class Soak:
                     str(self._stack.tables / spec.name),
                     arrow(spec, ()).schema,
                     partition_by=list(spec.by),
-                    configuration=dict(spec.properties),
+                    configuration=spec.configuration,
                     raise_if_key_not_exists=False,
                     commit_properties=CommitProperties(custom_metadata={"soak": "create"}),
                 )
         self._home.start_writer(SPARK_WRITER)
         ready = self._options.folder / f"{SPARK_WRITER}.ready"
-        until("Spark has made its table", ready.exists, START_S)
+        until("Spark has made its table", lambda: ready.exists() or self._home.raise_if_ended(SPARK_WRITER), START_S)
         self._home.start_services()
         for name in DELTALAKE_WRITERS:
             self._home.start_writer(name)
@@ -163,9 +164,9 @@ class Soak:
         for name in ("decider", "a1", "a2"):
             if name in self._home.running:
                 self._home.kill(name)
-        self.verdict.orphans = self._left_behind()
+        self.verdict.orphans = self._orphans()
         self._check_all("after a VACUUM of everything that is not live", vacuum=True)
-        self.verdict.orphans_after_vacuum = self._left_behind()
+        self.verdict.orphans_after_vacuum = self._orphans()
         self.verdict.conclude()
 
     def _check_all(self, when: str, *, vacuum: bool) -> None:
@@ -178,12 +179,5 @@ class Soak:
         for spec in TABLES:
             self._watch.check_all(spec)
 
-    def _left_behind(self) -> dict[str, list[str]]:
-        """Return by table what lies there and belongs to nothing."""
-        found = {}
-        for spec in TABLES:
-            log = self._watch.logs[spec.name]
-            data, logged = left_behind(log.folder, log.known_paths())
-            if data or logged:
-                found[spec.name] = [*data, *(f"_delta_log/{name}" for name in logged)]
-        return found
+    def _orphans(self) -> dict[str, Orphans]:
+        return {name: orphans_of(log.folder, log.known_paths()) for name, log in self._watch.logs.items()}

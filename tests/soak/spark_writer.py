@@ -25,8 +25,6 @@ from tests.soak.values import Kind, Row, Value, literal_for_spark
 from tests.soak.writer import WriterOptions, parse_options, write
 
 ROOT = Path(__file__).resolve().parents[2]
-RETAINED = "0.05 hours"
-"""As `deltalake_writer.VACUUM_HOURS`."""
 IDLE_S = 0.1
 SETTINGS = {
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
@@ -57,7 +55,7 @@ class SparkEngine:
         """Create a table that deltalake cannot create."""
         columns = ", ".join(f"`{name}` {_type(kind)}" for name, kind in spec.columns.items())
         by = ", ".join(f"`{name}`" for name in spec.by)
-        properties = ", ".join(f"'{name}' = '{value}'" for name, value in spec.properties.items())
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in spec.configuration.items())
         self._sql(f"CREATE TABLE {self._name(spec)} ({columns}) USING delta PARTITIONED BY ({by}) "
                   f"TBLPROPERTIES ({properties})")  # fmt: skip
 
@@ -100,7 +98,7 @@ class SparkEngine:
             case Action.OPTIMIZE:
                 self._sql(f"OPTIMIZE {table}" + (f" WHERE {where}" if where else ""))
             case Action.VACUUM:
-                self._sql(f"VACUUM {table} RETAIN {RETAINED}")
+                self._sql(f"VACUUM {table}")
         return newest_version(path)
 
     def rows(self, spec: TableSpec, version: int, since: int | None) -> list[Row]:
@@ -194,7 +192,7 @@ def answer(engine: SparkEngine, requests: Path) -> None:
 
 def main() -> None:
     options = parse_options()
-    work, requests = options.folder / "spark_writer", options.folder / "requests"
+    work, requests = options.folder / options.name, options.folder / "requests"
     search = JavaSearch(
         work_dir=work,
         choice=os.environ.get("LAKEWRIGHT_JAVA", "auto"),
@@ -208,9 +206,9 @@ def main() -> None:
     for spec in TABLES:
         if not spec.deltalake:
             engine.create(spec)
-    (options.folder / "spark_writer.ready").touch()
+    (options.folder / f"{options.name}.ready").touch()
     write(engine, options, between=lambda: answer(engine, requests))
-    (options.folder / "spark_writer.stopped").touch()
+    (options.folder / f"{options.name}.stopped").touch()
     while not (options.folder / "end").exists():
         answer(engine, requests)
         time.sleep(IDLE_S)

@@ -20,6 +20,9 @@ COLUMNS: Mapping[str, Kind] = {"id": Kind.LONG, "value": Kind.STRING, "at": Kind
 ADDED_COLUMNS = ("extra_0", "extra_1", "extra_2")
 """Columns of type string that ADD COLUMN brings, in this order."""
 
+RETENTION = {"delta.deletedFileRetentionDuration": "interval 180 seconds"}
+"""What VACUUM leaves: longer than any actor is paused, and than any snapshot here is in use."""
+
 RANDOM_PREFIXES = {"delta.randomizeFilePrefixes": "true"}
 
 
@@ -33,6 +36,11 @@ class TableSpec:
     spark: tuple[Partition, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     deltalake: bool = True
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """Properties that the table is created with."""
+        return {**RETENTION, **self.properties}
 
     @property
     def columns(self) -> dict[str, Kind]:

@@ -1,7 +1,7 @@
 """What a soak has shown: figures for people and for JSON, and every broken promise."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ from tests.soak.checker import broken_answers, lost_answers
 from tests.soak.faults import Faults, is_no_space
 from tests.soak.household import DELTALAKE_WRITERS, SPARK_WRITER, Household
 from tests.soak.log import TableLog
+from tests.soak.orphans import Orphans
 from tests.soak.operations import Action
 from tests.soak.watch import Watch
 
@@ -32,8 +33,8 @@ class Verdict:
     home: Household
     problems: list[str] = field(default_factory=list)
     not_shown: list[str] = field(default_factory=list)
-    orphans: dict[str, list[str]] = field(default_factory=dict)
-    orphans_after_vacuum: dict[str, list[str]] = field(default_factory=dict)
+    orphans: dict[str, Orphans] = field(default_factory=dict)
+    orphans_after_vacuum: dict[str, Orphans] = field(default_factory=dict)
     job_errors: Counter[str] = field(default_factory=Counter)
     _at_release: Counter[str] | None = None
 
@@ -67,8 +68,11 @@ class Verdict:
             self.problems += watch.models[name].problems
         self.problems += broken_answers(watch.journals, watch.models)
         self.problems += [f"a fault failed: {failure}" for failure in self.faults.failures]
-        if any(names for names in self.orphans_after_vacuum.values() if any("_delta_log" not in one for one in names)):
-            self.problems.append("data files are left that no log names and no VACUUM removes")
+        self.problems += [
+            f"{name}: {len(left.data)} data files that no log names outlive VACUUM, {left.data[0]} first"
+            for name, left in self.orphans_after_vacuum.items()
+            if left.data
+        ]
         if self.with_lakewright and not watch.rewrites():
             self.problems.append("nothing was rewritten, so nothing was shown")
         self._conclude_disk()
@@ -84,7 +88,10 @@ class Verdict:
             "seed": self.seed,
             "with_lakewright": self.with_lakewright,
             "commits": dict(self._commits()),
-            "accepted": {writer: dict(counts) for writer, counts in self._accepted().items()},
+            "accepted": {
+                writer: {str(action): count for action, count in counts.items()}
+                for writer, counts in self._accepted().items()
+            },
             "refused": self.refused(),
             "errors": dict(self._errors().most_common(SHOWN)),
             "lost_answers": lost_answers(watch.journals, watch.models),
@@ -102,8 +109,9 @@ class Verdict:
             "problems": self.problems[:SHOWN],
             "problems_number": len(self.problems),
             "not_shown": self.not_shown,
-            "orphans": {name: len(files) for name, files in self.orphans.items()},
-            "orphans_after_vacuum": self.orphans_after_vacuum,
+            "orphans": _summed(self.orphans),
+            "orphans_after_vacuum": _summed(self.orphans_after_vacuum),
+            "staged_commits_left": [f"{name}/{file}" for name, one in self.orphans.items() for file in one.staged],
             "tables": {log.folder.name: self._table(log) for log in logs},
         }
 
@@ -138,8 +146,8 @@ class Verdict:
             "missing": max((one.missing for one in found), default=0),
             "unexpected": max((one.unexpected for one in found), default=0),
             "changed": max((one.changed for one in found), default=0),
-            "stray_removes_of_ours": sum(stray.owner == "lakewright" for stray in log.stray),
-            "stray_removes_of_others": sum(stray.owner != "lakewright" for stray in log.stray),
+            "stray_ours": sum(stray.owner == "lakewright" for stray in log.stray),
+            "stray_others": sum(stray.owner != "lakewright" for stray in log.stray),
             "removed_twice": log.removed_twice,
         }
 
@@ -175,6 +183,10 @@ class Verdict:
         for name in (*DELTALAKE_WRITERS, SPARK_WRITER, *(["lakewright"] if self.with_lakewright else [])):
             if commits[name] <= self._at_release[name]:
                 self.problems.append(f"{name} has committed nothing since the disk was full")
+
+
+def _summed(orphans: Mapping[str, Orphans]) -> dict[str, int]:
+    return dict(sum((Counter(one.counts()) for one in orphans.values()), Counter()))
 
 
 def _files(log: TableLog, kind: str) -> int:
