@@ -13,8 +13,8 @@ from typing import Any
 from pyroaring import BitMap64
 
 MAGIC = 1681511377
-_ASCII85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
-_Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+ASCII85 = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~"
+Z85 = b"0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _UUID_CHARS = 20
 
 
@@ -49,4 +49,4 @@ def _positions(raw: bytes) -> set[int]:
 
 
 def _z85(text: str) -> bytes:
-    return base64.b85decode(text.encode().translate(bytes.maketrans(_Z85, _ASCII85)))
+    return base64.b85decode(text.encode().translate(bytes.maketrans(Z85, ASCII85)))

@@ -12,8 +12,8 @@ from tests.soak.checker import broken_answers, lost_answers
 from tests.soak.faults import Faults, is_no_space
 from tests.soak.household import DELTALAKE_WRITERS, SPARK_WRITER, Household
 from tests.soak.log import TableLog
-from tests.soak.orphans import Orphans
 from tests.soak.operations import Action
+from tests.soak.orphans import Orphans
 from tests.soak.watch import Watch
 
 SHOWN = 20
