@@ -12,19 +12,25 @@ INSIDE = "LAKEWRIGHT_SOAK_NAMESPACE"
 _CHUNKS = (1 << 20, 1 << 16, 1 << 12, 1)
 
 
-def enter_namespace() -> str:
-    """Replace this process by the same one in a mount namespace of its own; return why not where that is refused."""
-    if os.environ.get(INSIDE):
-        return ""
+def wrapper_of_namespace() -> tuple[list[str], str]:
+    """Return the command that runs another one in a mount namespace of its own, and why that is refused here, if so."""
     wrapper = ["unshare", "--mount", "--propagation", "private"]
     if os.geteuid() != 0:
         wrapper += ["--user", "--map-root-user"]
     try:
         tried = subprocess.run([*wrapper, "true"], capture_output=True, text=True, timeout=20, check=False)
     except OSError as problem:
-        return f"unshare cannot be run: {problem}"
-    if tried.returncode:
-        return f"unshare is refused: {tried.stderr.strip()}"
+        return wrapper, f"unshare cannot be run: {problem}"
+    return wrapper, f"unshare is refused: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+def enter_namespace() -> str:
+    """Replace this process by the same one in a mount namespace of its own; return why not where that is refused."""
+    if os.environ.get(INSIDE):
+        return ""
+    wrapper, refused = wrapper_of_namespace()
+    if refused:
+        return refused
     os.environ[INSIDE] = "1"
     os.execvp(wrapper[0], [*wrapper, sys.executable, "-m", "tests.soak", *sys.argv[1:]])  # noqa: S606
     raise AssertionError("execvp returns by an exception only")

@@ -127,6 +127,10 @@ class Household:
         finally:
             self.lock.release()
 
+    def logs_of_actors(self) -> list[Path]:
+        """Return what all actors have logged, dead or alive."""
+        return [process.log for process in self.stack.processes if process.name in ACTORS]
+
     def writers_ended(self) -> bool:
         """Whether all deltalake writers are gone and the Spark writer only reads."""
         gone = not any(self.running[name].alive for name in DELTALAKE_WRITERS if name in self.running)

@@ -10,8 +10,10 @@ LOG_NAMES = ("_last_checkpoint", "_last_vacuum_info")
 
 @dataclass(frozen=True, slots=True)
 class Orphans:
-    """Paths below one table. data: data files that no log ever named. staged: commits and checkpoints that never came
-    to their name. hidden: Hadoop's checksums beside files that others have removed, which no VACUUM looks at.
+    """Paths below one table.
+
+    data: data files that no log ever named. staged: commits and checkpoints that never came to their name. hidden:
+    Hadoop's checksums of files that others have removed, which no VACUUM looks at.
     """
 
     data: tuple[str, ...] = ()

@@ -1,5 +1,6 @@
 """What a soak has shown: figures for people and for JSON, and every broken promise."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -48,10 +49,12 @@ class Verdict:
         self._at_release = self._commits()
 
     def note_jobs(self) -> None:
-        """Note jobs that were set aside: none should be."""
+        """Note why jobs failed, and jobs that were set aside: none should be."""
         depth = self.home.stack.get("/v1/status")["queue"]["depth"]
         if depth.get("quarantined"):
             self.problems.append(f"{depth['quarantined']} jobs are quarantined")
+        for log in self.home.logs_of_actors():
+            self.job_errors.update(job_errors(log.read_text(errors="replace")))
 
     def conclude(self) -> None:
         """Add what follows from logs and journals once all is over."""
@@ -94,6 +97,7 @@ class Verdict:
             },
             "refused": self.refused(),
             "errors": dict(self._errors().most_common(SHOWN)),
+            "job_errors": dict(self.job_errors.most_common(SHOWN)),
             "lost_answers": lost_answers(watch.journals, watch.models),
             "rewrites": watch.rewrites(),
             "files_replaced": sum(_files(log, "remove") for log in logs),
@@ -191,6 +195,16 @@ def _summed(orphans: Mapping[str, Orphans]) -> dict[str, int]:
 
 def _files(log: TableLog, kind: str) -> int:
     return sum(len(commit.files(kind)) for commit in log.commits if commit.ours)
+
+
+def job_errors(log: str) -> Counter[str]:
+    """Return how often an actor's log tells of each kind of failed job."""
+    errors: Counter[str] = Counter()
+    for line in log.splitlines():
+        if '"job_failed"' in line and line.startswith("{"):
+            record = json.loads(line)
+            errors[f"{record.get('verdict')}: {record.get('error', '')}"[:ERROR_CHARS]] += 1
+    return errors
 
 
 def progress(elapsed: float, verdict: Verdict) -> str:
