@@ -4,8 +4,9 @@ import os
 import signal
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from actor.store.queue import SyncQueue, connect
@@ -113,13 +114,13 @@ class Household:
         return stat.rpartition(")")[2].split()[0] == "T"
 
     def start_again(self) -> None:
-        """Start again what ended by itself, as a supervisor does; not while a fault is at work."""
+        """Start again what ended by itself, as a supervisor does, but for Spark; not while a fault is at work."""
         if not self.lock.acquire(blocking=False):
             return
         try:
-            starters: Mapping[str, Callable[[], None]] = {"decider": self.start_decider} | {
-                name: lambda name=name: self.start_actor(name) for name in ACTORS
-            }
+            starters: dict[str, Callable[[], None]] = {"decider": self.start_decider}
+            starters |= {name: partial(self.start_actor, name) for name in ACTORS}
+            starters |= {name: partial(self.start_writer, name) for name in DELTALAKE_WRITERS}
             for name, start in starters.items():
                 if name in self.running and not self.running[name].alive:
                     self.ended[name] += 1
@@ -132,7 +133,8 @@ class Household:
         return [process.log for process in self.stack.processes if process.name in ACTORS]
 
     def writers_ended(self) -> bool:
-        """Whether all deltalake writers are gone and the Spark writer only reads."""
+        """Whether all deltalake writers are gone and the Spark writer only reads; RuntimeError if that is dead."""
+        self.raise_if_ended(SPARK_WRITER)
         gone = not any(self.running[name].alive for name in DELTALAKE_WRITERS if name in self.running)
         return gone and (self.folder / f"{SPARK_WRITER}.stopped").exists()
 

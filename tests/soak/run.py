@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -140,19 +141,19 @@ class Soak:
 
     def _quiet(self) -> None:
         """Stop the writers, and wait until all of our work is done."""
+        self._home.start_again()
         (self._options.folder / "stop").touch()
-        until("the writers ended", self._home.writers_ended, WRITERS_END_S)
+        self._await("the writers ended", self._home.writers_ended, WRITERS_END_S)
         if not self._options.with_lakewright:
             return
-        self._home.start_again()
         began = time.monotonic()
         for spec in TABLES:
-            table = self._stack.tables / spec.name
             left_s = max(1.0, REST_S - (time.monotonic() - began))
-            try:
-                until("all work done", lambda table=table: is_at_rest(self._stack, f"soak.{table.name}", table), left_s)
-            except AssertionError as problem:
-                self.verdict.problems.append(f"{spec.name}: {problem}")
+            self._await(
+                f"all work on {spec.name} done",
+                partial(is_at_rest, self._stack, f"soak.{spec.name}", self._stack.tables / spec.name),
+                left_s,
+            )
         self._say(f"at rest {time.monotonic() - began:.0f} s after the last write")
 
     def _final_checks(self) -> None:
@@ -175,9 +176,20 @@ class Soak:
             version = self._watch.refresh(spec)
             for since in (None, LATEST):
                 self._watch.ask_spark(spec, version, since, fresh=True, vacuum=vacuum and since is None)
-        until(f"Spark has read all tables {when}", lambda: self._watch.take_answers() == 0, REST_S)
+        self._await(f"Spark has read all tables {when}", self._has_answered, REST_S)
         for spec in TABLES:
             self._watch.check_all(spec)
+
+    def _has_answered(self) -> bool:
+        self._home.raise_if_ended(SPARK_WRITER)
+        return self._watch.take_answers() == 0
+
+    def _await(self, what: str, condition: Callable[[], bool], seconds: float) -> None:
+        """Wait; what does not come is a problem, and the rest is checked all the same."""
+        try:
+            until(what, condition, seconds)
+        except (AssertionError, RuntimeError) as problem:
+            self.verdict.problems.append(str(problem)[:500])
 
     def _orphans(self) -> dict[str, Orphans]:
         return {name: orphans_of(log.folder, log.known_paths()) for name, log in self._watch.logs.items()}
