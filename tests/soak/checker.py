@@ -11,7 +11,7 @@ from tests.soak.journal import Journals
 from tests.soak.model import Model
 from tests.soak.values import Row
 
-SAMPLE = 5
+SAMPLE = 2
 """Ids that a difference names."""
 
 

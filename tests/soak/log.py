@@ -182,7 +182,7 @@ def _broken(commit: Commit) -> list[str]:
         problems.append("a commit of ours without files")
     if any(file.get("dataChange") is not False for file in files):
         problems.append("a commit of ours says that it changes data")
-    if len({json.dumps(file.get("partitionValues"), sort_keys=True) for file in files}) > 1:
+    if len({_partition(file) for file in files}) > 1:
         problems.append("a commit of ours touches several partitions")
     problems += [
         f"a commit of ours has the action {kind}"
@@ -190,6 +190,12 @@ def _broken(commit: Commit) -> list[str]:
         if any(kind in action for action in commit.actions)
     ]
     return problems
+
+
+def _partition(file: Mapping[str, Any]) -> frozenset[tuple[str, str]]:
+    """Return a file's partition values; Delta leaves nulls out of removes, and writes them in adds."""
+    values: Mapping[str, str | None] = file.get("partitionValues") or {}
+    return frozenset((name, value) for name, value in values.items() if value is not None)
 
 
 def _key(action: Mapping[str, Any]) -> Key:

@@ -32,7 +32,7 @@ FAULTS_AT_LEAST_S, FAULTS_PER_RUN = 4.0, 60
 """A restarted JVM needs a core for half a minute on a small machine: faults must leave time to work."""
 FULL_AT = 0.45
 """Share of the run after which the disk is filled."""
-REST_S = 300.0
+REST_S = 180.0
 """Within which all work is done once nobody writes any more."""
 WRITERS_END_S = 120.0
 

@@ -87,6 +87,13 @@ def test_a_commit_of_ours_that_breaks_a_promise_is_found(
     assert [problem in broken for broken in read(tmp_path).broken] == [True]
 
 
+def test_a_null_that_delta_leaves_out_of_removes_is_no_second_partition(tmp_path: Path) -> None:
+    nothing = {**file("b", change=False), "partitionValues": {"p": None}}
+    write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"add": nothing}, {"remove": {**file("a", change=False), "partitionValues": {}}}, info=OURS)
+    assert read(tmp_path).broken == []
+
+
 def test_the_same_commit_by_another_is_nothing_to_remark(tmp_path: Path) -> None:
     write(tmp_path, {"add": file("a")}, {"txn": {}}, {"add": file("b", p="y")})
     assert read(tmp_path).broken == []

@@ -20,6 +20,10 @@ LATEST = max(EDGES)
 """Rows at the last edge: a reader that takes the year 9999 for another finds none of them."""
 
 
+ERROR_CHARS = 400
+"""As much of a reader's error as is kept."""
+
+
 @dataclass(slots=True)
 class Watch:
     """What is known of all tables. `checks`: comparisons made, by reader; `differences`: those that found something."""
@@ -102,7 +106,7 @@ class Watch:
         self.checks[reader] += 1
         shown = reader if since is None else f"{reader} with a filter"
         if isinstance(found, str):
-            self.unreadable.append(f"{table} version {version} by {shown}: {found}")
+            self.unreadable.append(f"{table} version {version} by {shown}: {' '.join(found.split())[:ERROR_CHARS]}")
             return
         rows = self.models[table].rows_at(version)
         expected = {key: row for key, row in rows.items() if since is None or _at(row) >= since}
