@@ -61,6 +61,14 @@ class EngineDied(PermanentError):  # noqa: N818
     """The engine is beyond repair: every further job would fail, too, so the actor must end and be started anew."""
 
 
+@dataclass(frozen=True, slots=True)
+class EngineDeath:
+    """Why an engine ended, as a sentence for people; `was_asked`: somebody told it to, so no job is to blame."""
+
+    cause: str
+    was_asked: bool = False
+
+
 class Control(Protocol):
     """How the worker steers a rewrite that is under way; called from the rewriting threads."""
 
@@ -84,7 +92,13 @@ class TableEngine(Protocol):
         """Replace the groups' files without changing data; groups whose inputs are gone come back STALE."""
 
     def is_alive(self) -> bool:
-        """Say whether the engine can work at all; asked after a failure."""
+        """Say whether the engine can work at all; asked before a job is claimed, and after a failure."""
+
+    def bury(self) -> EngineDeath | None:
+        """End what is left of an engine that is not alive, so that it commits nothing more, and say why it died.
+
+        None if it cannot be ended. May be called again, from any thread.
+        """
 
     def cancel(self, job: str) -> None:
         """End the rewrite of this job, from any thread; it then fails, unless its commit was made already."""

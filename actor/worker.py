@@ -19,6 +19,7 @@ from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
 from actor.report import RunReport
+from actor.slot_gate import SlotGate
 from actor.store.queue import SyncQueue
 from shared.errors import Conflict, LakewrightError, LeaseLost, PermanentError, RetryableError, Unsupported
 from shared.facts import Ask, JobFacts
@@ -57,12 +58,17 @@ class Actor:
     """What the slots of one actor share: its name among the workers, its heartbeat, and the wishes it hears.
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
+    gate: lets a job that is suspected of killing the engine run alone.
     """
 
     name: str
     heartbeat: Heartbeat
     stopping: threading.Event
     draining: threading.Event = field(default_factory=threading.Event)
+    gate: SlotGate = field(default_factory=SlotGate)
+
+
+_FAILED = frozenset({Verdict.FAIL, Verdict.CRASHED})
 
 
 class _End(StrEnum):
@@ -90,6 +96,7 @@ class Worker:
         self._heartbeat = actor.heartbeat
         self._stopping = actor.stopping
         self._draining = actor.draining
+        self._gate = actor.gate
         self._name = actor.name
         self._settings = settings
         self._reached = reached
@@ -108,7 +115,18 @@ class Worker:
                 self._stopping.wait(self._settings.idle_s)
 
     def run_next(self) -> bool:
-        """Claim one job and run it; False if nothing is ready."""
+        """Claim one job and run it; False if nothing is ready, or another slot's job runs alone. Raises EngineDied."""
+        if not self._gate.enter():
+            return False
+        try:
+            return self._claim_and_run()
+        finally:
+            self._gate.leave()
+
+    def _claim_and_run(self) -> bool:
+        if not self._engine.is_alive():
+            # Before a job is claimed, which would be blamed for it.
+            raise EngineDied(f"the engine died between jobs: {self._cause_of_death()}")
         sent = time.monotonic()
         claims = self._queue.run(
             transitions.claim(
@@ -130,14 +148,13 @@ class Worker:
             newest = JobFacts.decode(claim.facts)
             facts = newest.reaching(claim.reach)
             report = RunReport(facts, is_predicted=facts.ask is newest.ask)
-            verdict = _verdict(self._work(claim, lease, report), lease)
+            verdict = _verdict(self._work_where_it_may(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))
             return
         except Exception as failure:
             if not self._engine.is_alive():
-                # Not reported: the lease runs out, and an actor that can work takes the job.
-                raise EngineDied(f"the engine died while job {claim.id} ran: {failure}") from failure
+                raise self._engine_died(claim, report, failure) from failure
             error = f"{type(failure).__name__}: {failure}"
             if lease.stop_reason is not None:
                 # Cancelled inside a group, because it did not end when it was told to: that is no failure of the job.
@@ -150,6 +167,35 @@ class Worker:
         finished = self._finish(claim, verdict, report, error)
         versions = report.versions if report else []
         logger.info("job_finished", verdict=verdict, outcome=finished.outcome, versions=versions)
+
+    def _engine_died(self, claim: Claim, report: RunReport | None, failure: Exception) -> EngineDied:
+        """Report the job with the cause of the engine's death; an engine that cannot be ended may still commit.
+
+        Then nothing is reported: the lease runs out, and an actor that can work takes the job.
+        """
+        death = self._engine.bury()
+        if death is None:
+            return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
+        finished = self._finish(claim, Verdict.YIELD if death.was_asked else Verdict.CRASHED, report, death.cause)
+        log.error("job_lost_its_engine", job=claim.id, cause=death.cause, deaths=claim.deaths, outcome=finished.outcome)
+        return EngineDied(f"the engine died while job {claim.id} ran: {death.cause}")
+
+    def _cause_of_death(self) -> str:
+        death = self._engine.bury()
+        return "it does not answer and cannot be ended" if death is None else death.cause
+
+    def _work_where_it_may(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
+        """Work beside the other slots, or alone where engines have died under this job before."""
+        if not claim.runs_alone:
+            return self._work(claim, lease, report)
+
+        def give_up() -> bool:
+            lease.check()
+            return self._should_stop(lease)
+
+        log.warning("job_runs_alone", job=claim.id, deaths=claim.deaths)
+        with self._gate.alone(give_up) as is_alone:
+            return self._work(claim, lease, report) if is_alone else _End.STOPPED
 
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
         """Plan and rewrite until nothing is left to do."""
@@ -197,7 +243,8 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        groups = planned.groups[: 1 if report.facts.is_hot else self._settings.groups_per_commit]
+        at_once = 1 if report.facts.is_hot or claim.runs_alone else self._settings.groups_per_commit
+        groups = planned.groups[:at_once]
         mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
         request = RewriteRequest(report.facts.location, groups, mark.encode())
         control = RunControl(
@@ -233,7 +280,7 @@ class Worker:
             cost_bytes=report.bytes_replaced if report else 0,
             seen_version=report.satisfies if report else -1,
             result=report.encode() if report else "{}",
-            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict is Verdict.FAIL else {}),
+            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILED else {}),
             measures=report.measures() if report and verdict is Verdict.DONE else {},
             error=error,
         )

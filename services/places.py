@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from actor.delta.java import JavaSearch
-from services.settings import DATA_DIR, IVY_DIR, JAVA
-
-DEFAULT_DATA_DIR = ".lakewright"
+from services.settings import DATA_DIR, DEFAULT_DATA_DIR, IVY_DIR, JAVA
 
 
 def cache_dir(environ: Mapping[str, str]) -> Path:

@@ -9,9 +9,11 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from services.redis_socket import socket_path, socket_url
 from services.stores import parse_store_options
 from shared.errors import InvalidInput
 from shared.store_options import StoreOptions
@@ -20,8 +22,8 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 REDIS_URL = "LAKEWRIGHT_REDIS_URL"
-"""Redis or Valkey, with AOF on and `maxmemory-policy noeviction`. Default: port 7421 of this machine, where the
-standalone keeps its own."""
+"""Redis or Valkey, with AOF on and `maxmemory-policy noeviction`. Default: the Unix socket of the standalone's own, in
+a folder of LAKEWRIGHT_DATA_DIR that no other user of the machine can enter."""
 
 QUEUE = "LAKEWRIGHT_QUEUE"
 """Name of the queue that deciders and actors share; another name is another world. Default: `default`."""
@@ -119,6 +121,10 @@ Lakewright itself. Default: none, and each table's own log, REST and the command
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
+START_TIMEOUT_S = "LAKEWRIGHT_START_TIMEOUT_S"
+"""Seconds that the standalone waits for Redis, and then for the decider, to be ready while the process is alive.
+Default 600: Redis loads some 100 MB per second, and on a busy machine the decider's imports may take minutes."""
+
 JAVA = "LAKEWRIGHT_JAVA"
 """`auto`, `system`, `bundled`, or the home of a Java 17 or 21. Default `auto`: the machine's, else the bundled one."""
 
@@ -136,8 +142,7 @@ URL = "LAKEWRIGHT_URL"
 
 DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
 DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"
-DEFAULT_REDIS_PORT = 7421
-DEFAULT_REDIS_URL = f"redis://127.0.0.1:{DEFAULT_REDIS_PORT}/0"
+DEFAULT_DATA_DIR = ".lakewright"
 _REDIS_SCHEMES = ("redis", "rediss")
 _REDIS_URL_FORM = (
     "expected redis://[user:password@]host:port/db, rediss:// or unix:// alike; "
@@ -152,7 +157,12 @@ _SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, RE
 
 def redis_url(environment: Mapping[str, str] = os.environ) -> str:
     """Return the URL of the Redis that holds queue, cells and cursors, as it was given."""
-    return environment.get(REDIS_URL) or DEFAULT_REDIS_URL
+    return environment.get(REDIS_URL) or default_redis_url(environment)
+
+
+def default_redis_url(environment: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the standalone's own Redis for this environment's data directory."""
+    return socket_url(socket_path(Path(environment.get(DATA_DIR) or DEFAULT_DATA_DIR)))
 
 
 def parse_redis_url(text: str) -> str:
@@ -192,6 +202,11 @@ def log_level(environment: Mapping[str, str] = os.environ) -> str:
 def log_format(environment: Mapping[str, str] = os.environ) -> str:
     """Return the form of the logs."""
     return Reader(environment)(LOG_FORMAT, _log_format, "auto")
+
+
+def start_timeout_s(environment: Mapping[str, str] = os.environ) -> float:
+    """Return for how long the standalone waits for a child that is alive and not ready yet, in seconds."""
+    return Reader(environment)(START_TIMEOUT_S, number(float, 1, 86_400), 600.0)
 
 
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:

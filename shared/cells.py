@@ -16,7 +16,7 @@ from shared.table import DataFile
 _NO_LEVELS = (0,) * SMALL_LEVELS
 _SCALARS = 6
 _ROWS = range(_SCALARS, _SCALARS + 3 * SMALL_LEVELS, SMALL_LEVELS)
-_LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS)
+_LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS + 1)
 
 WINDOWS_KEPT = 2
 """Windows of time that a state tells apart: files come into the newest and, around its start, into the one before."""
@@ -27,6 +27,9 @@ SOMEWHERE = -1
 SETTLED_TAG = "lakewright.settled"
 """AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
+CUBE_TAG = "ZCUBE_ID"
+"""AddFile tag of a file that belongs to a Z-cube: engines write it where they cluster or Z-order a table."""
+
 
 @dataclass(frozen=True, slots=True)
 class CellState:
@@ -36,7 +39,8 @@ class CellState:
     small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
     hide; counts and sizes: number and bytes of the small files on each level; settled: how many of them on each level
     say that they were settled; windows: the start in ms and the state of the newest windows of time, where there are
-    any, the oldest first. A removal seldom tells its window, so that these hold at most what is there.
+    any, the oldest first. A removal seldom tells its window, so that these hold at most what is there. cube_files:
+    files that belong to a Z-cube; a removal that tells no tags leaves them too high rather than too low.
     """
 
     files: int = 0
@@ -49,6 +53,7 @@ class CellState:
     sizes: tuple[int, ...] = _NO_LEVELS
     settled: tuple[int, ...] = _NO_LEVELS
     windows: tuple[tuple[int, "CellState"], ...] = ()
+    cube_files: int = 0
 
     def __add__(self, other: "CellState") -> "CellState":
         return self._combine(other, add)
@@ -68,6 +73,7 @@ class CellState:
             tuple(map(plus, self.sizes, other.sizes)),
             tuple(map(plus, self.settled, other.settled)),
             self._windows(other, plus) if self.windows or other.windows else (),
+            plus(self.cube_files, other.cube_files),
         )
 
     def _windows(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> tuple[tuple[int, "CellState"], ...]:
@@ -99,19 +105,20 @@ class CellState:
         return sum(self.counts[:levels]) - sum(self.settled[:levels])
 
     def plausible(self) -> "CellState":
-        """Return the state with no negative number of settled files, and the newest windows alone, at least empty.
+        """Return the state with possible numbers of settled and Z-cube files, and the newest windows, at least empty.
 
         Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
         there is to settle is counted too high rather than too low, and never by more than there are settled files. A
         file whose window is not known is taken out of each, so that none promises work that is not there.
         """
-        if min(self.settled) >= 0 and not self.windows:
+        if min(self.settled) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
             return self
         placed = dict(self.windows)
         gone = placed.pop(SOMEWHERE, EMPTY_CELL)
         newest = sorted(placed.items())[-WINDOWS_KEPT:]
         windows = tuple((at, _floored(one + gone)) for at, one in newest)
-        return replace(self, settled=tuple(max(0, count) for count in self.settled), windows=windows)
+        settled = tuple(max(0, count) for count in self.settled)
+        return replace(self, settled=settled, windows=windows, cube_files=_within(self.cube_files, self.files))
 
     @property
     def is_possible(self) -> bool:
@@ -135,8 +142,9 @@ class CellState:
     def encode(self) -> str:
         """Write the state as comma-separated decimal integers, then the windows; what there is none of is left out."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
-        settled = self.settled if any(self.settled) else ()
-        total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled)))
+        settled = self.settled if any(self.settled) or self.cube_files else ()
+        cubes = (self.cube_files,) if self.cube_files else ()
+        total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled, *cubes)))
         return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
 
     @staticmethod
@@ -145,14 +153,19 @@ class CellState:
         total, *windows = text.split(";")
         numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
-            raise ValueError(f"a cell state has {_LENGTHS[0]} or {_LENGTHS[1]} integers, found {len(numbers)}")
+            raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
         files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
         counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
         newest = tuple((int(at), CellState.decode(one)) for at, _, one in (window.partition(":") for window in windows))
-        return CellState(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest)
+        cubes = sum(numbers[_ROWS.stop :])
+        return CellState(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes)
 
 
 EMPTY_CELL = CellState()
+
+
+def _within(count: int, files: int) -> int:
+    return max(0, min(count, files))
 
 
 def _floored(state: CellState) -> CellState:
@@ -168,22 +181,39 @@ def _floored(state: CellState) -> CellState:
         counts,
         tuple(max(0, size) if count else 0 for count, size in zip(counts, state.sizes, strict=True)),
         tuple(max(0, count) for count in state.settled),
+        cube_files=_within(state.cube_files, state.files),
     )
 
 
 def file_state(
-    ladder: Ladder, size_bytes: int, *, has_dv: bool = False, deleted_rows: int = 0, is_settled: bool = False
+    ladder: Ladder,
+    size_bytes: int,
+    *,
+    has_dv: bool = False,
+    deleted_rows: int = 0,
+    is_settled: bool = False,
+    is_cube: bool = False,
 ) -> CellState:
     """Return the state of a cell that holds just one file of this size."""
     missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
     shortfall = missing * missing
     level = ladder.level(size_bytes)
-    dv_files = int(has_dv)
+    cubes = int(is_cube)
     if level == FULL:
-        return CellState(1, size_bytes, shortfall, 0, dv_files, deleted_rows)
+        return CellState(1, size_bytes, shortfall, 0, int(has_dv), deleted_rows, cube_files=cubes)
     one = _at(level, 1)
-    settled = one if is_settled else _NO_LEVELS
-    return CellState(1, size_bytes, shortfall, shortfall, dv_files, deleted_rows, one, _at(level, size_bytes), settled)
+    return CellState(
+        1,
+        size_bytes,
+        shortfall,
+        shortfall,
+        int(has_dv),
+        deleted_rows,
+        one,
+        _at(level, size_bytes),
+        one if is_settled else _NO_LEVELS,
+        cube_files=cubes,
+    )
 
 
 def _at(level: int, value: int) -> tuple[int, ...]:
@@ -198,6 +228,7 @@ def contribution(file: DataFile, ladder: Ladder) -> CellState:
         has_dv=file.dv_id is not None,
         deleted_rows=file.deleted_rows,
         is_settled=SETTLED_TAG in file.tags,
+        is_cube=CUBE_TAG in file.tags,
     )
 
 

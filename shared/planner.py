@@ -25,7 +25,7 @@ from shared.grouping import (
 from shared.levels import SMALL_LEVELS, Ladder
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Reason, Worth, is_purgeable, judge, judge_settling
+from shared.worth import Reason, Worth, has_harmful_path, is_purgeable, judge, judge_full, judge_settling
 
 
 class Mode(StrEnum):
@@ -167,10 +167,13 @@ def plan_settling(
 def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
 
-    Small files are merged whether or not they are promoted, and every file with deleted rows is rewritten.
+    Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
+    policy does not leave it on, is rewritten.
     """
     rungs = policy.ladder
     before = state_of(files, rungs)
+    if before.cube_files:
+        return _cut(cell, judge_full(before), (), before, policy)
     groups: list[FileGroup] = []
     for small in windows(small_files(files, rungs), policy):
         packed = pack_all(small, policy)
@@ -179,7 +182,7 @@ def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     groups += [
         FileGroup(cell, (file,), Mode.FULL, _tags((file,), policy))
         for file in files
-        if file.dv_id is not None and file.key not in taken
+        if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
     worth = Worth(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
     return _cut(cell, worth, groups, before, policy)

@@ -49,6 +49,17 @@ class DmlPolicy(StrEnum):
     ALWAYS = "always"
 
 
+class PortablePaths(StrEnum):
+    """When files on paths that engines spell in different ways (`shared.data_paths`) are rewritten even alone.
+
+    With auto only where a person asks for a forced or a full rewrite; whatever is merged gets a plain path anyway.
+    """
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The values in force for one table; sizes in bytes, durations in seconds, None meaning off."""
@@ -75,8 +86,11 @@ class Policy:
     group: str | None = None
     dml_policy: DmlPolicy = DmlPolicy.QUIET
     max_heat: Fraction = Fraction(3, 10)
+    portable_paths: PortablePaths = PortablePaths.AUTO
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
+    # Said by the table's log and by nobody else: the key of the refusal (see `refusals`), empty where there is none.
+    refused: str = ""
 
     def __post_init__(self) -> None:
         if self.full_ratio * self.fan_in <= 1:
@@ -105,6 +119,13 @@ class Policy:
     def levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
+
+    @property
+    def on_request(self) -> "Policy":
+        """The policy of a full or forced rewrite that a person asks for: files leave harmful paths, unless never."""
+        if self.portable_paths is PortablePaths.AUTO:
+            return replace(self, portable_paths=PortablePaths.ALWAYS)
+        return self
 
     @property
     def version(self) -> str:
@@ -154,9 +175,9 @@ def _text(values: Mapping[str, Any]) -> str:
     return json.dumps(written, sort_keys=True, separators=(",", ":"))
 
 
-_STATES = 2
+_STATES = 3
 """Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
-and windows."""
+and windows. 3: Z-cube files count, and the protocol is kept."""
 
 
 _FIRST = frozenset(
@@ -177,6 +198,7 @@ _WORDS: Mapping[str, type[StrEnum]] = {
     "max_mode": MaxMode,
     "priority": Priority,
     "dml_policy": DmlPolicy,
+    "portable_paths": PortablePaths,
 }
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared import spellings as spelled
-from shared.policy import DmlPolicy, Issue, Layer, MaxMode, Order, Priority
+from shared.policy import DmlPolicy, Issue, Layer, MaxMode, Order, PortablePaths, Priority
 from shared.spellings import Parser
 
 PREFIX = "lakewright."
@@ -222,6 +222,13 @@ PROPERTIES: tuple[Property, ...] = (
         "0.3",
         "share of recent time in which DML ran on a cell, above which the cell counts as busy",
         "share",
+    ),
+    Property(
+        "portable-paths",
+        "portable_paths",
+        spelled.choice(PortablePaths),
+        "auto",
+        "when files whose paths engines spell differently are rewritten even alone: auto (when asked), always or never",
     ),
 )
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from shared.cells import CellState
+from shared.data_paths import is_harmful
 from shared.levels import SMALL_LEVELS
-from shared.policy import Policy
+from shared.policy import Policy, PortablePaths
 from shared.table import DataFile
 
 
@@ -31,6 +32,8 @@ class Reason(StrEnum):
     FILTERED = "filtered"
     FULL_DUE = "full_due"
     WRITERS_FIRST = "writers_first"
+    REFUSED = "refused"
+    CLUSTERED = "clustered"
 
     @property
     def sentence(self) -> str:
@@ -49,10 +52,12 @@ _SENTENCES = {
     Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
     Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
     Reason.REQUESTED: "Somebody asked for it.",
-    Reason.DELETES: "A file holds so many deleted rows that it is rewritten without them, alone if need be.",
+    Reason.DELETES: "A file holds many deleted rows, or engines spell its path differently: rewritten even alone.",
     Reason.FILTERED: "The partition lies outside of the table's filter.",
     Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
     Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
+    Reason.REFUSED: "A rewrite could damage the table: it is refused.",
+    Reason.CLUSTERED: "The cell holds files of a Z-cube, whose clustering a merge would undo: OPTIMIZE keeps it.",
     Reason.WRITERS_FIRST: "MERGE, UPDATE or DELETE work on the cell, and the table's dml-policy leaves it to them.",
 }
 
@@ -71,12 +76,17 @@ class Worth:
         return self.through_level is not None or self.purges > 0
 
 
+_CLUSTERED = Worth(Reason.CLUSTERED, None)
+
+
 def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
     """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
 
-    `purgeable` is the number of files known to have too many deleted rows (see `is_purgeable`); the rolling state
-    cannot know them, because a removal does not say how many rows a file had.
+    `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
+    know them, because a removal does not say how many rows a file had.
     """
+    if state.cube_files:
+        return _CLUSTERED
     worth = _judge_merge(state, policy)
     if not purgeable:
         return worth
@@ -84,6 +94,16 @@ def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
 
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
+    return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
+
+
+def has_harmful_path(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
+    return policy.portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
+
+
+def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
     """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
     ratio = policy.delete_ratio
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
@@ -118,6 +138,8 @@ def judge_settling(state: CellState, policy: Policy) -> Worth:
 
     Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
     """
+    if state.cube_files:
+        return _CLUSTERED
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
         return Worth(Reason.NOTHING_SMALL, None)
     if not is_left_to_settle(state, policy):
@@ -134,6 +156,8 @@ def is_left_to_settle(state: CellState, policy: Policy) -> bool:
 
 def judge_full(state: CellState) -> Worth:
     """Say whether a full rewrite would find anything: several small files, or deleted rows."""
+    if state.cube_files:
+        return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
     if not merges and not state.dv_files:
         return Worth(Reason.NOTHING_SMALL, None)

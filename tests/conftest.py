@@ -12,6 +12,8 @@ from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
+pytest_plugins = ["pytester", "tests.support.interrupted", "tests.support.scaled_timeouts"]
+
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
     """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
@@ -67,8 +69,10 @@ def new_server(appendfsync: str) -> RedisServer:
     return RedisServer(binary, appendfsync=appendfsync).start()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
+    if not config.pluginmanager.hasplugin("xdist"):
+        return  # `-p no:xdist`: nobody has registered the marker, and there is nothing to distribute.
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.xdist_group("services"))

@@ -5,7 +5,7 @@ deleted: the log is asked for the job and token first, and if it does not show t
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,12 +15,13 @@ from actor.delta.conflicts import Verdict, classify, first_line, refused
 from actor.delta.live import resolve
 from actor.delta.log import TableLog, TableShape
 from actor.delta.metrics import operation_metrics
+from actor.delta.output_paths import OutputPaths
 from actor.delta.scala import Scala
 from actor.delta.writing import WrittenGroup, json_array
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
 from shared.planner import FileGroup
-from shared.table import Origin
+from shared.table import FileKey, Origin
 
 METADATA_CHANGED = "MetadataChangedException"
 
@@ -98,11 +99,29 @@ class Committer:
         return kept, tuple(group for group in offered if group.live.group not in live)
 
     def _ask(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
         try:
+            self._require_outputs(offered)
             self._control.may_commit()
         except BaseException:
             self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
             raise
+
+    def _require_outputs(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise RetryableError unless every output is there with its size.
+
+        Somebody may have removed files that no version refers to, as VACUUM without retention does. Then the inputs
+        must not be replaced by them.
+        """
+        expected = {output.key: output.file.size_bytes for group in offered for output in group.outputs}
+        sizes = self._log.sizes(expected)
+        wrong = [f"{key.path} ({sizes[key]} of {size} bytes)" for key, size in expected.items() if sizes[key] != size]
+        if wrong:
+            raise RetryableError(
+                f"{len(wrong)} of {len(expected)} files written for {self._log.location} are gone or cut before their "
+                f"commit, so nothing was committed: {wrong[0]}. Does somebody run VACUUM with a retention of 0, or "
+                "clean the folder up?",
+            )
 
     def _judge(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
         """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
@@ -165,12 +184,18 @@ class Committer:
 
     def discard(self, groups: Sequence[WrittenGroup]) -> None:
         """Delete outputs that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
-        keys = [output.key for group in groups for output in group.outputs]
-        if not keys:
-            return
+        self._delete(lambda: [output.key for group in groups for output in group.outputs])
+
+    def sweep(self, paths: OutputPaths, kept: Sequence[WrittenGroup]) -> None:
+        """Delete whatever this attempt wrote besides the outputs of these groups, which failed writes left behind."""
+        self._delete(lambda: paths.leftovers({output.key for group in kept for output in group.outputs}))
+
+    def _delete(self, find: Callable[[], Sequence[FileKey]]) -> None:
         try:
+            keys = find()
             deleted = self._log.delete(keys)
         except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; VACUUM does it later
-            _log.warning("orphans_left", table=self._log.location, files=len(keys), error=first_line(error))
+            _log.warning("orphans_left", table=self._log.location, error=first_line(error))
         else:
-            _log.info("orphans_deleted", table=self._log.location, files=deleted)
+            if keys:
+                _log.info("orphans_deleted", table=self._log.location, files=deleted)

@@ -8,6 +8,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.delta.autopsy import Autopsy
 from actor.delta.conditional_put import ConditionalPuts
 from actor.delta.conflicts import translate
 from actor.delta.log import TableLog
@@ -18,8 +19,9 @@ from actor.delta.reading import read_cell
 from actor.delta.scala import Scala
 from actor.delta.selftest import SelfTest, self_test
 from actor.delta.sessions import Sessions
+from actor.delta.spark import jvm_process
 from actor.delta.transaction import TransactionExecutor, TransactionSettings
-from actor.ports import Control, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, LiveCell, RewriteOutcome, RewriteRequest
 from shared.errors import LakewrightError
 from shared.table import CellKey, Origin
 
@@ -41,6 +43,7 @@ class EngineSettings:
 
     allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
     transaction: TransactionSettings = field(default_factory=TransactionSettings)
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # Never repeated of what the JVM printed.
 
 
 class DeltaEngine:
@@ -55,6 +58,8 @@ class DeltaEngine:
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
         self._memory = TableMemory()
+        self._jvm = jvm_process(spark, secrets=self._settings.secrets)
+        self._autopsy = Autopsy(self._jvm)
         self._puts = ConditionalPuts(self._scala, spark)
         self.executor: RewriteExecutor = TransactionExecutor(
             self._scala, self._sessions, self._memory, self._settings.transaction
@@ -91,10 +96,16 @@ class DeltaEngine:
 
     def is_alive(self) -> bool:
         """Ask the JVM whether its Spark still runs."""
+        if self._jvm.process.poll() is not None:
+            return False
         try:
             return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
         except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
             return False
+
+    def bury(self) -> EngineDeath | None:
+        """End the JVM if it has not ended, and say why it died; None if it cannot be ended."""
+        return self._autopsy.perform()
 
     def cancel(self, job: str) -> None:
         """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""

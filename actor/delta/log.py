@@ -80,9 +80,10 @@ class TableLog:
             raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
         return snapshot
 
-    def transaction(self) -> Any:
-        """Open a transaction on the newest snapshot."""
-        return self._log.startTransaction(self._scala.none, self._scala.none)
+    def transaction(self, snapshot: Any = None) -> Any:
+        """Open a transaction on this snapshot, on the newest one if none is given."""
+        given = self._scala.none if snapshot is None else self._scala.some(snapshot)
+        return self._log.startTransaction(self._scala.none, given)
 
     def shape(self, snapshot: Any) -> TableShape:
         """Return the metadata and protocol of a snapshot."""
@@ -110,6 +111,11 @@ class TableLog:
     def rows(self, snapshot: Any, adds: Any) -> int:
         """Count the live rows of these files by reading them."""
         return int(self.frame(snapshot, adds).count())
+
+    def write_options(self, **options: str) -> Any:
+        """Return Delta's options for one write."""
+        conf = jvm_session(self.session).sessionState().conf()
+        return self._scala.delta_options(self._scala.map(options), conf)
 
     def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
         """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
@@ -221,11 +227,51 @@ class TableLog:
 
     def delete(self, keys: Iterable[FileKey]) -> int:
         """Delete data files of ours that no commit refers to; returns how many were there."""
-        root = self._log.dataPath()
-        store = root.getFileSystem(self._log.newDeltaHadoopConf())
-        deleted = 0
+        store = self._store()
+        return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
+
+    def data_path(self, key: FileKey) -> Any:
+        """Return the place of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
+        relative = self._scala.path(self._scala.uri(key.path))
+        return relative if relative.isAbsolute() else self._scala.path(self._log.dataPath(), relative)
+
+    def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
+        """Ask the store for the sizes of data files in bytes, None for one that is not there."""
+        store = self._store()
+        sizes: dict[FileKey, int | None] = {}
         for key in keys:
-            relative = self._scala.path(self._scala.uri(key.path))  # Paths in the log are URI-encoded.
-            path = relative if relative.isAbsolute() else self._scala.path(root, relative)
-            deleted += bool(store.delete(path, _NOT_RECURSIVE))
-        return deleted
+            try:
+                sizes[key] = int(store.getFileStatus(self.data_path(key)).getLen())
+            except Py4JError as error:
+                if "FileNotFoundException" not in jvm_class_names(error):
+                    raise
+                sizes[key] = None
+        return sizes
+
+    def free_bytes(self) -> int | None:
+        """Return the bytes left on the disk of a local table, None for other stores."""
+        root, store = self._log.dataPath(), self._store()
+        return int(store.getStatus(root).getRemaining()) if str(store.getScheme()) == "file" else None
+
+    def list_names(self, folder: str, pattern: str) -> list[str]:
+        """List what lies in a folder below the table's root under names of this glob pattern, relative to the root.
+
+        The folder's name must need no escaping; one that is not there is empty.
+        """
+        root = self._log.dataPath()
+        place = self._scala.path(root, folder) if folder else root
+        try:
+            found = self._store().listStatus(place, self._scala.glob_filter(pattern))
+        except Py4JError as error:
+            if "FileNotFoundException" not in jvm_class_names(error):
+                raise
+            return []
+        names = [str(status.getPath().getName()) for status in found]
+        return [f"{folder}/{name}" if folder else name for name in names]
+
+    def hadoop_conf(self) -> Any:
+        """Return Hadoop's configuration for the table's store."""
+        return self._log.newDeltaHadoopConf()
+
+    def _store(self) -> Any:
+        return self._log.dataPath().getFileSystem(self._log.newDeltaHadoopConf())

@@ -1,51 +1,17 @@
-"""Tables that we refuse, each with the reason: a feature that is not known to be safe is unsafe.
+"""The actor asks once more, right before it reads and before it commits, whether a table may be rewritten.
 
-The list names the table features whose meaning an exact rewrite was tested to preserve, or which concern it not at all.
+The decider refuses by the same rule (`shared.refusals`) and queues nothing; but between its decision and the rewrite
+the table may have become another one.
 """
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from shared.cells import CUBE_TAG
 from shared.errors import Unsupported
+from shared.refusals import ALLOWED_VERSIONS, RefusalCode, refusal
 from shared.table import DataFile, TableMetadata, TableProtocol
 
-SAFE_FEATURES = frozenset(
-    {
-        "allowColumnDefaults",
-        "appendOnly",
-        "changeDataFeed",
-        "checkConstraints",
-        "checkpointProtection",
-        "columnMapping",
-        "deletionVectors",
-        "domainMetadata",
-        "generatedColumns",
-        "identityColumns",
-        "inCommitTimestamp",
-        "invariants",
-        "rowTracking",
-        "timestampNtz",
-        "typeWidening",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-    }
-)
-"""Table features that a rewrite by Delta's own transaction keeps intact."""
-
-_REASONS = {
-    "catalogManaged": "its commits belong to a catalog, which we do not speak to",
-    "coordinatedCommits-preview": "its commits belong to a coordinator, which we do not speak to",
-    "clustering": "merging its files would undo the clustering; OPTIMIZE of the table's own engine keeps it",
-    "icebergCompatV1": "Iceberg readers depend on metadata that we do not write",
-    "icebergCompatV2": "Iceberg readers depend on metadata that we do not write",
-    "icebergCompatV3": "Iceberg readers depend on metadata that we do not write",
-}
-_LAST_LEGACY_READER = 2
-_LAST_LEGACY_WRITER = 6
-_FEATURES_READER = 3
-_FEATURES_WRITER = 7
-_QBEAST = "qbeast.lastRevisionID"
-_ZCUBE = "ZCUBE_ID"
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
 
 
@@ -63,34 +29,18 @@ def check_location(location: str, *, allow_s3: bool) -> None:
 
 
 def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol) -> None:
-    """Raise Unsupported for a table that a rewrite could damage."""
-    _check_versions(location, protocol)
-    for feature in sorted((protocol.reader_features | protocol.writer_features) - SAFE_FEATURES):
-        reason = _REASONS.get(feature, "rewriting tables with this feature has not been shown to be safe")
-        raise Unsupported(f"{location} has the table feature {feature!r}: {reason}", field=feature)
-    if _QBEAST in metadata.configuration:
-        raise Unsupported(
-            f"{location} is a Qbeast table ({_QBEAST} is set): merging its files would destroy its index", field=_QBEAST
-        )
-
-
-def _check_versions(location: str, protocol: TableProtocol) -> None:
-    reader, writer = protocol.min_reader, protocol.min_writer
-    legacy = 1 <= reader <= _LAST_LEGACY_READER and 1 <= writer <= _LAST_LEGACY_WRITER
-    featured = 1 <= reader <= _FEATURES_READER and writer == _FEATURES_WRITER
-    if not (legacy or featured):
-        raise Unsupported(
-            f"{location} has protocol reader {reader}, writer {writer}, which is not a version known here",
-            field="protocol",
-            allowed="reader 1-3 with writer 7, or reader 1-2 with writer 1-6",
-        )
+    """Raise Unsupported for a table that a rewrite could damage: the decider's own rule, asked of what is there now."""
+    found = refusal(metadata, protocol)
+    if found is not None:
+        allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""
+        raise Unsupported(f"{location}: {found.sentence}", field=found.subject, allowed=allowed)
 
 
 def check_files(location: str, files: Sequence[DataFile]) -> None:
     """Raise Unsupported if a file belongs to a clustering that merging would undo."""
-    marked = next((file for file in files if _ZCUBE in file.tags), None)
+    marked = next((file for file in files if CUBE_TAG in file.tags), None)
     if marked is not None:
         raise Unsupported(
             f"{location} holds files of a Z-cube ({marked.path}): merging them would undo their clustering",
-            field=_ZCUBE,
+            field=CUBE_TAG,
         )

@@ -40,6 +40,7 @@ class Workshop:
     should_stop: Callable[[], bool]
     is_live: Callable[[LiveGroup], bool]
     discard: Callable[[Sequence[WrittenGroup]], None]
+    sweep: Callable[[Sequence[WrittenGroup]], None]  # Delete whatever this attempt wrote besides these groups.
 
 
 def write_groups(workshop: Workshop, groups: Sequence[LiveGroup]) -> Prepared:
@@ -47,6 +48,8 @@ def write_groups(workshop: Workshop, groups: Sequence[LiveGroup]) -> Prepared:
     attempts = _attempt_all(workshop, groups)
     written = tuple(result for result in attempts if isinstance(result, WrittenGroup))
     skipped = tuple(live.group for live, result in zip(groups, attempts, strict=True) if result is None)
+    if any(isinstance(result, Exception) for result in attempts):
+        workshop.sweep(written)  # Failed tasks leave what they had written, and no thread writes any more.
     stale = []
     for live, result in zip(groups, attempts, strict=True):
         if isinstance(result, Exception):

@@ -82,6 +82,11 @@ class Scala:
         return self.resolve(f"{_DELTA}.DeltaOperations$Optimize")
 
     @cached_property
+    def delta_options(self) -> Any:
+        """Class `DeltaOptions`, made of a Scala map and a session's configuration."""
+        return self.resolve(f"{_DELTA}.DeltaOptions")
+
+    @cached_property
     def sql_metrics(self) -> Any:
         """Object `SQLMetrics`, by which a commit's operation metrics are handed over."""
         return self.resolve("org.apache.spark.sql.execution.metric.SQLMetrics")
@@ -90,6 +95,11 @@ class Scala:
     def path(self) -> Any:
         """Class `org.apache.hadoop.fs.Path`."""
         return self.resolve("org.apache.hadoop.fs.Path")
+
+    @cached_property
+    def glob_filter(self) -> Any:
+        """Class `GlobFilter`, a filter of names in a listing."""
+        return self.resolve("org.apache.hadoop.fs.GlobFilter")
 
     @cached_property
     def digests(self) -> Any:
@@ -114,6 +124,15 @@ class Scala:
     def _add_files(self) -> Any:
         """The class `AddFile[]`, the type that one JSON array is read into."""
         return self._gateway.new_array(self.resolve(f"{_DELTA}.actions.AddFile"), 0).getClass()
+
+    @cached_property
+    def _metadata(self) -> Any:
+        """The class `Metadata[]`."""
+        return self._gateway.new_array(self.resolve(f"{_DELTA}.actions.Metadata"), 0).getClass()
+
+    def metadata(self, fields_json: str) -> Any:
+        """Read a `Metadata` from the JSON of its fields (without the `metaData` wrapper)."""
+        return self._mapper.readValue(f"[{fields_json}]", self._metadata)[0]
 
     def to_json(self, value: object) -> str:
         """Serialize a JVM value with Delta's own mapper, in one round trip whatever its size."""

@@ -34,6 +34,18 @@ SESSION_CONF: Mapping[str, str] = MappingProxyType(
         "spark.databricks.delta.optimizeWrite.enabled": "false",
         "spark.databricks.delta.autoCompact.enabled": "false",
         "spark.databricks.delta.stats.collect": "true",
+        # Delta's timestamps are microseconds. INT96 has no statistics, and readers take it for nanoseconds.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        # Days and instants before 1582 and 1900 are what the Gregorian calendar says, for each reader the same.
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96TimestampConversion": "false",
+        "spark.sql.legacy.parquet.nanosAsLong": "false",
+        # Where outputs lie is found again by their paths (`output_paths`).
+        "spark.databricks.delta.write.dataFilesToSubdir": "false",
         "spark.databricks.delta.maxCommitAttempts": str(COMMIT_RETRIES),
     }
 )

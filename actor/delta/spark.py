@@ -21,12 +21,14 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from actor.delta import logstore
+from actor.delta.autopsy import JvmProcess
 from actor.delta.class_archive import class_archive, options_now
 from actor.delta.jars import DELTA, S3, look_up
 from shared.errors import PermanentError
 
 _log = structlog.get_logger(__name__)
 
+_JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
 _TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
 
 
@@ -54,6 +56,7 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     conf = {
         "spark.app.name": "lakewright-actor",
         "spark.master": settings.master,
+        _JVM_LOG: str(_printed(settings)),
         "spark.driver.memory": settings.driver_memory,
         "spark.local.dir": str(settings.work_dir / "spark"),
         "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
@@ -76,13 +79,16 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
             "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
         }
     jars = _jars(settings)
+    # After an OutOfMemoryError threads are missing and locks are held: a JVM that goes on does nothing right.
+    java_options = ["-XX:+ExitOnOutOfMemoryError"]
     if settings.archive_dir is not None:
         own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
         archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])
         try:
-            conf["spark.driver.extraJavaOptions"] = " ".join(options_now(archive))
+            java_options += options_now(archive)
         except OSError as problem:
             _log.warning("class_archive_unusable", directory=str(settings.archive_dir), error=str(problem))
+    conf["spark.driver.extraJavaOptions"] = " ".join(java_options)
     # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
     conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
     if not settings.local:
@@ -92,6 +98,10 @@ def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]
     if settings.s3 is not None:
         conf |= {f"spark.hadoop.{name}": value for name, value in settings.s3.items()}
     return conf | dict(settings.extra)
+
+
+def _printed(settings: SparkSettings) -> Path:
+    return settings.work_dir / "jvm.log"
 
 
 def _log_stores(settings: SparkSettings) -> tuple[logstore.LogStore, ...]:
@@ -119,7 +129,7 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     """
     settings.work_dir.mkdir(parents=True, exist_ok=True)
     conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings, java_home=java_home).items()))
-    printed = settings.work_dir / "jvm.log"
+    printed = _printed(settings)
     variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
     if settings.local:
         variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
@@ -135,6 +145,12 @@ def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
     session = SparkSession(context)
     logstore.install(session, settings.work_dir, *_log_stores(settings))
     return session
+
+
+def jvm_process(spark: SparkSession, *, secrets: tuple[str, ...] = ()) -> JvmProcess:
+    """Return the process in which an application started by `build_session` runs."""
+    process = spark.sparkContext._gateway.proc  # noqa: SLF001 - PySpark started it and tells nobody how it ended
+    return JvmProcess(process, Path(str(spark.conf.get(_JVM_LOG))), secrets)
 
 
 def stop_session(spark: SparkSession) -> None:

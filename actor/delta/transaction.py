@@ -8,14 +8,17 @@ action would undo that, so identity travels in userMetadata only.
 """
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from actor.delta.actions import require_origin
 from actor.delta.committing import Committer, Landing
+from actor.delta.free_space import MIB, require_free_space
 from actor.delta.live import resolve
 from actor.delta.log import TableLog
 from actor.delta.memory import TableMemory
+from actor.delta.output_paths import OutputPaths
 from actor.delta.preflight import check_table
 from actor.delta.preparing import Prepared, Workshop, write_groups
 from actor.delta.scala import Scala
@@ -33,6 +36,7 @@ class TransactionSettings:
 
     write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
     commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+    reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
 
 
 class TransactionExecutor:
@@ -53,11 +57,12 @@ class TransactionExecutor:
             LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
             Conflict: metadata changed so that the written files no longer fit, or others won every attempt.
             Corrupt: rows in and rows out differ; nothing was committed.
-            RetryableError: Spark failed, or the outcome of the commit is unknown and the log does not show it.
+            RetryableError: Spark failed, the disk is full, outputs are gone before the commit, or the outcome of the
+                commit is unknown and the log does not show it.
         """
         origin = require_origin(request.user_metadata)
         lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
-        with lease as owned, self._sessions.bound(owned) as session:
+        with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
             log = TableLog(self._scala, session, request.location)
             started = time.monotonic()
             reading = log.transaction()
@@ -65,15 +70,20 @@ class TransactionExecutor:
             check_table(log.location, shape.metadata, shape.protocol)
             committer = Committer(self._scala, log, shape, origin, control)
             columns = shape.metadata.partition_columns
+            paths = OutputPaths(self._scala, log, reading, shape)
+            leased.callback(paths.close)
             known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
             live = resolve(log, reading.snapshot(), known, columns)
+            input_bytes = sum(group.group.bytes for group in live)
+            require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
             workshop = Workshop(
-                writer=GroupWriter(self._scala, log, reading, columns),
+                writer=GroupWriter(self._scala, log, reading, shape, paths),
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
                 should_stop=control.should_stop,
                 is_live=lambda group: bool(resolve(log, log.snapshot(), [(group.group, group)], columns)),
                 discard=committer.discard,
+                sweep=lambda kept: committer.sweep(paths, kept),
             )
             prepared = write_groups(workshop, live)
             written_at = time.monotonic()

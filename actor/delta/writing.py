@@ -11,8 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from actor.delta.actions import LoggedFile, decode_add, encode
+from actor.delta.footers import Footers
 from actor.delta.live import LiveGroup
-from actor.delta.log import TableLog
+from actor.delta.log import TableLog, TableShape
+from actor.delta.output_format import OutputFormat
+from actor.delta.output_paths import OutputPaths
 from actor.delta.scala import Scala
 from shared.errors import Corrupt, Unsupported
 from shared.table import PartitionColumn
@@ -30,19 +33,24 @@ class WrittenGroup:
 class GroupWriter:
     """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
 
-    def __init__(self, scala: Scala, log: TableLog, txn: Any, columns: tuple[PartitionColumn, ...]) -> None:
+    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape, paths: OutputPaths) -> None:
         self._scala = scala
         self._log = log
-        self._txn = txn
         self._snapshot = txn.snapshot()
-        self._columns = columns
+        self._columns = shape.metadata.partition_columns
+        self._paths = paths
+        self._format = OutputFormat(Footers(scala, log), shape, log.location)
 
     def write(self, live: LiveGroup) -> WrittenGroup:
         """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
         spelling = self._one_spelling(live)
         adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
-        outputs = self._write(adds, spelling, live.group.tags)
+        given = self._format.storage(live.inputs)
+        outputs = self._write(adds, spelling, live.group.tags, self._format.codec(given))
         try:
+            self._paths.check(live, [output.file.path for output in outputs])
+            written = self._format.check(given, outputs)
+            outputs = self._format.complete(live.inputs, outputs, written)
             rows = self._check_rows(live, adds, outputs)
         except BaseException:
             self._log.delete(output.key for output in outputs)
@@ -50,12 +58,14 @@ class GroupWriter:
         return WrittenGroup(live, outputs, rows)
 
     def _write(
-        self, adds: Any, partition_values: dict[str, str | None], tags: Mapping[str, str]
+        self, adds: Any, partition_values: dict[str, str | None], tags: Mapping[str, str], codec: str | None
     ) -> tuple[LoggedFile, ...]:
         frame = self._scala.row_tracking.preserveRowTrackingColumns(
             self._log.frame(self._snapshot, adds), self._snapshot
         ).coalesce(1)
-        written = self._txn.writeFiles(frame, self._scala.none, True, self._scala.seq())  # noqa: FBT003 - isOptimize
+        txn = self._paths.transaction_for(partition_values)
+        options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
+        written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
         outputs = []
         for add in json.loads(self._scala.to_json(written)):
             # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.

@@ -14,7 +14,11 @@ from redis.typing import EncodableT
 from actor.store.queue import SyncQueue
 from shared.errors import RetryableError
 from shared.queue import keys
+from shared.queue.limits import MAX_ERROR_CHARS
 from shared.queue.model import JobId
+
+DEATH_KEPT_MS = 3_600_000
+"""How long an actor that died is listed with its cause: an hour, or until one of the same name takes its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,19 @@ class Presence:
     def _was_said(self) -> bool:
         """Say whether Redis knows this very process: the answer to its first word was lost; a wish since is for it."""
         return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
+
+    def die(self, cause: str) -> None:
+        """Tell why this actor ended, for people who look for it. Raises RetryableError without Redis."""
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                said = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
+                pipe.hset(self._key, mapping={**said, "kept_ms": DEATH_KEPT_MS})
+                pipe.pexpire(self._key, DEATH_KEPT_MS)
+                pipe.delete(self._drain)
+                pipe.sadd(self._names, self._name)
+                pipe.execute()
+        except RedisError as problem:
+            raise RetryableError(f"the actor {self._name} cannot say why it ends: {problem}") from problem
 
     def leave(self) -> None:
         """Be forgotten at once. Raises RetryableError without Redis."""

@@ -19,7 +19,7 @@ from shared.errors import InvalidInput
 from shared.facts import Ask
 from shared.levels import FULL
 from shared.partitions import cell_label, cell_values
-from shared.policy import MIB, Policy
+from shared.policy import MIB, Policy, PortablePaths
 from shared.predicate import parse_filter
 from shared.table import CellKey, PartitionColumn
 from shared.worth import Reason
@@ -188,7 +188,7 @@ def _check(record: Record) -> None:
     sums = asdict(record.calibration).values() if record.calibration.runs else ()
     whole = (
         *(record.at_ms, record.version, record.purgeable, state.files, state.bytes),
-        *(*state.counts, *state.sizes, *sums),
+        *(*state.counts, *state.sizes, state.cube_files, *sums),
     )
     if any(type(number) is not int or abs(number) > MAX_WHOLE for number in whole):
         raise ValueError("a number is none, or does not fit 64 bits")
@@ -251,6 +251,12 @@ def decide_again(record: Record) -> Decision:
     return heed(made, record.heat, policy)
 
 
+def _most_purgeable(record: Record) -> int:
+    """Return how many files may be rewritten even alone: those with deleted rows, or any where their paths count."""
+    paths_count = record.policy.portable_paths is PortablePaths.ALWAYS
+    return record.state.files if paths_count else record.state.dv_files
+
+
 def contradictions(record: Record) -> tuple[str, ...]:
     """Return the fields that the record's own numbers contradict, by the names that `Record` has for them.
 
@@ -265,7 +271,7 @@ def contradictions(record: Record) -> tuple[str, ...]:
         "predicted": _predicted(again) == dict(record.predicted),
         "calibration": again.calibration == record.calibration,
         "heat": again.heat == record.heat and 0 <= record.heat <= 1,
-        "purgeable": again.purgeable == record.purgeable <= record.state.dv_files,
+        "purgeable": again.purgeable == record.purgeable <= _most_purgeable(record),
         "columns": not record.columns or {column.physical for column in record.columns} == partition,
         "state": _is_countable(record.state, record.policy),
         "outcome": not record.outcome or record.verdict is not Verdict.SKIP,
@@ -281,6 +287,7 @@ def _is_countable(state: CellState, policy: Policy) -> bool:
         state.is_possible
         and state.small_shortfall <= state.shortfall
         and state.dv_files <= state.files
+        and 0 <= state.cube_files <= state.files
         and full_bytes >= full_files * floors[FULL] >= 0
         and all(
             count * floors[level] <= size <= count * (floors[level + 1] - 1)

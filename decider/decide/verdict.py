@@ -93,7 +93,7 @@ def decide_state(
 
     `columns` tell the names that the filter uses; without them the names in the log are taken for them.
     """
-    if not policy.enabled or policy.filter is None:
+    if policy.refused or not policy.enabled or policy.filter is None:
         return decide_numbers(cell, state, policy, version, purgeable)
     asked_with = tuple(columns)
     if not permits(policy.filter, cell, asked_with):
@@ -103,6 +103,8 @@ def decide_state(
 
 def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:
     """Decide about a cell that may be touched, on its numbers alone."""
+    if policy.refused:
+        return Decision(version, cell, Verdict.SKIP, Reason.REFUSED, state, None)
     if not policy.enabled:
         return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None)
     worth = judge(state, policy, purgeable)
@@ -113,6 +115,8 @@ def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int
 
 def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
     """Decide about a cell that may be touched and whose timer rang: the last merge, or a full rewrite."""
+    if policy.refused:
+        return Decision(version, cell, Verdict.SKIP, Reason.REFUSED, state, None, ask=ask)
     if not policy.enabled:
         return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None, ask=ask)
     worth = judge_full(state) if ask is Ask.FULL else judge_settling(state, policy)

@@ -101,7 +101,7 @@ class Settle:
         if cursor is None:
             await self._timers.forget(table.id)
             return []
-        in_force = self._follower.effective(table, cursor.metadata, cursor).policy
+        in_force = self._follower.effective(table, cursor).policy
         rung = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         asked = [(timer, *said) for timer in rung if (said := parse_timer(timer.name))]
         known = await self._states.known(table.id, [cell for _, _, cell in asked])

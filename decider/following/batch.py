@@ -8,17 +8,19 @@ from itertools import islice
 from decider.decide import ledger
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
 from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_numbers, heed, priority
+from decider.orient.batch_files import BatchFiles
 from decider.orient.cells import Fold, merged_in
 from decider.orient.heat import Heat
 from decider.store.cursors import Known
 from decider.store.ingest import Step
 from shared.cells import EMPTY_CELL, CellState
 from shared.facts import JobFacts, Predicted
+from shared.path_keys import PathKey, path_key
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
 from shared.queue.limits import MAX_TIMERS
 from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
-from shared.table import CellKey, Commit, FileKey, TableMetadata, TableRef
+from shared.table import CellKey, Commit, TableMetadata, TableRef
 from shared.worth import Reason, is_purgeable
 
 COMPACT = "compact"
@@ -45,6 +47,7 @@ class Batch:
         self.policy = policy
         self.rungs = policy.ladder
         self.changes = 0
+        self.files = BatchFiles()
         self._configuration = metadata.configuration
         self._columns = metadata.partition_columns
         self._folded: list[tuple[Commit, Fold]] = []
@@ -121,12 +124,12 @@ class Batch:
 
     def _heavy(self) -> Counter[CellKey]:
         """Count the files to purge that the commits added and none of them removed since, by cell."""
-        live: dict[FileKey, CellKey] = {}
+        live: dict[PathKey, CellKey] = {}
         for commit, folded in self._folded:
             for gone in commit.removed:
-                live.pop(gone.key, None)
+                live.pop(path_key(gone), None)
             for cell, files in folded.with_deletes.items():
-                live |= {file.key: cell for file in files if is_purgeable(file, self.policy)}
+                live |= {path_key(file): cell for file in files if is_purgeable(file, self.policy)}
         return Counter(live.values())
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
@@ -160,6 +163,8 @@ _FUNNEL = {
     Reason.FILTERED: "filtered",
     Reason.FULL_DUE: "asked",
     Reason.WRITERS_FIRST: "left_to_writers",
+    Reason.REFUSED: "refused",
+    Reason.CLUSTERED: "refused",
 }
 
 

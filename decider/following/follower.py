@@ -22,7 +22,8 @@ from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.queue.transitions import LEDGER_KEPT
-from shared.table import Commit, TableId, TableMetadata, TableRef
+from shared.refusals import Refusal, refusal
+from shared.table import Commit, TableId, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -44,11 +45,15 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """How far a table was followed, how many commits were folded on the way, and why it was recounted, if it was."""
+    """How far a table was followed, how many commits were folded on the way, and why it was recounted, if it was.
+
+    `refusal` is why the table must not be rewritten as it stands at that version.
+    """
 
     version: int
     commits: int = 0
     rescan: str = ""
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +65,7 @@ class _Step:
     raced: bool = False
     rescan: str = ""
     caught_up: bool = False
+    refusal: Refusal | None = None
 
 
 class Follower:
@@ -110,7 +116,7 @@ class Follower:
             if step.caught_up:
                 drifted = await self._drift.found(table, reader)
                 if drifted is None:
-                    return Followed(step.version, total, rescan)
+                    return Followed(step.version, total, rescan, step.refusal)
                 rescan = drifted.reason
                 await self._recounter.recount(table, reader, drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
@@ -118,12 +124,12 @@ class Follower:
     async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
-        policy = self.effective(table, cursor.metadata, cursor).policy
+        policy = self.effective(table, cursor).policy
         if policy.version != cursor.policy:
             # Another decider may have started with other defaults; or another look of ours has just found that out.
             await self._standing.refresh()
-            policy = self.effective(table, cursor.metadata, cursor).policy
-        if policy.version != cursor.policy:
+            policy = self.effective(table, cursor).policy
+        if cursor.protocol is None or policy.version != cursor.policy:
             return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
             return _Step(
@@ -136,10 +142,10 @@ class Follower:
             commit = await reader.commit(last.version + 1, last.metadata)
             if commit is None:
                 break
-            folded = fold(commit, last.metadata, batch.policy)
+            folded = fold(commit, last.metadata, batch.policy, batch.files)
             moved = self._moved(table, last, commit)
             if folded.rescan is not None or moved is None:
-                return _Step(at, rescan=folded.rescan or "the table's policy changed")
+                return _Step(at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused")
             if len(folded.changes) > CHANGES_PER_INGEST:
                 return _Step(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
             if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
@@ -152,9 +158,9 @@ class Follower:
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
 
-    def effective(self, table: TableRef, metadata: TableMetadata, cursor: Cursor) -> Effective:
+    def effective(self, table: TableRef, cursor: Cursor) -> Effective:
         """Return the policy in force for a table whose cursor stands there."""
-        return self._standing.current.effective(table, metadata.configuration, cursor.last_good)
+        return self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.refusal)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
@@ -172,19 +178,28 @@ class Follower:
         return True
 
     def _moved(self, table: TableRef, cursor: Cursor, commit: Commit) -> Cursor | None:
-        """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew."""
-        metadata, last_good = cursor.metadata, cursor.last_good
-        if commit.metadata is not None:
-            before = self.effective(table, metadata, cursor)
-            after = self._standing.current.effective(table, commit.metadata.configuration, before.last_good)
+        """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew.
+
+        Metadata and protocol also say whether the table is refused, which is part of the policy.
+        """
+        metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
+        if commit.metadata is not None or commit.protocol is not None:
+            before = self.effective(table, cursor)
+            metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
+            if protocol is None:
+                return None
+            after = self._standing.current.effective(
+                table, metadata.configuration, before.last_good, refusal(metadata, protocol)
+            )
             if after.policy != before.policy:
                 return None
-            metadata, last_good = commit.metadata, after.last_good
+            last_good = after.last_good
         return replace(
             cursor,
             version=commit.version,
             digest=commit.digest,
             metadata=metadata,
+            protocol=protocol,
             last_good=last_good,
             commit_ms=commit.timestamp_ms,
         )
@@ -203,7 +218,7 @@ class Follower:
                 return _Step(at, rescan=f"versions {at + 1} to {later[0] - 1} are gone from the log")
             if later:
                 return _Step(at, raced=True)
-        return _Step(at, caught_up=True)
+        return _Step(at, caught_up=True, refusal=cursor.refusal)
 
     async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
         known = await self._states.known(table.id, batch.cells)
@@ -216,7 +231,7 @@ class Follower:
             return _Step(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())
         log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))
-        return _Step(new.version, commits=len(batch), caught_up=caught_up)
+        return _Step(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
     async def _recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> _Step:
         cursor = await self._recounter.recount(table, reader, old, reason)

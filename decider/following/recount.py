@@ -29,6 +29,7 @@ from shared.policy import Policy
 from shared.queue import transitions
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.queue.transitions import LEDGER_KEPT
+from shared.refusals import refusal
 from shared.table import CellKey, Snapshot, TableRef
 from shared.worth import is_purgeable
 
@@ -67,12 +68,16 @@ class Recounter:
         """
         snapshot = await reader.snapshot()
         in_force = self._standing.current.effective(
-            table, snapshot.metadata.configuration, old.last_good if old else {}
+            table,
+            snapshot.metadata.configuration,
+            old.last_good if old else {},
+            refusal(snapshot.metadata, snapshot.protocol),
         )
         heat = old.heat if old else COLD
         cursor = Cursor(
             version=snapshot.version,
             metadata=snapshot.metadata,
+            protocol=snapshot.protocol,
             policy=in_force.policy.version,
             digest=snapshot.digest,
             last_good=in_force.last_good,
@@ -106,15 +111,18 @@ class Recounter:
         )
         # A table that was made anew starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
+        idle: set[CellKey] = set()
         if not in_force.policy.enabled:
+            # Cells of before as well: with other partition columns none of them is left.
+            idle = set(cells) | {cell async for cell, _ in TableStates(self._queue).each(table.id)}
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
-            await self._withdraw(table, cells, newest)
+            await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
             winner = await TableStates(self._queue).cursor(table.id)
             await steer(self._queue, table.id, winner.steered if winner else "")
             return None
         if not in_force.policy.enabled:
-            await self._withdraw(table, cells, newest)
+            await self._withdraw(table, idle, newest)
         log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
         return cursor
 
@@ -143,7 +151,7 @@ class Recounter:
         )
 
     async def _withdraw(self, table: TableRef, cells: Iterable[CellKey], version: int) -> None:
-        """Take back the jobs of a table that is switched off by this version; one that runs is told to stop.
+        """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
 
         Jobs of a later version stay: somebody else has seen that the table was switched on again.
         """

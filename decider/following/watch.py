@@ -1,7 +1,8 @@
 """A look at a table ends in one of three ways: followed, refused with the reason, or gone and its jobs withdrawn.
 
-What is refused stays registered and is looked at again; what is gone leaves no job behind that an actor would run into,
-and comes back as a new table if it does. Nothing here is told by an event: only the log says what became of a table.
+What is refused stays registered and is looked at again; what is gone, or may not be read at all, leaves no job behind
+that an actor would run into, and comes back as a new table if it does. Nothing here is told by an event: only the log
+says what became of a table.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,10 +15,14 @@ from decider.following.follower import Followed, Follower
 from decider.store.queue import AsyncQueue
 from decider.store.removal import forget, leave
 from decider.store.tables import Refusal, TableRegistry
-from shared.errors import InvalidInput, NoTable, PermanentError
+from shared import refusals
+from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
 from shared.table import TableId, TableRef
 
 DAY_MS = 86_400_000
+
+UNREADABLE = "unreadable_log"
+"""Code of the refusal of a table whose log asks for more than this release understands."""
 
 VANISHED_DAYS = 7.0
 """Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
@@ -62,6 +67,12 @@ class Watch:
         except NoTable as problem:
             await self._gone(table, str(problem))
             return
+        except Unsupported as problem:
+            # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
+            cells = await leave(self._queue, table.id, kind=COMPACT)
+            await self._refuse(table, Refusal(self._now_ms(), str(problem), code=UNREADABLE))
+            log.warning("table_refused", table=table.name, why=str(problem), cells=cells)
+            return
         except (InvalidInput, PermanentError) as problem:
             await self._refuse(table, Refusal(self._now_ms(), str(problem)))
             log.warning("table_refused", table=table.name, why=str(problem))
@@ -70,8 +81,7 @@ class Watch:
             # It was removed during the look, which has just brought its state back.
             await forget(self._queue, table.id, kind=COMPACT)
             return
-        if await self._registry.refusal(table.id) is not None:
-            await self._registry.accept(table.id)
+        await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
             # Should this fail for the moment, the look that follows finds nothing new and must come here all the same.
             self._unfinished.add(table.id)
@@ -92,9 +102,20 @@ class Watch:
         await self._refuse(table, Refusal(now_ms, why, since_ms, gone=True))
         log.warning("table_gone", table=table.name, why=why, cells=cells)
 
+    async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
+        """Note whether a table that could be read may be rewritten; its state already says so to every decision."""
+        before = await self._registry.refusal(table.id)
+        if found is None:
+            if before is not None:
+                await self._registry.accept(table.id)
+            return
+        if before is None or before.code != found.code or before.reason != found.sentence:
+            await self._refuse(table, Refusal(self._now_ms(), found.sentence, code=found.code))
+            log.warning("table_refused", table=table.name, why=found.sentence)
+
     async def _refuse(self, table: TableRef, refusal: Refusal) -> None:
         before = await self._registry.refusal(table.id)
-        if before is not None and before.gone == refusal.gone:
+        if before is not None and (before.gone, before.code) == (refusal.gone, refusal.code):
             refusal = replace(refusal, since_ms=before.since_ms)
         if await self._registry.get(table.id) is not None:
             await self._registry.refuse(table.id, refusal)

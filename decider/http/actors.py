@@ -59,4 +59,5 @@ def _actor_view(one: ActorSeen) -> Actor:
         started_at=moment(one.started_ms),
         heartbeat_age_s=one.age_ms / 1000,
         forgotten_after_s=one.kept_ms / 1000,
+        error=one.died,
     )

@@ -33,6 +33,7 @@ from decider.http.duties import Duties
 from decider.http.metrics import CountedCalls
 from decider.http.openapi import describe
 from decider.http.rates import RateLimit
+from decider.http.safe_writes import SafeWrites
 from decider.http.services import Services
 
 DESCRIPTION = """
@@ -119,9 +120,10 @@ def _protect(app: FastAPI, services: Services) -> None:
     """Put the checks before the routes; the last one added is the first to see a call.
 
     Count it, bound how many there are and what may be read of it, know the caller, and only then its rate: a stranger
-    has no bucket to drain.
+    has no bucket to drain. Who may call learns whether Redis can take what is written.
     """
     limits = services.settings.limits
+    app.add_middleware(SafeWrites, safety=services.safety)
     app.add_middleware(
         RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
     )

@@ -68,6 +68,7 @@ async def metrics(request: Request, parts: Parts) -> Response:
         redis_up=pulse.server is not None,
         redis_safe=pulse.server is not None and not pulse.server.issues,
         tables=pulse.tables,
+        refused=pulse.refused,
         jobs={str(state): count for state, count in pulse.depth.depth.items()},
         oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
         actors=pulse.actors,

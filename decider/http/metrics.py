@@ -26,6 +26,7 @@ FUNNEL = (
     "files_added",
     "bytes_added",
     "disabled",
+    "refused",
     "pruned_by_entropy",
     "pruned_by_levels",
     "asked",
@@ -69,6 +70,7 @@ class Snapshot:
     redis_up: bool
     redis_safe: bool
     tables: int | None
+    refused: int | None
     jobs: Mapping[str, int]
     oldest_wait_s: float
     actors: Mapping[str, int]
@@ -159,6 +161,10 @@ class _Shown(Collector):
         yield GaugeMetricFamily("lakewright_redis_safe", "Whether Redis keeps what it is given.", int(now.redis_safe))
         if now.tables is not None:
             yield GaugeMetricFamily("lakewright_tables", "Registered tables.", now.tables)
+        if now.refused is not None:
+            yield GaugeMetricFamily(
+                "lakewright_tables_refused", "Tables that are refused, unreadable or gone.", now.refused
+            )
         jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
         for state, count in now.jobs.items():
             jobs.add_metric([state], count)

@@ -126,7 +126,7 @@ async def _ours(_: Request, raised: Exception) -> JSONResponse:
         case Conflict():
             return respond(409, str(raised))
         case RetryableError():
-            return _try_later(str(raised))
+            return try_later(str(raised))
         case _:
             log.warning("call_failed", error=str(raised))
             return respond(502, str(raised))
@@ -134,10 +134,11 @@ async def _ours(_: Request, raised: Exception) -> JSONResponse:
 
 async def _store_gone(request: Request, raised: Exception) -> JSONResponse:
     log.warning("redis_failed", path=request.url.path, error=str(raised))
-    return _try_later("Redis does not answer; the call changed nothing, try again")
+    return try_later("Redis does not answer; the call changed nothing, try again")
 
 
-def _try_later(detail: str) -> JSONResponse:
+def try_later(detail: str) -> JSONResponse:
+    """Build the answer to a call that cannot be served at the moment."""
     return respond(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
 
 

@@ -33,6 +33,7 @@ from decider.store.ledgers import Ledgers
 from decider.store.manual import Wishes
 from decider.store.queue import AsyncQueue
 from decider.store.runs import Runs
+from decider.store.server import RedisSafety
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.store.tail import Tails
@@ -105,6 +106,7 @@ class Services:
     """The built parts."""
 
     redis: Redis
+    safety: RedisSafety
     queue: AsyncQueue
     registry: TableRegistry
     states: TableStates

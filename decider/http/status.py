@@ -12,7 +12,7 @@ from decider.http.openapi import failures
 from decider.http.schemas.base import moment
 from decider.http.schemas.status import Backlog, DefaultsInForce, QueueStatus, RedisStatus, Savings, Status
 from decider.http.services import Parts, Services
-from decider.store.server import ServerFacts, inspect
+from decider.store.server import ServerFacts
 from shared.errors import LakewrightError
 from shared.queue import reads
 from shared.queue.model import JobState
@@ -32,6 +32,7 @@ class Pulse:
 
     server: ServerFacts | None
     tables: int | None
+    refused: int | None
     depth: QueueDepth
     funnel: dict[str, int]
     actors: dict[str, int]
@@ -48,14 +49,14 @@ class Pulse:
 async def feel_pulse(parts: Services) -> Pulse:
     """Ask Redis for everything that a status shows."""
     try:
-        server = await inspect(parts.redis)
-        tables = await parts.registry.count()
+        server = await parts.safety.facts()
+        tables, refused = await parts.registry.count(), await parts.registry.count_refused()
         depth = await parts.queue.run(reads.depth(parts.queue.name))
         funnel = dict(await parts.counters.read())
         actors = dict(Counter(one.state for one in await parts.actors.all()))
     except LakewrightError as problem:
-        return Pulse(None, None, NO_DEPTH, {}, {}, str(problem))
-    return Pulse(server, tables, depth, funnel, actors, "")
+        return Pulse(None, None, None, NO_DEPTH, {}, {}, str(problem))
+    return Pulse(server, tables, refused, depth, funnel, actors, "")
 
 
 class RecentPulse:
@@ -98,6 +99,7 @@ async def show_status(parts: Parts) -> Status:
             issues=pulse.reasons,
         ),
         tables=pulse.tables,
+        tables_refused=pulse.refused,
         defaults=_defaults(parts),
         backlog=Backlog(
             tables_waiting=parts.inbox.backlog,

@@ -11,9 +11,9 @@ from decider.http.calibration_views import table_calibration
 from decider.http.job_views import job_view
 from decider.http.schemas.base import moment
 from decider.http.schemas.jobs import Job
-from decider.http.schemas.tables import CellHeat, CursorView, ManualRun, TableRefusal, TableStatus
+from decider.http.schemas.tables import CellHeat, CursorView, ManualRun, TableStatus
 from decider.http.services import Services
-from decider.http.table_views import decision_view, layout_view, policy_view, table_view
+from decider.http.table_views import decision_view, layout_view, policy_view, refusal_view, table_view
 from decider.orient.heat import EVERYWHERE, Heat
 from decider.requests.manual import Outcome
 from decider.requests.selectors import WHOLE_TABLE_LABEL, label
@@ -41,14 +41,17 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     """Put together what is known of a table."""
     cursor = await parts.states.cursor(table.id)
     in_force = parts.standing.current.effective(
-        table, cursor.metadata.configuration if cursor else {}, cursor.last_good if cursor else {}
+        table,
+        cursor.metadata.configuration if cursor else {},
+        cursor.last_good if cursor else {},
+        cursor.refusal if cursor else None,
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)
     counters = dict(await parts.counters.read(table.id))
     summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
-    refusal = await parts.registry.refusal(table.id)
+    refusal = _now_refused(await parts.registry.refusal(table.id), cursor)
     return TableStatus(
         **table_view(table).model_dump(),
         cursor=_cursor_view(cursor) if cursor else None,
@@ -58,7 +61,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
-        refusal=_refusal_view(refusal) if refusal else None,
+        refusal=refusal_view(refusal) if refusal else None,
         manual_run=await _manual_run(table.id, parts),
         counters=counters,
         heat=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
@@ -66,9 +69,19 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     )
 
 
-def _refusal_view(refusal: Refusal) -> TableRefusal:
-    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
-    return TableRefusal(at=at, since=since, gone=refusal.gone, reason=refusal.reason)
+def _now_refused(noted: Refusal | None, cursor: Cursor | None) -> Refusal | None:
+    """Return the refusal that holds: what the state says of the table, or what the last look at its log ended with.
+
+    The look notes a refusal by rule after the state has moved; until then the state is right.
+    """
+    by_rule = cursor.refusal if cursor is not None else None
+    if noted is not None and (not noted.code or cursor is None):
+        return noted
+    if cursor is None or by_rule is None:
+        return None
+    if noted is not None and noted.code == by_rule.code:
+        return noted
+    return Refusal(cursor.folded_ms, by_rule.sentence, code=by_rule.code)
 
 
 async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:

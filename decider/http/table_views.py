@@ -17,10 +17,12 @@ from decider.http.schemas.tables import (
     PolicyIssue,
     PolicyValue,
     Table,
+    TableRefusal,
 )
 from decider.orient.policies import Effective, Source
 from decider.requests import adhoc
 from decider.requests.selectors import label, named_values
+from decider.store.tables import Refusal
 from shared.cells import CellState
 from shared.levels import FULL, Ladder
 from shared.planner import Plan
@@ -42,6 +44,12 @@ def table_view(table: TableRef) -> Table:
     """Show a registered table."""
     said = dict(table.properties)
     return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
+
+
+def refusal_view(refusal: Refusal) -> TableRefusal:
+    """Show why a table is refused."""
+    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
+    return TableRefusal(at=at, since=since, gone=refusal.gone, code=refusal.code, reason=refusal.reason)
 
 
 def layout_view(state: CellState, rungs: Ladder) -> Layout:
@@ -158,12 +166,13 @@ def optimized_view(answer: adhoc.Answer) -> Optimized:
         )
         for job in answer.jobs
     )
+    refused = f" {answer.refusal.sentence}" if answer.refusal else ""
     more = f" {answer.left_out} more cells are worth one: ask again." if answer.left_out else ""
     return Optimized(
         version=answer.version,
         jobs=jobs,
         ignored=answer.ignored,
-        sentence=answer.ignored.sentence if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        sentence=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
         reasons={str(reason): count for reason, count in answer.reasons.items()},
         running=answer.running,
         left_out=answer.left_out,
@@ -176,6 +185,7 @@ def dry_run_view(found: adhoc.DryRun) -> OptimizePlan:
     replaced = sum(plan.files_replaced for plan in plans)
     removed = sum(plan.files_removed for plan in plans)
     total = sum(plan.bytes for plan in plans)
+    refused = f" {found.refusal.sentence}" if found.refusal else ""
     sentence = (
         f"{_count(replaced, 'file')} would be replaced and {removed} of them removed, reading {total} bytes in "
         f"{_count(len(plans), 'cell')}."
@@ -183,7 +193,7 @@ def dry_run_view(found: adhoc.DryRun) -> OptimizePlan:
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        sentence=found.ignored.sentence if found.ignored else sentence,
+        sentence=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
         cells=len(plans),
         files_replaced=replaced,
         files_removed=removed,

@@ -13,15 +13,23 @@ from decider.following.batch import COMPACT
 from decider.http.openapi import failures
 from decider.http.problems import Refused
 from decider.http.schemas.base import MAX_PAGE
-from decider.http.schemas.tables import Cells, Change, Decisions, Registration, Table, Tables, TableStatus
+from decider.http.schemas.tables import (
+    Cells,
+    Change,
+    Decisions,
+    ListedTable,
+    Registration,
+    Table,
+    Tables,
+    TableStatus,
+)
 from decider.http.services import KnownTable, Parts, Services
 from decider.http.table_status import table_status
-from decider.http.table_views import cell_view, decision_view, table_view
+from decider.http.table_views import cell_view, decision_view, refusal_view, table_view
 from decider.intake.hints import Wanted
 from decider.observe.locations import canonical_location, table_id
 from decider.requests.selectors import find_cell
 from decider.store.removal import forget
-from shared.policy import Policy
 from shared.properties import NAMES
 from shared.table import TableId, TableRef
 
@@ -76,9 +84,17 @@ async def list_tables(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Tables:
-    """List the registered tables in the order of their names."""
+    """List the registered tables in the order of their names, with those marked that are refused."""
     page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
-    return Tables(tables=tuple(map(table_view, page.tables)), cursor=page.after)
+    refused = await parts.registry.refusals([table.id for table in page.tables])
+    rows = (
+        ListedTable(
+            **table_view(table).model_dump(),
+            refusal=refusal_view(refused[table.id]) if table.id in refused else None,
+        )
+        for table in page.tables
+    )
+    return Tables(tables=tuple(rows), cursor=page.after)
 
 
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
@@ -104,7 +120,7 @@ async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
 
 def _check_properties(said: Mapping[str, str], parts: Services) -> None:
     """Refuse properties that could not be used; here somebody is listening, so that nothing need be kept and shown."""
-    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}).issues
+    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, None).issues
     unknown = said.keys() - NAMES
     for issue in issues:
         raise Refused(422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value)
@@ -132,8 +148,8 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    in_force: Policy = parts.standing.current.effective(table, state.metadata.configuration, state.last_good).policy
-    policy = (await parts.states.calibration(table.id)).learned(in_force)
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.refusal)
+    policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
     return Cells(

@@ -37,7 +37,7 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
         history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
         state = await parts.states.cursor(table.id)
         in_force = parts.standing.current.effective(
-            table, history.metadata.configuration, state.last_good if state else {}
+            table, history.metadata.configuration, state.last_good if state else {}, None
         )
         # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

@@ -5,7 +5,7 @@ A log that is guessed at yields a state that is wrong for ever, and a report wit
 
 from dataclasses import dataclass
 
-from shared.errors import Corrupt, Unsupported
+from shared.errors import Corrupt, NoTable, Unsupported
 
 SHOWN_CHARS = 80
 """Characters of a damaged value that a message quotes; the value may be megabytes long."""
@@ -43,3 +43,8 @@ def shown(value: object) -> str:
         return "missing"
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
+
+
+def no_log(location: str) -> NoTable:
+    """Return the error for a place where no version of a table is told."""
+    return NoTable(f"{location}: there is no Delta log", field="location", allowed="a directory with a _delta_log")

@@ -17,7 +17,7 @@ from decider.observe import delta_checkpoint
 from decider.observe.delta_actions import commit_time_ms, decode_commit
 from decider.observe.delta_checkpoint import Part
 from decider.observe.delta_checksum import Checksum, checksum_name, read_checksum
-from decider.observe.delta_damage import LogFile
+from decider.observe.delta_damage import LogFile, no_log
 from decider.observe.delta_listing import (
     LAST_CHECKPOINT,
     LOG_DIRECTORY,
@@ -34,7 +34,7 @@ from decider.observe.delta_replay import Replay
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter
 from decider.observe.stores import Stores
-from shared.errors import Corrupt, InvalidInput, NoTable, RetryableError
+from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.table import Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8
@@ -127,9 +127,7 @@ class DeltaLog:
     def _target(self, listing: Listing, version: int | None) -> int:
         newest = listing.newest
         if newest is None:
-            raise NoTable(
-                f"{self.location}: there is no Delta log", field="location", allowed="a directory with a _delta_log"
-            )
+            raise no_log(self.location)
         if version is not None and not 0 <= version <= newest:
             raise InvalidInput(
                 f"{self.location}: there is no version {version}", field="version", allowed=f"0 to {newest}"

@@ -4,47 +4,21 @@ The same file may be spelled in two ways, `/x` and `file:/x`, so that files are 
 spelling of the newest `add` is what the snapshot carries.
 """
 
-import posixpath
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 
 from decider.observe.delta_damage import LogFile
 from shared.errors import InvalidInput
 from shared.partitions import cell_key, cell_values
+from shared.path_keys import PathKey, path_key
 from shared.table import CellKey, Commit, DataFile, PartitionColumn, Snapshot, TableMetadata, TableProtocol
-
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?://(?=/))?(.*)", re.DOTALL)
-_ESCAPE = re.compile(r"%[0-9A-Fa-f]{2}")
-
-
-def canonical_path(path: str) -> str:
-    """Return the spelling of a log's path under which Delta compares it: as a normalised URI, never decoded.
-
-    `/x`, `file:/x` and `file:///x` are one path, and so are `%2f` and `%2F`; `a%3Db` and `a=b` are two.
-    """
-    if "%" in path:
-        path = _ESCAPE.sub(lambda escape: escape[0].upper(), path)
-    if path.startswith("/"):
-        return "file:" + _normalised(path)
-    scheme = _SCHEME.fullmatch(path) if ":" in path else None
-    if scheme is None:
-        return _normalised(path)
-    return f"{scheme[1].lower()}:{_normalised(scheme[2]) if scheme[2].startswith('/') else scheme[2]}"
-
-
-def _normalised(path: str) -> str:
-    """Return a path without empty, `.` and resolvable `..` segments; two leading slashes (a host) stay."""
-    if "./" not in path and "//" not in path and not path.endswith("/."):
-        return path
-    return posixpath.normpath(path)
 
 
 class Replay:
     """The state of a table while its log is read: oldest first, or from a checkpoint on."""
 
     def __init__(self) -> None:
-        self._files: dict[tuple[str, str | None], DataFile] = {}
+        self._files: dict[PathKey, DataFile] = {}
         self._protocol: TableProtocol | None = None
         self.metadata: TableMetadata | None = None
         self._columns: tuple[PartitionColumn, ...] | None = None
@@ -58,12 +32,12 @@ class Replay:
     def add(self, files: Iterable[DataFile]) -> None:
         """Take files as live."""
         for file in files:
-            self._files[canonical_path(file.path), file.dv_id] = file
+            self._files[path_key(file)] = file
 
     def apply(self, commit: Commit) -> None:
         """Take the next commit: what it removes is gone, what it adds is live, whatever the order of its lines."""
         for removed in commit.removed:
-            self._files.pop((canonical_path(removed.path), removed.dv_id), None)
+            self._files.pop(path_key(removed), None)
         self.add(commit.added)
         if commit.metadata is not None:
             self._set_metadata(commit.metadata)

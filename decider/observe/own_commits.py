@@ -12,9 +12,9 @@ from json import loads
 from typing import Any
 
 from decider.observe.delta_actions import commit_time_ms
-from decider.observe.delta_damage import LogFile
+from decider.observe.delta_damage import LogFile, no_log
 from decider.observe.delta_lines import parsed_lines, split_lines
-from decider.observe.delta_listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, commit_version
+from decider.observe.delta_listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
 from decider.observe.delta_stats import rows_in
 from decider.observe.locations import canonical_location
 from decider.observe.object_reads import ObjectReader, ReadMeter
@@ -89,9 +89,10 @@ class OwnCommits:
     async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> HistoryPage:
         """Return up to `limit` events of versions below `before` (None: from the newest on).
 
-        Raises Corrupt for a commit of ours that is damaged, RetryableError if the store does not answer.
+        Raises NoTable where there is no log, Corrupt for a commit of ours that is damaged, RetryableError if the store
+        does not answer.
         """
-        top = (await self._newest() if before is None else before - 1) + 1
+        top = await self._newest() + 1 if before is None else await self._top(before)
         found: list[OptimizationEvent] = []
         bottom = max(0, top - max_scanned)
         for stop in range(top, bottom, -READ_AHEAD):
@@ -106,8 +107,17 @@ class OwnCommits:
                     return HistoryPage(tuple(found), version or None)
         return HistoryPage(tuple(found), bottom or None)
 
+    async def _top(self, before: int) -> int:
+        """Return `before`, or what follows the newest version where that is less; the log is only listed then."""
+        if before and await self._reads.start(_key(before - 1), HEAD_BYTES) is not None:
+            return before
+        return min(before, await self._newest() + 1)
+
     async def _newest(self) -> int:
-        """Return the newest version, -1 where there is no log; the last checkpoint's hint saves listing it all."""
+        """Return the newest version with a commit, -1 if there is none; the last checkpoint's hint saves a long list.
+
+        Raises NoTable where there is neither a commit nor a checkpoint.
+        """
         body = await self._reads.get(LAST_CHECKPOINT)
         try:
             hint = loads(body).get("version") if body is not None else None
@@ -115,10 +125,12 @@ class OwnCommits:
             hint = None
         for after in ([f"{hint:020d}"] if type(hint) is int and hint >= 0 else []) + [None]:
             names = await self._reads.list(LOG_DIRECTORY, after=after)
-            versions = [version for name in names if (version := commit_version(name)) is not None]
-            if versions:
-                return max(versions)
-        return -1
+            listing = read_listing(names)
+            if listing.commits:
+                return listing.commits[-1]
+            if listing.checkpoints and after is None:
+                return -1
+        raise no_log(self.location)
 
     async def _event(self, version: int, head: bytes) -> OptimizationEvent | None:
         first = head.partition(b"\n")[0]

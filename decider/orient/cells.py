@@ -7,10 +7,12 @@ from its log instead.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from decider.orient.batch_files import BatchFiles, Before
+from shared.cells import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
 from shared.grouping import placed, tagged_window
 from shared.policy import Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+from shared.worth import has_harmful_path
 
 REPLACING = frozenset(
     {
@@ -29,7 +31,8 @@ REPLACING = frozenset(
 class Fold:
     """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
 
-    `with_deletes` keeps, per cell, the added files that have deletion vectors: what a purge is decided from.
+    `with_deletes` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
+    them on: what a purge is decided from.
     """
 
     version: int
@@ -38,41 +41,70 @@ class Fold:
     with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
 
 
-def fold(commit: Commit, metadata: TableMetadata, policy: Policy) -> Fold:
+def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> Fold:
     """Fold a commit into changes per cell, as states to be added to those of the cells.
 
-    `metadata` is what was in force before the commit.
+    `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
+    and takes those of this one: what they have added counts once, and what they have removed is not removed again.
     """
     reason = _rescan_reason(commit, metadata)
     if reason:
         return Fold(commit.version, rescan=reason)
-    rungs = policy.ladder
+    batch = batch or BatchFiles()
+    # As Delta replays a commit: first what it removes, then what it adds.
+    taken = [(removed, batch.remove(removed)) for removed in commit.removed]
     changes: dict[CellKey, CellState] = {}
     with_deletes: dict[CellKey, list[DataFile]] = {}
     for file in commit.added:
-        if file.dv_id is not None:
+        if file.dv_id is not None or has_harmful_path(file, policy):
             with_deletes.setdefault(file.cell, []).append(file)
         changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        replaced = batch.add(file)
+        if replaced is not None:
+            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_CELL) - placed(replaced, policy)
     rewritten = merged_in(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
-    for removed in commit.removed:
-        twin = added_by_path.get(removed.path)
-        size = removed.size_bytes if removed.size_bytes is not None or twin is None else twin.size_bytes
-        cell = removed.cell if removed.cell is not None or twin is None else twin.cell
-        if size is None or cell is None:
+    for removed, before in taken:
+        if before is Before.REMOVED:
+            continue
+        if isinstance(before, DataFile):
+            changes[before.cell] = changes.get(before.cell, EMPTY_CELL) - placed(before, policy)
+            continue
+        known = _completed(removed, added_by_path.get(removed.path))
+        if known.size_bytes is None or known.cell is None:
             return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
-        tags = removed.tags if removed.tags is not None or twin is None else twin.tags
-        # Without tags it may have been a settled file, see `CellState.plausible`.
-        is_settled = tags is None or SETTLED_TAG in tags
-        gone = file_state(
-            rungs, size, has_dv=removed.dv_id is not None, deleted_rows=removed.deleted_rows, is_settled=is_settled
-        )
-        change = changes.get(cell, EMPTY_CELL) - gone
-        if policy.time_window_s is not None:
-            for start_ms in _places(tags, rewritten.get(cell), policy):
-                change -= replace(EMPTY_CELL, windows=((start_ms, gone),))
-        changes[cell] = change
+        gone = _removed_state(known, known.size_bytes, rewritten.get(known.cell), policy)
+        changes[known.cell] = changes.get(known.cell, EMPTY_CELL) - gone
     return Fold(commit.version, changes, with_deletes=with_deletes)
+
+
+def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
+    """Return a removal with what it leaves out, as the add of the same path in the same commit says it."""
+    if twin is None:
+        return removed
+    return replace(
+        removed,
+        size_bytes=twin.size_bytes if removed.size_bytes is None else removed.size_bytes,
+        cell=twin.cell if removed.cell is None else removed.cell,
+        tags=twin.tags if removed.tags is None else removed.tags,
+    )
+
+
+def _removed_state(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> CellState:
+    """Return what a file that was counted before this batch takes away from its cell, and from its windows."""
+    gone = file_state(
+        policy.ladder,
+        size_bytes,
+        has_dv=removed.dv_id is not None,
+        deleted_rows=removed.deleted_rows,
+        # Without tags it may have been a settled file, see `CellState.plausible`.
+        is_settled=removed.tags is None or SETTLED_TAG in removed.tags,
+        is_cube=CUBE_TAG in (removed.tags or {}),
+    )
+    if policy.time_window_s is None:
+        return gone
+    inside = (replace(EMPTY_CELL, windows=((at, gone),)) for at in _places(removed.tags, rewritten, policy))
+    return sum(inside, gone)
 
 
 def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:

@@ -14,6 +14,7 @@ from enum import StrEnum
 from shared.errors import InvalidInput
 from shared.policy import Issue, Layer, Policy, apply
 from shared.properties import read_properties
+from shared.refusals import Refusal
 from shared.table import TableId, TableRef
 
 LastGood = Mapping[str, str]
@@ -40,13 +41,17 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Effective:
-    """The policy in force; `origins` maps each field to its origin, `notes` say what a value alone does not."""
+    """The policy in force; `origins` maps each field to its origin, `notes` say what a value alone does not.
+
+    `refusal` is why the table must not be rewritten, whatever anybody asks for; None if it may be.
+    """
 
     policy: Policy
     origins: Mapping[str, Origin]
     issues: tuple[Issue, ...]
     last_good: LastGood
     notes: tuple[str, ...] = ()
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +78,16 @@ class Defaults:
                 why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
-    def effective(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
-        """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told."""
+    def effective(
+        self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, refusal: Refusal | None
+    ) -> Effective:
+        """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told.
+
+        A table with a refusal is switched off, and its policy says so to every decision: nothing overrides that.
+        """
+        return _refused(self._resolved(table, configuration, last_good), refusal)
+
+    def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
         tenant = self._layers.get(table.tenant, (Source.TENANT, Layer()))
         asked = _read(Source.TABLE, configuration)
         request = _read(Source.REQUEST, table.properties)
@@ -134,10 +147,24 @@ class Defaults:
         )
 
 
-def effective(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
+def effective(
+    default: Policy, configuration: Mapping[str, str], last_good: LastGood, refusal: Refusal | None = None
+) -> Effective:
     """Resolve the configuration of a table that is not registered, over a policy that stands for all defaults."""
     nobody = TableRef(TableId(""), "", "")
-    return Defaults(default, group="").effective(nobody, configuration, last_good)
+    return Defaults(default, group="").effective(nobody, configuration, last_good, refusal)
+
+
+def _refused(found: Effective, refusal: Refusal | None) -> Effective:
+    if refusal is None:
+        return found
+    return replace(
+        found,
+        policy=replace(found.policy, enabled=False, refused=refusal.key),
+        origins={**found.origins, "enabled": Origin(Source.TABLE, refusal.subject)},
+        notes=(*found.notes, f"the table is refused: {refusal.sentence}"),
+        refusal=refusal,
+    )
 
 
 _Read = tuple[Source, Layer]

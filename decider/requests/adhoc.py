@@ -1,7 +1,8 @@
 """Ad-hoc requests: a person asks for a rewrite now, and gets either jobs or the reason why there are none.
 
 A request goes the same way as an event: the log is followed, the state decides, the queue merges. It may set aside
-the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten.
+the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten, and
+never a refusal, which is what keeps the table whole.
 """
 
 import secrets
@@ -25,10 +26,11 @@ from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
 from shared.planner import Plan, plan
-from shared.policy import Policy
+from shared.policy import Policy, PortablePaths
 from shared.predicate import permits
 from shared.queue import reads, transitions
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
+from shared.refusals import Refusal, refusal
 from shared.table import CellKey, PartitionColumn, TableRef
 from shared.worth import Reason, is_purgeable
 
@@ -44,6 +46,7 @@ class Ignored(StrEnum):
     NOTHING_TO_DO = "nothing_to_do"
     ALREADY_RUNNING = "already_running"
     DISABLED = "disabled"
+    REFUSED = "refused"
 
     @property
     def sentence(self) -> str:
@@ -54,6 +57,7 @@ class Ignored(StrEnum):
 _SENTENCES = {
     Ignored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
     Ignored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
+    Ignored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
     Ignored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
 }
 
@@ -80,7 +84,10 @@ class AskedJob:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound."""
+    """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound.
+
+    `refusal` is why the table must not be rewritten at all.
+    """
 
     version: int
     columns: tuple[PartitionColumn, ...]
@@ -89,11 +96,15 @@ class Answer:
     reasons: Mapping[Reason, int] = field(default_factory=dict)
     running: int = 0
     left_out: int = 0
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a rewrite would do on the live snapshot: the plans with work, those that remove most first."""
+    """What a rewrite would do on the live snapshot: the plans with work, those that remove most first.
+
+    A table that is refused has a `refusal` and no plan.
+    """
 
     version: int
     columns: tuple[PartitionColumn, ...]
@@ -101,6 +112,7 @@ class DryRun:
     policy: Policy
     ignored: Ignored | None
     reasons: Mapping[Reason, int]
+    refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +156,8 @@ class Adhoc:
         states = await self._states.all_cells(table.id)
         columns = cursor.metadata.partition_columns
         chosen = select(states, columns, request.partitions)
-        heavy = await self._purgeable(table, [cell for cell in chosen if states[cell].dv_files], policy)
+        all_paths = policy.portable_paths is PortablePaths.ALWAYS
+        heavy = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], policy)
         decisions = [
             corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
             for cell in chosen
@@ -162,14 +175,15 @@ class Adhoc:
             reasons=found.reasons,
             running=running,
             left_out=max(0, len(found.wanted) - MAX_JOBS),
+            refusal=cursor.refusal,
         )
 
     async def _purgeable(self, table: TableRef, cells: Sequence[CellKey], policy: Policy) -> Counter[CellKey]:
-        """Count the files of these cells that have too many deleted rows, which the rolling state cannot tell.
+        """Count the files of these cells that are rewritten even alone, which the rolling state cannot tell.
 
-        The log is read for that only where a cell has files with deletion vectors at all.
+        The log is read for that only where a cell has files with deletion vectors, or where paths count.
         """
-        if not cells or policy.delete_ratio is None:
+        if not cells or (policy.delete_ratio is None and policy.portable_paths is not PortablePaths.ALWAYS):
             return Counter()
         snapshot = await self._open_log(table.location).snapshot()
         wanted = set(cells)
@@ -180,25 +194,26 @@ class Adhoc:
         snapshot = await self._open_log(table.location).snapshot()
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
-        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good).policy
+        refused = refusal(snapshot.metadata, snapshot.protocol)
+        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, refused).policy
         policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
         files = sorted(snapshot.files, key=lambda file: file.cell)
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
         columns = snapshot.metadata.partition_columns
         chosen = select(by_cell, columns, request.partitions)
-        inside = [cell for cell in chosen if permits(policy.filter, cell, columns)] if policy.enabled else []
+        is_open = policy.enabled and refused is None
+        inside = [cell for cell in chosen if permits(policy.filter, cell, columns)] if is_open else []
         plans = [plan(cell, by_cell[cell], policy) for cell in inside]
         work = sorted((made for made in plans if made.groups), key=lambda made: (-made.files_removed, made.cell))
         reasons = Counter(made.worth.reason for made in plans if not made.groups)
-        if len(inside) < len(chosen) and policy.enabled:
-            reasons[Reason.FILTERED] += len(chosen) - len(inside)
-        if not policy.enabled:
-            reasons[Reason.DISABLED] += len(chosen)
+        if len(inside) < len(chosen):
+            why = Reason.FILTERED if is_open else Reason.DISABLED if refused is None else Reason.REFUSED
+            reasons[why] += len(chosen) - len(inside)
         ignored = _ignored(policy, has_work=bool(work), is_running=False)
-        return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons)
+        return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons, refused)
 
     def _in_force(self, table: TableRef, cursor: Cursor, request: Request) -> Policy:
-        policy = self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good).policy
+        policy = self._follower.effective(table, cursor).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(
@@ -240,8 +255,8 @@ def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, curs
 
 
 def _forced(policy: Policy) -> Policy:
-    """Set aside the switch and the tolerance; the promotion rule stays."""
-    return replace(policy, enabled=True, tolerance=Fraction(0))
+    """Set aside switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
+    return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
 
 
 def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | None:
@@ -249,4 +264,6 @@ def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | N
         return None
     if is_running:
         return Ignored.ALREADY_RUNNING
+    if policy.refused:
+        return Ignored.REFUSED
     return Ignored.NOTHING_TO_DO if policy.enabled else Ignored.DISABLED

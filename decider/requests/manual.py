@@ -37,6 +37,7 @@ class Outcome(StrEnum):
     ALREADY_RUNNING = "already_running"
     NOTHING_TO_DO = "nothing_to_do"
     FIRST_SIGHT = "seen_at_first_sight"
+    REFUSED = "refused"
     TAKEN_BACK = "taken_back"
 
     @property
@@ -52,6 +53,7 @@ _SENTENCES = {
     Outcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table waits or is going on.",
     Outcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no cell is worth a rewrite now.",
     Outcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first looked at: unset it and set it again for a run.",
+    Outcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
     Outcome.TAKEN_BACK: f"{MANUAL} was unset; a run that had started goes on.",
 }
 
@@ -82,7 +84,7 @@ class ManualRuns:
         if said == (before.said if before else "") and not self._is_stuck(before):
             return
         defaults = self._standing.current
-        policy = defaults.effective(table, configuration, cursor.last_good).policy
+        policy = defaults.effective(table, configuration, cursor.last_good, cursor.refusal).policy
         if not defaults.serves(policy):
             return
         wish = Wish(said, cursor.version, self._now_ms())
@@ -90,6 +92,8 @@ class ManualRuns:
             wish = replace(wish, outcome=Outcome.TAKEN_BACK)
         elif followed.rescan == FIRST_SIGHT:
             wish = replace(wish, outcome=Outcome.FIRST_SIGHT)
+        elif policy.refused:
+            wish = replace(wish, outcome=Outcome.REFUSED)
         elif policy.enabled:
             wish = replace(wish, outcome=Outcome.AUTO_IS_ON)
         if not await self._wishes.replace(table.id, before, wish) or wish.outcome:
@@ -108,6 +112,8 @@ class ManualRuns:
 
     async def _run(self, table: TableRef, wish: Wish) -> Wish:
         answer = await self._adhoc.optimize(table, Request(band=Band.NORMAL, force=True))
+        if answer.refusal is not None:
+            return replace(wish, outcome=Outcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
         if new:
             return replace(wish, outcome=Outcome.STARTED, jobs=new)

@@ -29,6 +29,7 @@ _SIZES_ONLY = "a replay knows sizes and no deleted rows"
 _NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
 NOT_REPLAYED = {
     "delete_ratio": _SIZES_ONLY,
+    "portable_paths": "a replay knows sizes and no paths",
     "dml_policy": _NO_HEAT,
     "max_heat": _NO_HEAT,
     "priority": _AT_ONCE,
@@ -95,7 +96,7 @@ def examine(
     said: Mapping[str, str] | None = None,
     tick: Tick = lambda _: None,
 ) -> Report:
-    """Compare and recommend under the policy in force, and replay what is `said` beside it.
+    """Compare and recommend under the policy in force, a refusal aside, and replay what is `said` beside it.
 
     A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
     """
@@ -108,8 +109,23 @@ def examine(
         done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="yours")
         yours = Yours(asked, Option(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
-    notes = (*_notes(in_force), *(asked.notes if asked else ()))
+    notes = (*_refused(table), *_missing(table), *_notes(in_force), *(asked.notes if asked else ()))
     return Report(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
+
+
+def _refused(table: TableHistory) -> tuple[str, ...]:
+    if table.refusal is None:
+        return ()
+    note = "The table is refused, so nothing is rewritten whatever its policy says; the replay sets that aside: "
+    return (note + table.refusal.sentence,)
+
+
+def _missing(table: TableHistory) -> tuple[str, ...]:
+    if table.missing is None:
+        return ()
+    first, last = table.missing
+    which = f"Version {first} is" if first == last else f"Versions {first} to {last} are"
+    return (f"{which} missing from the log: the replay begins behind that, at version {table.first_version}.",)
 
 
 def _notes(in_force: Effective) -> tuple[str, ...]:

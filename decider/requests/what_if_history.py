@@ -1,7 +1,8 @@
 """A table's history read from its own log, with nothing registered and nothing changed.
 
 Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides anew. A writer who later
-removed a rewritten file removed the rows of its inputs, so the removal is traced back to them.
+removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are told apart as
+Delta's replay of a log does, and nothing is replayed across a hole in it.
 """
 
 from collections import defaultdict
@@ -11,6 +12,8 @@ from typing import Protocol
 
 from decider.decide.history import History
 from shared.errors import Corrupt, InvalidInput
+from shared.path_keys import canonical_path, path_key
+from shared.refusals import Refusal, refusal
 from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata
 
 MAX_COMMITS = 20_000
@@ -34,7 +37,10 @@ class LogReader(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TableHistory:
-    """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes."""
+    """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes.
+
+    `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
+    """
 
     location: str
     first_version: int
@@ -44,6 +50,8 @@ class TableHistory:
     rewrites: int
     bytes_rewritten: int
     files_now: int
+    refusal: Refusal | None = None
+    missing: tuple[int, int] | None = None
 
 
 async def read_history(
@@ -57,6 +65,7 @@ async def read_history(
     if not versions:
         # Checkpoints may be all that is left; where there is no log at all, this says so.
         raise _Reading(await log.snapshot()).nothing(log.location)
+    versions, missing = _behind_the_last_hole(versions)
     base = await _oldest(log, versions[-max_commits - 1 :])
     wanted = [version for version in versions if version > base.version]
     if base.version == 0 and len(wanted) < max_commits:
@@ -72,7 +81,15 @@ async def read_history(
         reading.add(commit)
     if not reading.commits:
         raise reading.nothing(log.location)
-    return reading.result(log.location, wanted[-1])
+    return replace(reading.result(log.location, wanted[-1]), missing=missing)
+
+
+def _behind_the_last_hole(versions: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, int] | None]:
+    """Return the versions above the newest gap, and the gap; commits below it do not lead to those above."""
+    for index in range(len(versions) - 1, 0, -1):
+        if versions[index] != versions[index - 1] + 1:
+            return versions[index:], (versions[index - 1] + 1, versions[index] - 1)
+    return versions, None
 
 
 async def _oldest(log: LogReader, versions: Sequence[int]) -> Snapshot:
@@ -97,26 +114,28 @@ class _Reading:
 
     def __init__(self, base: Snapshot) -> None:
         self.metadata = base.metadata
+        self._protocol = base.protocol
         self.commits: list[Commit] = []
-        self._base = base
-        self._files = {file.path: file for file in base.files}
+        self._base = replace(base, files=tuple(map(_spelled, base.files)))
+        self._files = {path_key(file): file for file in self._base.files}
         self._origins: dict[str, list[RemovedFile]] = {}
         self._read = 0
         self._rewrites = 0
         self._bytes_rewritten = 0
 
     def add(self, commit: Commit) -> None:
-        """Take the next commit of the log."""
+        """Take the next commit of the log; what it removes and is not live, or adds and is, changes nothing."""
         self.metadata = commit.metadata or self.metadata
+        self._protocol = commit.protocol or self._protocol
         self._read += 1
-        removed = [self._known(gone) for gone in commit.removed]
+        removed = [known for gone in commit.removed if (known := self._take(gone)) is not None]
+        added = tuple(map(_spelled, commit.added))
+        new = tuple(file for file in added if path_key(file) not in self._files)
         if commit.origin is None and commit.data_change:
-            self._add_data(commit, removed)
-        elif commit.added and removed:
-            self._add_rewrite(commit, removed)
-        for gone in removed:
-            self._files.pop(gone.path, None)
-        self._files.update((file.path, file) for file in commit.added)
+            self._add_data(replace(commit, added=new), removed)
+        elif new and removed:
+            self._add_rewrite(replace(commit, added=new), removed)
+        self._files.update((path_key(file), file) for file in added)
 
     def result(self, location: str, last_version: int) -> TableHistory:
         """Return what was read."""
@@ -129,6 +148,7 @@ class _Reading:
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
+            refusal=refusal(self.metadata, self._protocol),
         )
 
     def nothing(self, location: str) -> InvalidInput:
@@ -174,6 +194,13 @@ class _Reading:
     def _traced(self, gone: RemovedFile) -> list[RemovedFile]:
         return self._origins.pop(gone.path, [gone])
 
-    def _known(self, gone: RemovedFile) -> RemovedFile:
-        file = self._files.get(gone.path)
-        return gone if file is None else replace(gone, size_bytes=file.size_bytes, cell=file.cell)
+    def _take(self, gone: RemovedFile) -> RemovedFile | None:
+        """Take a file out; return its removal with what is known of the file, None if it was not live."""
+        file = self._files.pop(path_key(gone), None)
+        return None if file is None else replace(gone, path=file.path, size_bytes=file.size_bytes, cell=file.cell)
+
+
+def _spelled(file: DataFile) -> DataFile:
+    """Return a file under the one spelling of its path that a replay tells it apart by."""
+    path = canonical_path(file.path)
+    return file if path == file.path else replace(file, path=path)

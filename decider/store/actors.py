@@ -20,7 +20,10 @@ DRAIN_KEPT_S = 86_400
 
 @dataclass(frozen=True, slots=True)
 class ActorSeen:
-    """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone."""
+    """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone.
+
+    `died` says why it ended, where it could not go on; such an actor is listed for a while.
+    """
 
     name: str
     slots: int
@@ -32,15 +35,18 @@ class ActorSeen:
     started_ms: int
     age_ms: int
     kept_ms: int
+    died: str = ""
 
     @property
     def takes_jobs(self) -> bool:
         """Whether it claims jobs, or will after those it has."""
-        return not (self.drain_asked or self.drain_heard)
+        return not (self.drain_asked or self.drain_heard or self.died)
 
     @property
     def state(self) -> str:
-        """What it does: `working`, `idle`, `draining` (takes no more, and finishes what it has), or `drained`."""
+        """What it does: `working`, `idle`, `draining` (finishes its jobs, takes no more), `drained` or `died`."""
+        if self.died:
+            return "died"
         if not self.takes_jobs:
             return "drained" if self.drain_heard and not self.jobs else "draining"
         return "working" if self.jobs else "idle"
@@ -99,4 +105,5 @@ def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | 
         started_ms=int(said["started_ms"]),
         age_ms=max(0, kept_ms - left_ms) if left_ms >= 0 else kept_ms,
         kept_ms=kept_ms,
+        died=said.get("died", ""),
     )

@@ -17,7 +17,8 @@ from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.table import CellKey, PartitionColumn, TableId, TableMetadata
+from shared.refusals import Refusal, refusal
+from shared.table import CellKey, PartitionColumn, TableId, TableMetadata, TableProtocol
 
 PAGE = 1_000
 """Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
@@ -30,11 +31,12 @@ class Cursor:
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
     at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
-    MERGE, UPDATE and DELETE have been at work.
+    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor.
     """
 
     version: int
     metadata: TableMetadata
+    protocol: TableProtocol | None
     policy: str
     digest: str = ""
     last_good: Mapping[str, str] = field(default_factory=dict)
@@ -50,6 +52,7 @@ class Cursor:
         return {
             "version": str(self.version),
             "metadata": json.dumps(asdict(self.metadata), separators=(",", ":")),
+            "protocol": _encoded_protocol(self.protocol),
             "policy": self.policy,
             "digest": self.digest,
             "last_good": json.dumps(dict(self.last_good), separators=(",", ":")),
@@ -68,6 +71,7 @@ class Cursor:
         return Cursor(
             int(values["version"]),
             _metadata(values["metadata"]),
+            _protocol(values.get("protocol", "")),
             values["policy"],
             values["digest"],
             json.loads(values["last_good"]),
@@ -78,6 +82,11 @@ class Cursor:
             values.get("steered", ""),
             Heat.decode(json.loads(values.get("heat", "{}"))),
         )
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the table must not be rewritten as it stands at this version; None if it may be."""
+        return None if self.protocol is None else refusal(self.metadata, self.protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +176,20 @@ def _states(wanted: Sequence[CellKey], found: Sequence[bytes | str | None]) -> d
 
 def _calibration(sums: Mapping[bytes | str, bytes | str]) -> Calibration:
     return Calibration.of({text(name): int(value) for name, value in sums.items()})
+
+
+def _encoded_protocol(protocol: TableProtocol | None) -> str:
+    if protocol is None:
+        return ""
+    features = (sorted(protocol.reader_features), sorted(protocol.writer_features))
+    return json.dumps([protocol.min_reader, protocol.min_writer, *features], separators=(",", ":"))
+
+
+def _protocol(encoded: str) -> TableProtocol | None:
+    if not encoded:
+        return None
+    reader, writer, reads, writes = json.loads(encoded)
+    return TableProtocol(reader, writer, frozenset(reads), frozenset(writes))
 
 
 def _metadata(encoded: str) -> TableMetadata:

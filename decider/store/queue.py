@@ -14,8 +14,9 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 
+from decider.store.server import RedisSafety
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.library import NOT_FOUND, ScriptLibrary
+from shared.queue.library import NOT_FOUND, ScriptLibrary, ScriptName
 from shared.queue.limits import require_queue
 from shared.queue.transition import Transition, Tries, refusal, unreachable
 
@@ -27,14 +28,26 @@ TIMEOUT_S = 5.0
 CONNECTIONS = 32
 """Connections per process; further callers wait for a free one."""
 
+TAKES_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE})
+"""Transitions that promise work for later, which an unsafe server might forget; what runs may always end."""
+
 
 class AsyncQueue:
     """Runs transitions of one queue; safe to share between tasks of one event loop."""
 
     def __init__(
-        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, tries: Tries | None = None
+        self,
+        redis: Redis,
+        queue: str,
+        *,
+        library: ScriptLibrary | None = None,
+        tries: Tries | None = None,
+        safety: RedisSafety | None = None,
     ) -> None:
-        """Use a client built by `connect`, or any other without retries of its own."""
+        """Use a client built by `connect`, or any other without retries of its own.
+
+        With `safety`, no work is taken that Redis might lose.
+        """
         require_queue(queue)
         if _retries_itself(redis):
             raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
@@ -43,6 +56,7 @@ class AsyncQueue:
         self._library = library or ScriptLibrary()
         self._tries = tries or Tries()
         self._address = address(redis)
+        self._safety = safety
 
     @property
     def library_name(self) -> str:
@@ -51,6 +65,8 @@ class AsyncQueue:
 
     async def run(self, transition: Transition[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
+        if self._safety is not None and transition.script in TAKES_WORK:
+            await self._safety.require()
         failed = 0
         while True:
             try:

@@ -4,13 +4,14 @@ A table's id is derived from its location, so registering twice finds the same e
 """
 
 import json
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from redis.asyncio import Redis
 
 from decider.store.answers import answered, redis_answers
+from decider.store.server import RedisSafety
 from shared.errors import InvalidInput
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
@@ -22,12 +23,16 @@ PAGE = 500
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a table is not looked after at present: since when, and whether it is because it is not there."""
+    """Why a table is not looked after at present: since when, and whether it is because it is not there.
+
+    `code` names a refusal by rule (see `shared.refusals`); it is empty where the log could not be read.
+    """
 
     at_ms: int
     reason: str
     since_ms: int = 0
     gone: bool = False
+    code: str = ""
 
     def __post_init__(self) -> None:
         if not self.since_ms:
@@ -49,12 +54,16 @@ class TableRegistry:
     holds the names in their order.
     """
 
-    def __init__(self, redis: Redis) -> None:
+    def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
+        """With `safety`, no table is entrusted to a Redis that might lose it."""
         self._redis = redis
+        self._safety = safety
 
     @answered
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
+        if self._safety is not None:
+            await self._safety.require()
         if not await self._redis.hsetnx(NAMES, table.name, table.id):
             owner = text(await self._redis.hget(NAMES, table.name) or b"")
             if owner != table.id:
@@ -72,6 +81,8 @@ class TableRegistry:
     @answered
     async def change(self, before: TableRef, after: TableRef) -> None:
         """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
+        if self._safety is not None:
+            await self._safety.require()
         if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
             owner = text(await self._redis.hget(NAMES, after.name) or b"")
             raise InvalidInput(
@@ -181,6 +192,20 @@ class TableRegistry:
         """Return why a table is refused, None if it is not."""
         raw = await self._redis.hget(REFUSED, table_id)
         return None if raw is None else Refusal(**json.loads(raw))
+
+    @answered
+    async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, Refusal]:
+        """Return why those of these tables are refused that are."""
+        if not ids:
+            return {}
+        rows = await self._redis.hmget(REFUSED, [str(one) for one in ids])
+        found = zip(ids, rows, strict=True)
+        return {table_id: Refusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
+
+    @answered
+    async def count_refused(self) -> int:
+        """Return how many tables are refused, unreadable or gone."""
+        return int(await self._redis.hlen(REFUSED))
 
 
 def _decode(raw: bytes | str) -> TableRef:

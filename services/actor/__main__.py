@@ -5,19 +5,21 @@ import signal
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
 
-from actor.delta.engine import EngineSettings, start_engine
+from actor.delta.engine import start_engine
 from actor.delta.java import find_java
 from actor.delta.spark import stop_session
 from actor.store.presence import About
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
+from services.actor.secrets import known_secrets
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
-from services.actor.spark import start_spark
+from services.actor.spark import engine_settings, start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
@@ -51,9 +53,8 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = start_spark(settings, scratch=scratch, java=java)
-    engine, verdict = start_engine(
-        spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
-    )
+    rules = replace(engine_settings(settings), secrets=known_secrets(settings, environment))
+    engine, verdict = start_engine(spark, rules, scratch=scratch.resolve().as_uri())
     log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     try:
         serve(settings, engine, _about(settings, java.version), reached)

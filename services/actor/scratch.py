@@ -1,15 +1,11 @@
 """Scratch space of one actor process: gone when it ends, and swept up by the next one if it was killed."""
 
 import fcntl
-import os
 import shutil
-import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-
-from shared.errors import PermanentError
 
 
 @contextmanager
@@ -43,20 +39,3 @@ def _remove_if_abandoned(folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
     except OSError:  # Owned by a living process, or by another user: not ours to touch.
         return
-
-
-def private_dir(folder: Path) -> Path:
-    """Make a folder that nobody else can enter, and return it; one that is there has to be such a folder.
-
-    Its name can be guessed and whoever makes it first owns it: classes are loaded from below. Raises PermanentError for
-    a link, another user's folder, or one that others can enter.
-    """
-    with suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    found = folder.lstat()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:
-        raise PermanentError(
-            f"{folder} is not a folder of this user alone ({stat.filemode(found.st_mode)}, user {found.st_uid}), so "
-            "nothing is put there; remove it, or set TMPDIR to a folder of your own"
-        )
-    return folder

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.ports import TableEngine
+from actor.ports import EngineDied, TableEngine
 from actor.store.presence import About, Presence
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Reached, Worker, WorkerSettings
@@ -56,15 +56,19 @@ def serve(settings: ActorSettings, engine: TableEngine, about: About, reached: R
         for slot in slots:
             slot.join()
     heartbeat.close()
-    _leave(presence)
+    died = next((str(failure) for failure in failures if isinstance(failure, EngineDied)), "")
+    _leave(presence, died)
     log.info("actor_stopped", actor=settings.name, failed=bool(failures))
     if failures:
         raise failures[0]
 
 
-def _leave(presence: Presence) -> None:
+def _leave(presence: Presence, died: str) -> None:
     try:
-        presence.leave()
+        if died:
+            presence.die(died)
+        else:
+            presence.leave()
     except LakewrightError as problem:
         log.warning("leaving_not_said", error=str(problem))  # It is forgotten by itself in half a minute.
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from services import places
 from services.settings import (
-    DEFAULT_REDIS_URL,
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
     Reader,
+    default_redis_url,
     host_name,
     log_level_name,
     number,
@@ -40,6 +40,10 @@ ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 """`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
 that one overwrites the commits of others, and losing a commit is worse than not compacting. Needs 12 MB of jars."""
 
+RESERVED_DISK = "LAKEWRIGHT_RESERVED_DISK_MIB"
+"""MiB that a rewrite leaves free on the disk of a local table. Default 256: a disk filled by compaction would stop the
+table's own writers, which is worse than files left small."""
+
 CLASS_ARCHIVE = "LAKEWRIGHT_CLASS_ARCHIVE"
 """Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because the first
 one that is told of it takes longer to write it at its end than it took to start; worth it where Spark starts often, as
@@ -58,6 +62,7 @@ class ActorSettings:
     master: str
     driver_memory: str
     allow_s3: bool
+    reserved_disk_bytes: int
     store_options: StoreOptions
     scratch_parent: Path
     ivy_dir: Path
@@ -70,7 +75,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
     read = Reader(environment)
     return ActorSettings(
-        redis_url=read(REDIS_URL, parse_redis_url, DEFAULT_REDIS_URL),
+        redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, "default"),
         name=read(NAME, str, f"{host_name()}-{os.getpid()}"),
         slots=read(SLOTS, number(int, 1, 64), 2),
@@ -78,6 +83,7 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         master=read(MASTER, str, "local[*]"),
         driver_memory=read(MEMORY, str, "1g"),
         allow_s3=allows_s3(environment),
+        reserved_disk_bytes=read(RESERVED_DISK, number(int, 0, 1 << 30), 256) << 20,
         store_options=store_options(environment),
         scratch_parent=places.data_dir(environment) / "spark",
         ivy_dir=places.ivy_dir(environment),

@@ -4,9 +4,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from actor.delta.engine import EngineSettings
 from actor.delta.java import JavaHome
 from actor.delta.s3a import hadoop_settings
 from actor.delta.spark import SparkSettings, build_session
+from actor.delta.transaction import TransactionSettings
 from services.actor.settings import ActorSettings
 
 
@@ -22,4 +24,12 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
             s3=hadoop_settings(settings.store_options) if settings.allow_s3 else None,
         ),
         java_home=java.path,
+    )
+
+
+def engine_settings(settings: ActorSettings) -> EngineSettings:
+    """Return what the engine may do under these settings."""
+    return EngineSettings(
+        allow_s3=settings.allow_s3,
+        transaction=TransactionSettings(reserved_disk_bytes=settings.reserved_disk_bytes),
     )

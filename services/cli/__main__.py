@@ -16,6 +16,7 @@ from services.cli.service import Service, become
 from services.cli.watch import watch
 from services.cli.what_if import what_if
 from services.ending import Ending
+from services.logs import configure_logs
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -32,6 +33,9 @@ app.command("optimizations")(optimizations)
 app.command("scheduled")(scheduled)
 tables.app.command("optimizations")(optimizations)
 tables.app.command("scheduled")(scheduled)
+
+LOG_LEVEL = "warning"
+"""What a command says beside its answer: what is wrong, and not what it does. Services set up logs of their own."""
 
 PASSED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
 """Everything behind the name of a service is the service's own, `--help` included."""
@@ -93,8 +97,9 @@ def doctor(context: typer.Context) -> None:
 
 
 def main() -> int:
-    """Run the command; a failure is one line on standard error."""
+    """Run the command; a failure is one line on standard error, like all logs: standard output is for the answer."""
     ended = Ending()
+    configure_logs(LOG_LEVEL)
     try:
         app(prog_name="lakewright")
     except LakewrightError as problem:
@@ -115,6 +120,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "does not answer",
         "redis issues": "; ".join(redis["issues"]) or "none",
         "tables": answer["tables"],
+        "tables refused": answer["tables_refused"],
         "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
         "jobs": queue["depth"],
         "actors": answer["actors"] or "none",

@@ -28,12 +28,13 @@ def list_actors(context: typer.Context) -> None:
             f"{duration(one['heartbeat_age_s'])} ago",
             at(one["started_at"]),
             shown(one["versions"]),
+            one["error"] or "-",
         )
         for one in answer["actors"]
     ]
     return out.rows(
         f"Actors: {answer['busy_slots']} of {answer['slots']} slots busy",
-        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "versions"),
+        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "versions", "error"),
         rows,
     )
 

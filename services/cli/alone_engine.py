@@ -10,15 +10,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
+from actor.delta.engine import DeltaEngine, start_engine
 from actor.delta.java import find_java
 from actor.delta.spark import stop_session
-from services.actor.scratch import private_dir, scratch_dir
+from services.actor.scratch import scratch_dir
 from services.actor.settings import actor_settings
-from services.actor.spark import start_spark
+from services.actor.spark import engine_settings, start_spark
 from services.logs import configure_logs
 from services.places import java_search
 from services.prepare import prepare
+from services.private import private_dir
 from shared.errors import PermanentError
 
 
@@ -38,9 +39,7 @@ def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
         spark = start_spark(settings, scratch=scratch, java=java)
         try:
             say("trying an exact rewrite on a scratch table")
-            engine, verdict = start_engine(
-                spark, EngineSettings(allow_s3=settings.allow_s3), scratch=scratch.resolve().as_uri()
-            )
+            engine, verdict = start_engine(spark, engine_settings(settings), scratch=scratch.resolve().as_uri())
             if not verdict.passed:
                 raise PermanentError(
                     f"the exact rewrite does not work with the installed Spark and Delta ({verdict.reason}), so the "

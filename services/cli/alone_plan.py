@@ -12,16 +12,17 @@ from itertools import groupby
 from math import sqrt
 from typing import Any
 
-from decider.orient.policies import Defaults
+from decider.orient.policies import effective
 from decider.requests.selectors import label, select
 from shared.cells import EMPTY_CELL, CellState
-from shared.errors import InvalidInput
+from shared.errors import InvalidInput, Unsupported
 from shared.facts import Ask
 from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Issue, Policy, apply
 from shared.predicate import permits
 from shared.properties import PREFIX, read_properties
-from shared.table import CellKey, DataFile, PartitionColumn, Snapshot, TableId, TableRef
+from shared.refusals import refusal
+from shared.table import CellKey, DataFile, PartitionColumn, Snapshot
 from shared.worth import Reason
 
 NO_CUT_BYTES = 2**62
@@ -76,10 +77,13 @@ class TablePlan:
 def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) -> TablePlan:
     """Plan a table on a snapshot of it.
 
-    Raises InvalidInput for a property that cannot be used and for a partition that the table does not have.
+    Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
+    cannot be used and for a partition that the table does not have.
     """
-    table = TableRef(TableId(""), "", location)
-    in_force = Defaults(default, group="").effective(table, snapshot.metadata.configuration, {})
+    refused = refusal(snapshot.metadata, snapshot.protocol)
+    if refused is not None:
+        raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
+    in_force = effective(default, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, wish)
     columns = snapshot.metadata.partition_columns
     files = sorted(snapshot.files, key=lambda file: file.cell)
@@ -149,6 +153,7 @@ def _overridden(policy: Policy, wish: Wish) -> Policy:
         name = issue.property.removeprefix(PREFIX)
         raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
     policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
+    policy = policy.on_request if wish.force or wish.kind is Ask.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 
 

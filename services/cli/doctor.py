@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import httpx
@@ -24,6 +25,10 @@ from actor.delta.java import JavaSearch, find_java
 from services.places import data_dir, ivy_dir, java_search
 from services.settings import REDIS_URL, default_url, parse_redis_url, redis_url
 from shared.errors import LakewrightError
+from shared.queue.keys import NO_KEY
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 7.2 for compatibility.
@@ -144,16 +149,28 @@ def check_redis(url: str) -> list[Finding]:
             server = client.info("server")
             persistence = client.info("persistence")
             memory = client.info("memory")
+            refusal = _refusal(client)
     except (redis.RedisError, ValueError, OSError) as error:
-        action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_REDIS_URL"
+        action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_REDIS_URL or LAKEWRIGHT_DATA_DIR"
         return [Finding("redis", Status.FAIL, f"does not answer: {error}", where, action)]
     skew_ms = round(int(seconds) * 1000 + int(micros) / 1000 - (before_ms + after_ms) / 2)
     return [
         check_redis_version(server, where),
-        check_durability(persistence, where),
+        check_durability(persistence, where, refusal),
         check_eviction(memory, where),
         check_clock(skew_ms, where),
     ]
+
+
+def _refusal(client: "Redis") -> str:
+    """Return the server's answer to a write that changes nothing, empty if it takes writes."""
+    from redis.exceptions import ResponseError  # noqa: PLC0415 - a client's installation may have no Redis driver
+
+    try:
+        client.delete(NO_KEY)
+    except ResponseError as problem:
+        return f"{problem.status_code or ''} {problem}".strip()
+    return ""
 
 
 def check_redis_version(server: Mapping[str, object], where: str) -> Finding:
@@ -166,14 +183,17 @@ def check_redis_version(server: Mapping[str, object], where: str) -> Finding:
     return Finding("redis", Status.FAIL, f"{name} {version}", where, "use Redis 7 or newer, or Valkey")
 
 
-def check_durability(persistence: Mapping[str, object], where: str) -> Finding:
-    """Acknowledged jobs survive a restart of Redis."""
+def check_durability(persistence: Mapping[str, object], where: str, refusal: str = "") -> Finding:
+    """Acknowledged jobs survive a restart of Redis; `refusal` is its answer to a write, empty if it takes writes."""
     if persistence.get("aof_enabled") != 1:
         action = "set `appendonly yes`: without it a restart loses jobs that were acknowledged"
         return Finding("redis durability", Status.FAIL, "the append-only file is off", where, action)
     if persistence.get("aof_last_write_status") == "err":
         action = "make room on its disk: it takes no writes until then"
         return Finding("redis durability", Status.FAIL, "the append-only file cannot be written", where, action)
+    if refusal:
+        action = "make room on its disk and read its log: it takes no writes until then"
+        return Finding("redis durability", Status.FAIL, f"takes no writes: {refusal}", where, action)
     return Finding("redis durability", Status.OK, "the append-only file is on", where)
 
 

@@ -97,6 +97,7 @@ def _summary(job: dict[str, Any]) -> dict[str, object]:
         "cell": job["cell_label"],
         "priority": job["priority"],
         "attempts": job["attempts"],
+        "engine deaths": "-" if job["deaths"] is None else job["deaths"],
         "actor": job["worker"] or "-",
         "error": job["error"] or "-",
         "predicted": shown(job["predicted"]),

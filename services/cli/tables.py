@@ -36,8 +36,10 @@ def list_tables(
         answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit})
     if out.as_json:
         return out.raw(answer)
-    rows = [(table["name"], table["tenant"], table["location"]) for table in answer["tables"]]
-    out.rows("Tables", ("name", "tenant", "location"), rows)
+    rows = [
+        (table["name"], table["tenant"], table["location"], _listed(table["refusal"])) for table in answer["tables"]
+    ]
+    out.rows("Tables", ("name", "tenant", "location", "refused"), rows)
     if answer["cursor"]:
         out.line(f"There are more; the next name comes after {answer['cursor']}.")
     return None
@@ -282,6 +284,12 @@ def _calibration(learned: dict[str, Any]) -> str:
         f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
         f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
     )
+
+
+def _listed(refusal: dict[str, Any] | None) -> str:
+    if refusal is None:
+        return "no"
+    return "gone" if refusal["gone"] else str(refusal["code"] or "unreadable")
 
 
 def _refusal(refusal: dict[str, Any]) -> str:

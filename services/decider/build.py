@@ -49,6 +49,7 @@ from decider.store.optimization_rows import OPTIMIZATIONS_SCHEMA
 from decider.store.queue import AsyncQueue, connect
 from decider.store.rounds import Rounds
 from decider.store.runs import Runs
+from decider.store.server import RedisSafety
 from decider.store.steering import Steering
 from decider.store.tables import TableRegistry
 from decider.store.tail import Tails
@@ -74,8 +75,9 @@ def build_services(settings: DeciderSettings) -> Services:
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
     redis = connect(settings.redis_url)
-    queue = AsyncQueue(redis, settings.queue)
-    registry = TableRegistry(redis)
+    safety = RedisSafety(redis, clock_s=time.monotonic)
+    queue = AsyncQueue(redis, settings.queue, safety=safety)
+    registry = TableRegistry(redis, safety)
     levers, actors = Steering(queue), Actors(queue)
     standing = Shared(redis, Defaults(settings.policy, settings.tenants, settings.queue))
     meter, metrics = ReadMeter(), Metrics()
@@ -96,6 +98,7 @@ def build_services(settings: DeciderSettings) -> Services:
     open_history = partial(open_own_commits, meter=meter, stores=stores)
     return Services(
         redis=redis,
+        safety=safety,
         queue=queue,
         registry=registry,
         states=states,

@@ -12,7 +12,6 @@ from services.settings import (
     BODY_TIMEOUT_S,
     BUCKETS,
     CALLS_PER_S,
-    DEFAULT_REDIS_URL,
     DISCOVERY_DEPTH,
     DISCOVERY_REQUESTS_PER_S,
     DISCOVERY_S,
@@ -37,6 +36,7 @@ from services.settings import (
     TOKENS_FILE,
     WEBHOOK_ORIGINS,
     Reader,
+    default_redis_url,
     log_level_name,
     number,
     parse_redis_url,
@@ -71,7 +71,7 @@ class Address:
 class DeciderSettings:
     """What the decider is told by its environment; see the variables above for units and reasons."""
 
-    redis_url: str = field(default=DEFAULT_REDIS_URL, repr=False)
+    redis_url: str = field(default_factory=default_redis_url, repr=False)
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
     token: str | None = field(default=None, repr=False)
@@ -110,7 +110,7 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
     read = Reader(environment)
     defaults = DeciderSettings()
     return DeciderSettings(
-        redis_url=read(REDIS_URL, parse_redis_url, defaults.redis_url),
+        redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, defaults.queue),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
         token=read(TOKEN, _token, None),

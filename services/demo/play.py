@@ -28,8 +28,8 @@ from shared.policy import MIB, Policy
 
 TABLE = "events"
 POLICY = Policy(target_bytes=MIB)
-START_S = 180.0
-"""Longest wait for Redis, decider and Spark to come up; a cold machine needs some 30 s."""
+START_S = 600.0
+"""Longest wait for Redis, decider and Spark to come up while they live: 30 s cold, minutes where others compute."""
 SETTLE_S = 120.0
 """Longest wait for the last jobs after the writer stopped."""
 SWEEP_S = 2.0

@@ -11,7 +11,7 @@ import structlog
 from services.logs import configure_logs
 from services.places import data_dir
 from services.settings import http_address, log_format, log_level
-from services.standalone.household import StandaloneOptions, children, data_dir_lock
+from services.standalone.household import PRIVATE_UMASK, StandaloneOptions, children, data_dir_lock
 from services.standalone.redis_server import AppendFsync
 from services.standalone.supervisor import Supervisor
 from shared.errors import LakewrightError
@@ -40,13 +40,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="lakewright standalone", description=__doc__)
     parser.add_argument("--data-dir", type=Path, default=data_dir(os.environ), help="default: %(default)s")
     parser.add_argument("--http-address", default=http_address(os.environ), help="default: %(default)s")
-    parser.add_argument("--redis-port", type=int, help="0: a free one; default: 7421, or a free one if it is taken")
     parser.add_argument("--redis-server", default="bundled", help="bundled, system, or a file; default: %(default)s")
     parser.add_argument("--append-fsync", type=AppendFsync, choices=list(AppendFsync), default=AppendFsync.EVERYSEC)
     parser.add_argument("--no-actor", dest="with_actor", action="store_false", help="Redis and decider only")
     try:
         configure_logs(log_level(), log_format())
-        run(StandaloneOptions(environment=os.environ, **vars(parser.parse_args())))
+        chosen = vars(parser.parse_args())
+        run(StandaloneOptions(environment=os.environ, table_umask=os.umask(PRIVATE_UMASK), **chosen))
     except LakewrightError as problem:
         print(f"lakewright standalone: {problem}", file=sys.stderr)
         return 1

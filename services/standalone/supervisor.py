@@ -26,6 +26,7 @@ HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin a
 MAX_QUICK_ENDS = 8  # 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
 POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
+SAY_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 
 _GUARD = Path(__file__).with_name("guard.py")  # Run as a file: isolated, it starts in some 15 ms.
@@ -35,16 +36,21 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice."""
+    """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice.
+
+    `obstacle` says what is missing until the child can be used, and nothing once it can. `umask` is the child's; None
+    leaves it this process's.
+    """
 
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
     log_file: Path
-    ready: Callable[[], bool] = lambda: True
+    obstacle: Callable[[], str] = lambda: ""
     ready_timeout_s: float = 30.0
     stop_timeout_s: float = 10.0
     explain: Callable[[str], str] = lambda _: ""
+    umask: int | None = None
 
 
 @dataclass(slots=True)
@@ -133,6 +139,7 @@ class Supervisor:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,  # Ctrl-C of a terminal reaches us alone; we stop the children in order.
+                umask=-1 if spec.umask is None else spec.umask,
             )
         child.started_at_s = self._clock()
         child.start_again_at_s = float("inf")
@@ -140,14 +147,23 @@ class Supervisor:
 
     def _await_ready(self, child: _Child, should_stop: Callable[[], bool]) -> bool:
         spec, process = child.spec, child.process
+        say_at_s = child.started_at_s + SAY_EVERY_S
         while process is not None and not should_stop():
             if process.poll() is not None:
                 raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
-            if spec.ready():
-                log.info("child_ready", child=spec.name, after_s=round(self._clock() - child.started_at_s, 2))
+            obstacle = spec.obstacle()
+            waited_s = self._clock() - child.started_at_s
+            if not obstacle:
+                log.info("child_ready", child=spec.name, after_s=round(waited_s, 2))
                 return True
-            if self._clock() - child.started_at_s > spec.ready_timeout_s:
-                raise PermanentError(f"{spec.name} was not ready within {spec.ready_timeout_s:g} s{_why(spec)}")
+            if waited_s > spec.ready_timeout_s:
+                raise PermanentError(
+                    f"{spec.name} was not ready within {spec.ready_timeout_s:g} s, it still lacked "
+                    f"{obstacle}{_why(spec)}"
+                )
+            if self._clock() >= say_at_s:
+                say_at_s = self._clock() + SAY_EVERY_S
+                _say_waiting(spec, obstacle, waited_s)
             time.sleep(POLL_S)
         return False
 
@@ -195,10 +211,24 @@ def _release(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
+def _say_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
+    last_line = _tail(spec.log_file).rpartition("\n")[2]
+    log.info(
+        "child_not_ready_yet",
+        child=spec.name,
+        waits_for=obstacle,
+        waited_s=round(waited_s),
+        gives_up_after_s=spec.ready_timeout_s,
+        log=str(spec.log_file),
+        log_ends=last_line,
+    )
+
+
 def _why(spec: ChildSpec) -> str:
     tail = _tail(spec.log_file)
     advice = spec.explain(tail)
-    return f"{': ' + advice if advice else ''}. The end of {spec.log_file}:\n{tail}"
+    quoted = f"The end of {spec.log_file}:\n{tail}" if tail else f"Its log {spec.log_file} is empty: it printed nothing"
+    return f"{': ' + advice if advice else ''}. {quoted}"
 
 
 def _tail(file: Path) -> str:

@@ -44,7 +44,7 @@ def claims(raw: Any) -> tuple[Claim, ...]:
 
 
 def _claim(fields: Sequence[str]) -> Claim:
-    (job, table, cell, kind, tenant, band, priority, token, previous, *numbers, cost, facts, t0, until) = fields
+    (job, table, cell, kind, tenant, band, priority, token, previous, *numbers, cost, facts, t0, until, deaths) = fields
     attempts, generation, version, reach = numbers
     return Claim(
         id=JobId(job),
@@ -62,6 +62,7 @@ def _claim(fields: Sequence[str]) -> Claim:
         facts=facts,
         t0_ms=int(t0),
         lease_until_ms=int(until),
+        deaths=int(deaths),
     )
 
 
@@ -157,6 +158,7 @@ def job_view(raw: Any) -> JobView | None:
         stop=StopReason(fields["stop"]) if "stop" in fields else None,
         error=fields.get("error"),
         pending_version=int(fields["d_version"]) if "d_version" in fields else None,
+        deaths=int(fields.get("deaths", 0)),
     )
 
 

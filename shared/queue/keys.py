@@ -9,6 +9,9 @@ from shared.queue.model import Band, JobId, Level
 ROOT = "root"
 """The node of the tree whose children are the bands."""
 
+NO_KEY = "lw:none"
+"""A key that never exists: deleting it changes nothing, and is refused by a server that takes no writes."""
+
 
 def prefix(queue: str) -> str:
     """Return the beginning of every key; it is KEYS[1] of every script."""

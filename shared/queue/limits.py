@@ -22,6 +22,10 @@ MAX_INSISTENCE = 9
 MAX_REACH = 9
 """0 is the least a job may be asked for; a few ranks are plenty, as for insistence."""
 
+DEATHS_UNTIL_ALONE = 2
+"""Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
+or another job's doing. If an engine dies once more it is this job's doing, and the job is quarantined."""
+
 MAX_SLOTS = 32
 """Jobs per claim; more would let one script hold the server for milliseconds."""
 

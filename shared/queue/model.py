@@ -11,6 +11,7 @@ from typing import NewType
 
 from shared.errors import InvalidInput
 from shared.queue.limits import (
+    DEATHS_UNTIL_ALONE,
     MAX_CELL_BYTES,
     MAX_COST_BYTES,
     MAX_DELAY_MS,
@@ -42,10 +43,11 @@ class JobState(StrEnum):
 
 
 class Verdict(StrEnum):
-    """What a worker says of its run."""
+    """What a worker says of its run; `crashed`: the engine died under it."""
 
     DONE = "done"
     FAIL = "fail"
+    CRASHED = "crashed"
     YIELD = "yield"
     CANCELLED = "cancelled"
 
@@ -153,7 +155,8 @@ class Claim:
     """A job handed to a worker until `lease_until_ms`.
 
     `previous_token` names an earlier run whose end is not known to have left no trace: look for its commit first.
-    `reach` is the greatest of all wishes that were merged, `facts` are the newest one's.
+    `reach` is the greatest of all wishes that were merged, `facts` are the newest one's. `deaths` counts earlier runs
+    under which an engine died or an actor fell silent.
     """
 
     id: JobId
@@ -171,6 +174,12 @@ class Claim:
     facts: str
     t0_ms: int
     lease_until_ms: int
+    deaths: int = 0
+
+    @property
+    def runs_alone(self) -> bool:
+        """Whether no other job may run beside it in the same engine."""
+        return self.deaths >= DEATHS_UNTIL_ALONE
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ class JobView:
     stop: StopReason | None = None
     error: str | None = None
     pending_version: int | None = None
+    deaths: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import threading
 import time
 from enum import StrEnum
 
+from tests.support.time_limits import scaled
+
 
 class Weather(StrEnum):
     """What the network does at the moment."""
@@ -50,7 +52,7 @@ class Network:
         self._listener.close()
         self.cut()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(scaled(10))
 
     def _accept(self) -> None:
         while True:
@@ -59,7 +61,7 @@ class Network:
             except OSError:
                 return
             try:
-                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=2)
+                server = socket.create_connection(("127.0.0.1", self.target_port), timeout=scaled(2))
             except OSError:
                 client.close()
                 continue

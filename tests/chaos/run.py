@@ -18,6 +18,7 @@ from tests.chaos.verdict import Verdict, verdict_of
 from tests.chaos.worker import QUEUE, TIMES
 from tests.chaos.world import SETTINGS, World
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 
 WORKERS = 3
 COMMIT_EVERY_S = 0.02
@@ -85,7 +86,7 @@ def _commits(world: World, ended: threading.Event) -> None:
 
 def _drained(world: World) -> int:
     """Sweep once, then wait until nothing is left; returns the jobs that are left at the deadline."""
-    deadline = time.monotonic() + DRAIN_S
+    deadline = time.monotonic() + scaled(DRAIN_S)
     left = -1
     while time.monotonic() < deadline:
         try:

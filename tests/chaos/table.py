@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from actor.ports import Control, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
 from shared import marks
 from shared.facts import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
@@ -89,6 +89,10 @@ class FileTable:
             last.write(str(claim.token))
             self._note("committed", claim, seen=self._version)
             return True
+
+    def bury(self) -> EngineDeath | None:
+        """Never asked for: this engine lives as long as its process."""
+        return None
 
     def is_alive(self) -> bool:
         """Say yes: it is a file."""

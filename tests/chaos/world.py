@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,6 +22,8 @@ from tests.chaos.network import Network
 from tests.chaos.table import facts
 from tests.chaos.worker import QUEUE, Log, NotingQueue
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
+from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
@@ -85,7 +86,7 @@ class World:
         """Return the producer's own way to the queue, beside the network's weather."""
         place = (threading.get_ident(), self.network.target_port)
         if place not in self.queues:
-            client = connect(f"redis://127.0.0.1:{self.network.target_port}/0", timeout_s=1.0)
+            client = connect(f"redis://127.0.0.1:{self.network.target_port}/0", timeout_s=scaled(1.0))
             noting = NotingQueue(client, QUEUE, tries=TRIES)
             self.queues[place] = noting.watch(Log(self.folder / f"driver-{len(self.queues)}.jsonl"))
         return self.queues[place]
@@ -215,7 +216,7 @@ class World:
 
     def await_service(self, fault: str, since: int) -> None:
         """Note how long it took from the kill until an event was taken again, which the tables' writer tries anew."""
-        self.expect(wait(self.commit, seconds=30), f"{fault}: no service within 30 s")
+        self.expect(wait(self.commit, seconds=30), f"{fault}: no service within {scaled(30):.0f} s")
         self.recovered_s[fault].append((now_ns() - since) / 1e9)
         # An early cut takes the settings, too, and a back-off of the default length would outlast the end of the run.
         self.queue().run(transitions.configure(QUEUE, SETTINGS))
@@ -223,9 +224,4 @@ class World:
 
 def wait(condition: Callable[[], object], *, seconds: float) -> bool:
     """Wait for a condition; False if it did not come true in time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() >= deadline:
-            return False
-        time.sleep(0.005)
-    return True
+    return bool(comes_true(condition, seconds=seconds))

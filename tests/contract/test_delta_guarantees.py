@@ -2,7 +2,6 @@
 
 import json
 import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -16,14 +15,10 @@ from shared.planner import FileGroup, Mode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
 from tests.support.steering import Steering
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.spark
-
-
-def until(what: str, condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
 
 
 def raise_(error: Exception) -> Callable[[], object]:
@@ -206,7 +201,7 @@ def test_a_cancelled_job_fails_retryably_and_leaves_the_table_alone(
     tracker = lab.spark.sparkContext.statusTracker()
 
     def cancel_when_running() -> None:
-        until("the job runs", lambda: list(tracker.getActiveJobsIds()))
+        until("the job runs", lambda: list(tracker.getActiveJobsIds()), seconds=60)
         lab.engine.cancel("another job")
         assert list(tracker.getActiveJobsIds())
         lab.engine.cancel("job-x")
@@ -215,7 +210,7 @@ def test_a_cancelled_job_fails_retryably_and_leaves_the_table_alone(
     thread.start()
     with pytest.raises(RetryableError, match="the table is unchanged"):
         lab.rewrite(table.location, [group], job="job-x")
-    thread.join(60)
+    thread.join(scaled(60))
 
     assert tables.newest(table.path) == table.version
 

@@ -15,6 +15,7 @@ from shared.table import CellKey, FileKey, PartitionColumn
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
 from tests.support.steering import Steering
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.spark
 
@@ -281,14 +282,14 @@ def test_two_threads_on_two_tables_sign_their_own_commits(lab: DeltaLab) -> None
     versions: list[int | None] = [None, None]
 
     def work(i: int) -> None:
-        control = Steering(before_commit=[lambda: barrier.wait(60)])
+        control = Steering(before_commit=[lambda: barrier.wait(scaled(60))])
         versions[i] = lab.rewrite(made[i].location, [groups[i]], control, job=f"job-{i}", token=i).version
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(scaled(60))
 
     signed = [tables.commit_info(made[i].path, versions[i] or 0)["userMetadata"] for i in range(2)]
     assert signed == [mark("job-0", 0), mark("job-1", 1)]
@@ -302,14 +303,14 @@ def test_two_rewrites_of_one_table_in_two_partitions_both_land(lab: DeltaLab) ->
     outcomes: dict[int, object] = {}
 
     def work(i: int) -> None:
-        control = Steering(before_commit=[lambda: barrier.wait(60)])
+        control = Steering(before_commit=[lambda: barrier.wait(scaled(60))])
         outcomes[i] = lab.rewrite(table.location, [groups[i]], control, token=i).version
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(scaled(60))
 
     assert set(outcomes.values()) == {table.version + 1, table.version + 2}
     assert tables.rows(table.path) == before

@@ -7,7 +7,8 @@ from deltalake import write_deltalake
 
 from tests.support import writers
 from tests.support.outside import assert_state_equals_recount, is_at_rest, own_commits
-from tests.support.stack import Stack, until
+from tests.support.stack import Stack
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(300)]
 
@@ -26,19 +27,19 @@ def test_an_actor_killed_around_its_commit_neither_loses_nor_repeats_it(stack: S
     until("a job waits", lambda: stack.get("/v1/status")["queue"]["depth"]["queued"])
 
     first = stack.actor(pause_at="files_written")
-    until("the first actor has written its files", stack.paused, 120)
+    until("the first actor has written its files", stack.paused, seconds=120)
     first.kill()
     assert not own_commits(table)
     assert writers.found(table) == before
 
     stack.pause_file.unlink()
     second = stack.actor(pause_at="committed")
-    until("the second actor has committed", stack.paused, 120)
+    until("the second actor has committed", stack.paused, seconds=120)
     second.kill()
     assert len(own_commits(table)) == 1
 
     stack.actor()
-    until("all work done", lambda: is_at_rest(stack, "db.crashes", table), 120)
+    until("all work done", lambda: is_at_rest(stack, "db.crashes", table), seconds=120)
     ours = own_commits(table)
     assert len(ours) == 1, "the commit was done again"
     assert writers.found(table) == before

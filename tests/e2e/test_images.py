@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from tests.support.stack import free_port
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -76,7 +77,7 @@ class Composed:
         headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
         data = json.dumps(body).encode() if body else None
         asked = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data=data, headers=headers)
-        with urllib.request.urlopen(asked, timeout=10) as answer:  # noqa: S310 - of the loopback address
+        with urllib.request.urlopen(asked, timeout=scaled(10)) as answer:  # noqa: S310 - of the loopback address
             return json.load(answer)
 
 

@@ -8,7 +8,8 @@ from deltalake import DeltaTable
 
 from tests.support import writers
 from tests.support.outside import assert_state_equals_recount, assert_stays_at_rest, is_at_rest, own_commits
-from tests.support.stack import Stack, until
+from tests.support.stack import Stack
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(400)]
 
@@ -39,23 +40,23 @@ def test_rows_survive_writers_and_crashes_while_the_table_is_compacted(stack: St
     decider = stack.decider(LAKEWRIGHT_SWEEP_S="2")
     stack.post("/v1/tables", {"location": table.as_uri(), "name": "db.events"}).raise_for_status()
     actor = stack.actor()
-    until("the actor takes jobs", lambda: (stack.folder / "data" / "actor.ready").exists(), 120)
+    until("the actor takes jobs", lambda: (stack.folder / "data" / "actor.ready").exists(), seconds=120)
     started = time.monotonic()
     appended, changed = start_writers(stack, table, seed)
 
-    until("a first rewrite", lambda: own_commits(table), SECONDS)
+    until("a first rewrite", lambda: own_commits(table), seconds=SECONDS)
     decider.kill()
     stack.decider(LAKEWRIGHT_SWEEP_S="2")
     after_decider = len(own_commits(table))
-    until("a rewrite after the decider was killed", lambda: len(own_commits(table)) > after_decider, SECONDS)
+    until("a rewrite after the decider was killed", lambda: len(own_commits(table)) > after_decider, seconds=SECONDS)
     stack.redis.kill()
     stack.redis.restart()
     after_redis = len(own_commits(table))
-    until("a rewrite after Redis was killed", lambda: len(own_commits(table)) > after_redis, SECONDS)
-    until("a minute of writing", lambda: time.monotonic() - started > SECONDS, 2 * SECONDS)
+    until("a rewrite after Redis was killed", lambda: len(own_commits(table)) > after_redis, seconds=SECONDS)
+    until("a minute of writing", lambda: time.monotonic() - started > SECONDS, seconds=2 * SECONDS)
     (stack.folder / "stop").touch()
     until("the writers ended", lambda: not any(p.alive for p in stack.processes if p.name in WRITERS))
-    until("all work done", lambda: is_at_rest(stack, "db.events", table), 120)
+    until("all work done", lambda: is_at_rest(stack, "db.events", table), seconds=120)
 
     rows, by_id = writers.found(table)
     expected = writers.replay(appended, changed)
@@ -75,7 +76,7 @@ def test_rows_survive_writers_and_crashes_while_the_table_is_compacted(stack: St
     stack.redis.restart()
     stack.decider(LAKEWRIGHT_SWEEP_S="2")
     stack.actor()
-    until("the actor takes jobs again", lambda: (stack.folder / "data" / "actor.ready").exists(), 120)
+    until("the actor takes jobs again", lambda: (stack.folder / "data" / "actor.ready").exists(), seconds=120)
     assert_stays_at_rest(stack, "db.events", table)
     assert_state_equals_recount(stack, table_id, table)
     print(f"{rows} rows, {len(ours)} rewrites, {DeltaTable(str(table)).version()} commits")

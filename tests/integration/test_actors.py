@@ -10,7 +10,7 @@ from redis import exceptions
 from redis.client import Pipeline
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.presence import About, Presence
+from actor.store.presence import DEATH_KEPT_MS, About, Presence
 from actor.store.queue import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import RetryableError
@@ -22,6 +22,7 @@ from shared.queue.model import Band, JobKey, JobSpec
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.memory_engine import MemoryEngine
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -67,7 +68,7 @@ class LiveActor:
 
     def fall_silent(self) -> None:
         self.actor.stopping.set()
-        self.slot.join(10)
+        self.slot.join(scaled(10))
         self.actor.heartbeat.close()
 
 
@@ -111,7 +112,7 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
 ) -> None:
     engine = MemoryEngine([100_000] * 8)
     may_commit = threading.Event()
-    engine.before_commit = lambda: _expect(may_commit.wait(20))
+    engine.before_commit = lambda: _expect(may_commit.wait(scaled(20)))
     live = start(engine)
     jobs = queue(redis_url)
     jobs.run(transitions.enqueue("default", wish(1)))
@@ -134,6 +135,22 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
 
     start(engine, "a-2")
     until("another takes it", lambda: len(decider.get("/v1/jobs", state="finished")["jobs"]) == 2)
+
+
+def test_an_actor_that_died_is_listed_with_the_cause_and_offers_no_slots(
+    decider: LiveDecider, start: Callable[..., LiveActor]
+) -> None:
+    live = start(MemoryEngine())
+    live.fall_silent()
+    live.presence.die("the JVM was killed by SIGKILL (9)" + "x" * 5_000)
+    one = listed(decider)["a-1"]
+    assert (one["state"], one["jobs"]) == ("died", [])
+    assert one["error"].startswith("the JVM was killed by SIGKILL (9)")
+    assert one["forgotten_after_s"] == DEATH_KEPT_MS / 1000
+    assert decider.get("/v1/actors")["slots"] == 0
+    start(MemoryEngine())
+    one = listed(decider)["a-1"]
+    assert (one["state"], one["error"]) == ("idle", ""), "the next process of that name has its place"
 
 
 def test_a_new_process_under_an_old_name_begins_without_the_old_wish(

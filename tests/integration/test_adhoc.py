@@ -66,6 +66,26 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("force", [False, True])
+def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, force: bool) -> None:
+    async def story() -> None:
+        log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
+        queue = AsyncQueue(connect(redis_url), "default")
+        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = Adhoc(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
+        log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
+        try:
+            asked = (await adhoc.optimize(TABLE, Request(force=force))).jobs
+            assert [job.cell for job in asked] == ([ONE] if force else [])
+            if force:
+                newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
+                assert (newest.purgeable, ledger.contradictions(newest)) == (1, ())
+        finally:
+            await queue.redis.aclose()
+
+    asyncio.run(story())
+
+
 def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_switch(redis_url: str) -> None:
     async def story() -> None:
         columns = (PartitionColumn("dt", "dt", "string"),)

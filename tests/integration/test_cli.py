@@ -13,6 +13,7 @@ from services.cli.__main__ import app
 from services.cli.client import CallFailed
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.stack import ROOT, free_port
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -182,7 +183,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         env={"PATH": "", **environment},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=scaled(60),
         check=False,
     )
 
@@ -202,4 +203,4 @@ def test_a_service_is_started_with_the_words_behind_its_name(tmp_path: Path) -> 
     assert done.stderr.startswith("lakewright decider: LAKEWRIGHT_HTTP_ADDRESS")
     helped = run("standalone", "--help", LAKEWRIGHT_DATA_DIR=str(tmp_path))
     assert helped.returncode == 0
-    assert "--redis-port" in helped.stdout
+    assert "--data-dir" in helped.stdout

@@ -12,6 +12,7 @@ from decider.observe.lake import Folder
 from decider.store.queue import connect
 from decider.store.rounds import Round, Rounds, RoundState
 from shared.errors import LakewrightError, PermanentError, RetryableError
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -71,7 +72,9 @@ class Walks:
 def story(redis_url: str, told: Callable[[Rounds, Rounds], Awaitable[None]]) -> None:
     async def run() -> None:
         async with connect(redis_url) as redis:
-            await asyncio.wait_for(told(*(Rounds(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), 30)
+            await asyncio.wait_for(
+                told(*(Rounds(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
+            )
 
     asyncio.run(run())
 

@@ -3,18 +3,26 @@
 import os
 import signal
 import socket
+import stat
+import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from services.private import closed_dir
+from services.redis_socket import socket_path
 from services.standalone import redis_server
+from services.standalone.household import PRIVATE_UMASK
 from services.standalone.redis_server import AppendFsync, RedisBinary, RedisOptions
 from services.standalone.supervisor import ChildSpec, Supervisor
-from shared.errors import InvalidInput, PermanentError
+from shared.errors import PermanentError
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -28,8 +36,9 @@ def binary() -> RedisBinary:
 
 @pytest.fixture
 def options(tmp_path: Path) -> RedisOptions:
-    (tmp_path / "redis").mkdir()
-    return RedisOptions(tmp_path / "redis", redis_server.free_port(), AppendFsync.ALWAYS)
+    closed_dir(tmp_path / "redis")
+    closed_dir(socket_path(tmp_path).parent)
+    return RedisOptions(tmp_path / "redis", socket_path(tmp_path), AppendFsync.ALWAYS)
 
 
 @pytest.fixture
@@ -39,14 +48,14 @@ def spec(binary: RedisBinary, options: RedisOptions, tmp_path: Path) -> ChildSpe
         command=redis_server.command(binary, options),
         environment={},
         log_file=tmp_path / "redis.log",
-        ready=lambda: redis_server.is_ready(options.port),
+        obstacle=lambda: redis_server.obstacle(options.socket),
         explain=lambda tail: redis_server.explain_failure(tail, options),
     )
 
 
 @pytest.fixture
 def connect(options: RedisOptions) -> Callable[[], "redis.Redis"]:
-    return lambda: redis.Redis.from_url(options.url, retry=Retry(NoBackoff(), 0), socket_timeout=5)
+    return lambda: redis.Redis.from_url(options.url, retry=Retry(NoBackoff(), 0), socket_timeout=scaled(5))
 
 
 def test_what_was_acknowledged_survives_a_kill(
@@ -56,26 +65,79 @@ def test_what_was_acknowledged_survives_a_kill(
         with connect() as client:
             client.set("kept", "1")
             os.kill(int(client.info("server")["process_id"]), signal.SIGKILL)
-        until("the server has gone", lambda: not redis_server.is_ready(options.port))
+        until("the server has gone", lambda: redis_server.obstacle(options.socket))
 
         def back() -> bool:
             supervisor.tick()
-            return redis_server.is_ready(options.port)
+            return not redis_server.obstacle(options.socket)
 
         until("the server is back", back)
         with connect() as client:
             assert client.get("kept") == b"1"
 
 
-def test_it_never_evicts_and_is_bound_to_the_loopback_address(
-    spec: ChildSpec, connect: Callable[[], "redis.Redis"]
-) -> None:
+def test_it_never_evicts_and_listens_on_no_port(spec: ChildSpec, connect: Callable[[], "redis.Redis"]) -> None:
     with Supervisor([spec]), connect() as client:
         config = client.config_get("*")
         assert config["maxmemory-policy"] == "noeviction"
-        assert config["bind"] == "127.0.0.1"
-        assert config["protected-mode"] == "yes"
         assert config["appendonly"] == "yes"
+        assert config["port"] == "0"
+        assert listening_ports(int(client.info("server")["process_id"])) == set()
+
+
+def listening_ports(pid: int) -> set[int]:
+    """TCP ports that this process listens on."""
+    return {one.laddr.port for one in psutil.Process(pid).net_connections("tcp") if one.status == psutil.CONN_LISTEN}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can act as another user")
+def test_another_user_of_the_machine_can_neither_talk_to_it_nor_read_its_files(
+    spec: ChildSpec, options: RedisOptions, connect: Callable[[], "redis.Redis"]
+) -> None:
+    for folder in options.data_dir.parents:  # pytest's own folders are closed, too: here only ours may be in the way.
+        if folder.stat().st_uid == os.getuid() and folder.is_relative_to(tempfile.gettempdir()):
+            folder.chmod(folder.stat().st_mode | 0o055)
+    (options.data_dir.parent / "open").touch()
+    with Supervisor([spec]), connect() as client:
+        client.set("secret", "1")
+        assert as_another_user(lambda: (options.data_dir.parent / "open").read_bytes()) == ""
+        file = written_file(options)
+        for action in (
+            lambda: socket.socket(socket.AF_UNIX).connect(str(options.socket)),
+            lambda: file.read_bytes(),
+            lambda: list(options.data_dir.iterdir()),
+        ):
+            assert "Permission denied" in as_another_user(action)
+
+
+def as_another_user(action: Callable[[], object]) -> str:
+    """Do something in a process of the user nobody; returns what went wrong, empty if nothing did."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            action()
+        except OSError as problem:
+            os.write(write, f"{type(problem).__name__}: {problem}".encode()[:4000])
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as answer:
+        said = answer.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+def test_its_socket_and_folder_are_this_users_alone(spec: ChildSpec, options: RedisOptions) -> None:
+    with Supervisor([replace(spec, umask=PRIVATE_UMASK)]):
+        assert stat.S_IMODE(options.socket.stat().st_mode) == 0o600
+        assert stat.S_IMODE(options.socket.parent.stat().st_mode) == 0o700
+        files = [file for file in options.data_dir.rglob("*") if file.is_file()]
+        assert files
+        assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in files)
 
 
 def test_a_requested_end_writes_everything_out(
@@ -115,14 +177,3 @@ def test_damage_before_the_end_stops_the_start_and_says_what_to_do(
     file.write_bytes(content[: len(content) // 2] + b"damage" + content[len(content) // 2 :])
     with pytest.raises(PermanentError, match="appendonlydir away"), Supervisor([spec]):
         pytest.fail("a damaged file must not be loaded in part")
-
-
-def test_a_port_that_is_taken_is_named_before_anything_starts() -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        with pytest.raises(InvalidInput, match=f"Port {port} .* is taken") as caught:
-            redis_server.require_free(port)
-    assert "--redis-port" in str(caught.value)
-    redis_server.require_free(port)

@@ -12,6 +12,7 @@ import redis as redis_library
 from tests.support.event_samples import SAMPLES, Sample, damages, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -76,7 +77,7 @@ def test_a_cells_name_as_long_as_the_description_allows_can_be_asked_for(decider
     """Each of its 20,000 characters takes twelve bytes in the head of the call."""
     url = httpx.URL(decider.url)
     # Not by httpx, which makes no call that long.
-    connection = http.client.HTTPConnection(url.host, url.port, timeout=30)
+    connection = http.client.HTTPConnection(url.host, url.port, timeout=scaled(30))
     try:
         connection.request("GET", "/v1/tables/sales.orders/decisions?cell=" + "%F0%9F%A7%8A" * 20_000)
         answer = connection.getresponse()

@@ -11,6 +11,7 @@ import pytest
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Stack, free_port
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -142,7 +143,7 @@ def test_the_decider_process_starts_without_redis_serves_when_it_comes_and_ends_
     def status() -> int:
         assert process.alive, process.log.read_text()[-2000:]
         try:
-            return httpx.get(f"{stack.url}/readyz", timeout=5, trust_env=False).status_code
+            return httpx.get(f"{stack.url}/readyz", timeout=scaled(5), trust_env=False).status_code
         except httpx.TransportError:
             return 0
 
@@ -178,7 +179,7 @@ def test_the_decider_refuses_to_start_with_one_line_that_names_the_variable(
         env={"PATH": "", variable: value},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=scaled(60),
         check=False,
     )
     assert done.returncode == 1

@@ -13,7 +13,9 @@ from decider.http.credentials import Credentials, parse_secrets, parse_tokens, s
 from tests.support.event_samples import ARN, SAMPLES, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings, s3_event
 from tests.support.redis_server import RedisServer
-from tests.support.stack import Stack, until
+from tests.support.stack import Stack
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
@@ -128,7 +130,7 @@ def test_a_client_that_is_too_fast_waits_and_another_does_not(start: Callable[..
 def test_a_body_that_trickles_is_ended_and_holds_nobody_up(start: Callable[..., LiveDecider]) -> None:
     live = start(known=Credentials(), body_timeout_s=0.3)
     port = httpx.URL(live.url).port or 0
-    slow = [socket.create_connection(("127.0.0.1", port), timeout=10) for _ in range(20)]
+    slow = [socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) for _ in range(20)]
     try:
         for one in slow:
             one.sendall(b"POST /v1/events HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
@@ -219,7 +221,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
     proof = signed(EVENT)
     try:
         with httpx.Client(base_url=stack.url, trust_env=False) as client:
-            until("the decider serves", lambda: is_alive(client), 60)
+            until("the decider serves", lambda: is_alive(client), seconds=60)
             client.post("/v1/events", content=EVENT, headers=proof)
             client.post("/v1/events", content=EVENT, headers=proof)
             for token in (*TOKENS.values(), "wr0ng-t0ken-for-tests"):
@@ -251,7 +253,7 @@ def test_passwords_of_stores_are_neither_logged_nor_answered(redis_server: Redis
     process = stack.start("decider", ["-m", "services.decider"], **environment)
     try:
         with httpx.Client(base_url=stack.url, trust_env=False) as client:
-            until("the decider serves", lambda: is_alive(client), 60)
+            until("the decider serves", lambda: is_alive(client), seconds=60)
             texts = [client.get(path).text for path in ("/readyz", "/v1/status", "/v1/tables", "/metrics", "/v1/queue")]
             texts.append(client.post("/v1/tables", json={"location": "s3://lake/orders"}).text)
         process.terminate(20)

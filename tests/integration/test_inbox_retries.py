@@ -10,6 +10,7 @@ from decider.intake.inbox import Inbox, Patience
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -100,7 +101,7 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
         assert len(looks) == 6
         work.cancel()
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), scaled(20)))
 
 
 def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:

@@ -11,6 +11,7 @@ from decider.observe.shapes.hint import Hint
 from decider.store.queue import connect
 from decider.store.tables import TableRegistry
 from shared.table import TableRef
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -57,7 +58,7 @@ def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_u
                 slow = [group.create_task(intake.take(delivery(number))) for number in range(MAX_LOOKS // NEW_PLACES)]
                 for _ in range(LOOKS_AT_ONCE):
                     await lake.begun.acquire()
-                async with asyncio.timeout(30):
+                async with asyncio.timeout(scaled(30)):
                     while inbox.backlog == 0 or intake.looking < MAX_LOOKS:  # noqa: ASYNC110 - a number is waited for
                         await asyncio.sleep(0)
                     assert await intake.take(delivery(-1)) == (1, {"too_many_new_places": NEW_PLACES})

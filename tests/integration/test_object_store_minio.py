@@ -22,7 +22,9 @@ from tests.support.minio import Minio, minio_binary
 from tests.support.redis_server import RedisServer
 from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows
-from tests.support.stack import ROOT, Stack, free_port, until
+from tests.support.stack import ROOT, Stack, free_port
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 pytestmark = [pytest.mark.s3, pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis, pytest.mark.timeout(1_800)]
 
@@ -75,7 +77,7 @@ class Table:
         about = ["--location", self.location, "--options", options, "--first", str(first)]
         amount = ["--commits", str(commits), "--rows", str(ROWS)]
         writer = stack.start("writer", ["-m", "tests.support.s3_writer", *about, *amount])
-        assert writer.popen.wait(60) == 0, writer.log.read_text()
+        assert writer.popen.wait(scaled(60)) == 0, writer.log.read_text()
 
     def read(self) -> DeltaTable:
         return DeltaTable(self.location, storage_options=self._minio.options())
@@ -100,11 +102,11 @@ def test_a_table_is_compacted_through_notifications_alone_and_other_buckets_are_
     minio.start()
     for bucket in ("lake", "other"):
         minio.make_bucket(bucket, notifies=True)
-    api = httpx.Client(base_url=stack.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=10)
+    api = httpx.Client(base_url=stack.url, headers={"authorization": f"Bearer {TOKEN}"}, timeout=scaled(10))
     table, stranger = Table(minio, "lake"), Table(minio, "other")
     table.write(stack, first=0, commits=COMMITS)
     stranger.write(stack, first=0, commits=6)
-    until("our first commit", table.own_commits, 120)
+    until("our first commit", table.own_commits, seconds=120)
     # While the actor works, the writer goes on: both commit by conditional puts.
     table.write(stack, first=COMMITS, commits=4)
 
@@ -117,7 +119,7 @@ def test_a_table_is_compacted_through_notifications_alone_and_other_buckets_are_
             depth[state] for state in ("queued", "delayed", "leased")
         )
 
-    until("all work is done", at_rest, 120)
+    until("all work is done", at_rest, seconds=120)
     found = table.read().to_pyarrow_table().sort_by("id").to_pydict()
     expected = [rows(number, ROWS).to_pydict() for number in range(COMMITS + 4)]
     assert found["id"] == [key for one in expected for key in one["id"]]
@@ -146,7 +148,7 @@ def test_each_version_is_won_by_exactly_one_writer(minio: Minio) -> None:
     seed = random.randrange(10**6)
     print(f"seed {seed}")
     command = [sys.executable, "-m", "tests.support.s3_race", json.dumps(minio.options()), str(VERSIONS), str(seed)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     told = json.loads(done.stdout.splitlines()[-1])
     ours, theirs = set(told["ours"]), set(told["theirs"])
@@ -176,7 +178,7 @@ def test_a_bucket_whose_server_ignores_the_condition_is_refused_and_each_is_aske
         options = {"": moto.options(), "s3://lake": minio.options()}
         asked = json.dumps([options, kept, deaf, deaf, kept, lake])
         command = [sys.executable, "-m", "tests.support.s3_conditions", asked]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=scaled(240), check=False)
         assert done.returncode == 0, done.stderr[-3000:]
         said = json.loads(done.stdout.splitlines()[-1])
         assert len(said[deaf]) == 2

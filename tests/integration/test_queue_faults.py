@@ -31,6 +31,7 @@ from tests.support.queue_invariants import every_queued_job_is_reachable
 from tests.support.queue_state import State, read_state
 from tests.support.redis_server import RedisServer
 from tests.support.reply_thief import ReplyThief
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -198,7 +199,7 @@ def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_ser
             executor.run(transitions.enqueue(QUEUE, spec(f"{number}")))
             if number == 100:
                 killer.start()
-        killer.join(30)
+        killer.join(scaled(30))
         assert executor.run(reads.depth(QUEUE)).depth[JobState.QUEUED] == 400
         with own_redis_server.client() as client:
             every_queued_job_is_reachable(read_state(client, QUEUE))

@@ -21,6 +21,7 @@ from shared.errors import InvalidInput
 from shared.queue import keys
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
@@ -46,13 +47,13 @@ class Reader:
     def next(self, event: str) -> Told:
         """Return the next event of this kind; others are passed over."""
         while True:
-            told = self.heard.get(timeout=20)
+            told = self.heard.get(timeout=scaled(20))
             if told.event == event:
                 return told
 
     def leave(self) -> None:
         self._leaving.set()
-        self._thread.join(20)
+        self._thread.join(scaled(20))
         assert not self._thread.is_alive()
 
     def _read(self) -> None:

@@ -2,12 +2,15 @@
 
 import os
 import signal
+import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from services.standalone import supervisor as supervisor_module
 from services.standalone.supervisor import ChildSpec, Supervisor
@@ -63,7 +66,7 @@ def child(tmp_path: Path, journal: Journal) -> Callable[..., ChildSpec]:
             command=(sys.executable, "-c", CHILD, name, str(journal.file), *extra),
             environment={"PATH": os.environ["PATH"]},
             log_file=tmp_path / "logs" / f"{name}.log",
-            ready=lambda: bool(journal.starts(name)),
+            obstacle=lambda: "" if journal.starts(name) else "its note in the journal",
             stop_timeout_s=stop_timeout_s,
         )
 
@@ -131,7 +134,7 @@ def test_a_start_that_fails_says_why_and_ends_what_was_started(
         command=(sys.executable, "-c", "import sys; sys.exit('no table in this house')"),
         environment={},
         log_file=tmp_path / "broken.log",
-        ready=lambda: False,
+        obstacle=lambda: "a table",
         explain=lambda tail: "buy a table" if "no table" in tail else "",
     )
     with (
@@ -144,17 +147,59 @@ def test_a_start_that_fails_says_why_and_ends_what_was_started(
     until("the first child is gone", lambda: not is_running(pid))
 
 
-def test_a_child_that_is_never_ready_is_given_up(tmp_path: Path) -> None:
+def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_its_empty_log_is(
+    tmp_path: Path,
+) -> None:
     never = ChildSpec(
         name="never",
         command=(sys.executable, "-c", "import signal; signal.pause()"),
         environment={},
         log_file=tmp_path / "never.log",
-        ready=lambda: False,
+        obstacle=lambda: "an answer from http://nobody",
         ready_timeout_s=0.2,
     )
-    with pytest.raises(PermanentError, match=r"not ready within 0\.2 s"), Supervisor([never]):
+    with pytest.raises(PermanentError) as caught, Supervisor([never]):
         pytest.fail("not ready")
+    said = str(caught.value)
+    assert "never was not ready within 0.2 s, it still lacked an answer from http://nobody" in said
+    assert f"Its log {never.log_file} is empty" in said
+
+
+def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "SAY_EVERY_S", 0.1)
+    ready, go = tmp_path / "ready", tmp_path / "go"
+    slow_code = (
+        "import pathlib, signal, sys, time\n"
+        "print('loading 3 of 9', flush=True)\n"
+        f"while not pathlib.Path({str(go)!r}).exists(): time.sleep(0.01)\n"
+        f"pathlib.Path({str(ready)!r}).touch()\n"
+        "signal.pause()"
+    )
+    slow = ChildSpec(
+        name="slow",
+        command=(sys.executable, "-c", slow_code),
+        environment={},
+        log_file=tmp_path / "slow.log",
+        obstacle=lambda: "" if ready.exists() else "the file ready",
+        ready_timeout_s=60.0,
+    )
+    with capture_logs() as said:
+
+        def obstacle_removed() -> str:
+            if any(entry["event"] == "child_not_ready_yet" and entry["log_ends"] for entry in said):
+                go.touch()
+            return slow.obstacle()
+
+        with Supervisor([replace(slow, obstacle=obstacle_removed)]):
+            pass
+    waits = [entry for entry in said if entry["event"] == "child_not_ready_yet"]
+    assert waits, "it said nothing while it waited"
+    assert waits[-1]["child"] == "slow"
+    assert waits[-1]["waits_for"] == "the file ready"
+    assert waits[-1]["log_ends"] == "loading 3 of 9"
+    assert waits[-1]["gives_up_after_s"] == 60
 
 
 def test_a_child_that_never_lives_long_is_given_up_after_a_bounded_number_of_starts(
@@ -168,6 +213,27 @@ def test_a_child_that_never_lives_long_is_given_up_after_a_bounded_number_of_sta
     with Supervisor([crashing]) as supervisor, pytest.raises(PermanentError, match="times in a row"):
         until("it is given up", supervisor.tick)
     assert len(starts.read_text()) == supervisor_module.MAX_QUICK_ENDS + 1
+
+
+def test_a_child_has_the_umask_that_it_was_given_and_its_log_the_supervisors(tmp_path: Path) -> None:
+    """A child that writes into tables of others must not close their files to them."""
+    before = os.umask(0o077)
+    try:
+        code = f"import signal; open({str(tmp_path / 'data')!r}, 'w').close(); signal.pause()"
+        writer = ChildSpec(
+            name="writer",
+            command=(sys.executable, "-c", code),
+            environment={},
+            log_file=tmp_path / "logs" / "writer.log",
+            obstacle=lambda: "" if (tmp_path / "data").exists() else "its file",
+            umask=0o002,
+        )
+        with Supervisor([writer]):
+            assert stat.S_IMODE((tmp_path / "data").stat().st_mode) == 0o664
+            assert stat.S_IMODE(writer.log_file.stat().st_mode) == 0o600
+            assert stat.S_IMODE(writer.log_file.parent.stat().st_mode) == 0o700
+    finally:
+        os.umask(before)
 
 
 SUPERVISE = """

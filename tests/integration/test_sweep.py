@@ -9,6 +9,7 @@ from decider.duties.sweep import Sweep
 from decider.intake.inbox import Inbox
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
 
@@ -78,5 +79,5 @@ def test_of_two_askings_the_later_registration_is_handed_on() -> None:
         await inbox.drained()
         work.cancel()
 
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), scaled(20)))
     assert [table.name for table in handed] == ["after"]

@@ -5,7 +5,10 @@ import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.support.time_limits import scaled
+
 BIG_BODY_BYTES = 10 * 1_048_576
+DRIP_EVERY_S = 1.0
 
 
 @dataclass(slots=True)
@@ -35,7 +38,7 @@ class Nuisance:
                 writer.write(b"x")
                 await writer.drain()
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(asyncio.shield(answer), 1.0)
+                    await asyncio.wait_for(asyncio.shield(answer), DRIP_EVERY_S)
             self.answers["slow: still open" if not answer.done() else "slow: closed by the decider"] += 1
         finally:
             answer.cancel()
@@ -64,8 +67,8 @@ class Nuisance:
                     if answer.done():
                         break
                     writer.write(piece if announced else f"{len(piece):x}\r\n".encode() + piece + b"\r\n")
-                    await asyncio.wait_for(writer.drain(), 10)
-                line = await asyncio.wait_for(answer, 10)
+                    await asyncio.wait_for(writer.drain(), scaled(10))
+                line = await asyncio.wait_for(answer, scaled(10))
                 return line.split(b" ")[1].decode() if line else "closed"
             finally:
                 answer.cancel()

@@ -19,6 +19,7 @@ from tests.load.nuisance import Nuisance
 from tests.support.outside import POLICY
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
+from tests.support.time_limits import scaled
 
 QUEUE = "default"
 """Name of the queue, as services call it unless told otherwise."""
@@ -72,7 +73,7 @@ class Figures:
             ),
             "no big body was refused": self.nuisance.get("big: 413", 0) > 0,
             f"memory grew from {early} to {self.rss_mb[-1]} MB": self.rss_mb[-1] <= MEMORY_BOUND * early,
-            f"not caught up within {CATCH_UP_S} s": self.caught_up_s is not None,
+            f"not caught up within {scaled(CATCH_UP_S):g} s": self.caught_up_s is not None,
             f"{self.wrong_tables} tables differ from a recount": self.wrong_tables == 0,
         }
         return [sentence for sentence, kept in checks.items() if not kept]
@@ -95,7 +96,9 @@ class Load:
         nuisance = Nuisance("127.0.0.1", self._stack.port)
         stop = asyncio.Event()
         limits = httpx.Limits(max_connections=32)
-        async with httpx.AsyncClient(base_url=self._stack.url, timeout=30, trust_env=False, limits=limits) as api:
+        async with httpx.AsyncClient(
+            base_url=self._stack.url, timeout=scaled(30), trust_env=False, limits=limits
+        ) as api:
             async with asyncio.TaskGroup() as group:
                 for number in range(self._plan.slow_clients):
                     group.create_task(nuisance.slow_client(stop, with_body=number % 2 == 0))
@@ -150,7 +153,7 @@ class Load:
 
     async def _catch_up(self, api: httpx.AsyncClient) -> None:
         started = time.monotonic()
-        while time.monotonic() - started < CATCH_UP_S:
+        while time.monotonic() - started < scaled(CATCH_UP_S):
             backlog = (await api.get("/v1/status")).json()["backlog"]
             if not backlog["tables_waiting"] and self._is_up_to_date():
                 self._figures.caught_up_s = round(time.monotonic() - started, 1)

@@ -127,5 +127,5 @@ def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_writte
 
 
 def test_a_state_of_another_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="18 or 24 integers"):
+    with pytest.raises(ValueError, match="18, 24 or 25 integers"):
         CellState.decode("1,2,3")

@@ -25,6 +25,7 @@ from services.decider.settings import Address, DeciderSettings, parse_policy
 from services.decider.slow_heads import MAX_HEAD_BYTES
 from shared.cells import CellState, recount
 from shared.policy import Policy
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 T = TypeVar("T")
@@ -64,7 +65,7 @@ class LiveDecider:
         self._thread.start()
         until("the decider serves", lambda: server.started)
         headers = {"authorization": f"Bearer {self.settings.token}"} if self.settings.token else {}
-        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=30, trust_env=False)
+        self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), trust_env=False)
         return self
 
     @property
@@ -76,11 +77,11 @@ class LiveDecider:
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the decider's loop."""
         assert self._loop is not None
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(scaled(30))
 
     def drain(self) -> None:
         """Return once every table that was asked for has been looked at."""
-        self.run(asyncio.wait_for(self.services.inbox.drained(), 30))
+        self.run(asyncio.wait_for(self.services.inbox.drained(), scaled(30)))
 
     def sweep(self) -> None:
         """Sweep once, and return when all tables have been looked at."""
@@ -120,7 +121,7 @@ class LiveDecider:
         assert self._server is not None
         assert self._thread is not None
         self._server.should_exit = True
-        self._thread.join(30)
+        self._thread.join(scaled(30))
         structlog.reset_defaults()
 
     async def _serve(self, server: uvicorn.Server) -> None:

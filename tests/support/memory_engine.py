@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from actor.ports import Control, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
 from shared.errors import Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import CellKey, DataFile, Origin, TableMetadata, TableProtocol
@@ -25,6 +25,8 @@ class MemoryEngine:
         self.refused_field = ""
         self.configuration: dict[str, str] = {}
         self.alive = True
+        self.death: EngineDeath | None = EngineDeath("killed by SIGKILL (9)")
+        self.group_counts: list[int] = []
         self.reads = 0
         self._names = count()
         self._lock = threading.RLock()
@@ -59,6 +61,7 @@ class MemoryEngine:
             )
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        self.group_counts.append(len(request.groups))
         started = []
         for group in request.groups:
             if started and control.should_stop():
@@ -89,6 +92,9 @@ class MemoryEngine:
 
     def is_alive(self) -> bool:
         return self.alive
+
+    def bury(self) -> EngineDeath | None:
+        return self.death
 
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         wanted = Origin(job, token)

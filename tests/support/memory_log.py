@@ -9,11 +9,15 @@ from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableM
 
 
 class MemoryLog:
-    """Commits in a list; `oldest` is the first version that log retention has left."""
+    """Commits in a list; `oldest` is the first version that log retention has left.
+
+    `has_checksums`: the writer leaves one beside each commit, as Spark does.
+    """
 
     def __init__(self, metadata: TableMetadata) -> None:
         self.commits = [Commit(0, 0, "CREATE TABLE", metadata=metadata, data_change=False)]
         self.oldest = 0
+        self.has_checksums = False
 
     def add(
         self,
@@ -21,13 +25,23 @@ class MemoryLog:
         removed: Iterable[RemovedFile] = (),
         *,
         metadata: TableMetadata | None = None,
+        protocol: TableProtocol | None = None,
         data_change: bool = True,
         by_us: bool = False,
     ) -> int:
         version, origin = len(self.commits), Origin("j", 1) if by_us else None
         files = (tuple(added), tuple(removed))
         self.commits.append(
-            Commit(version, 0, "WRITE", *files, metadata=metadata, data_change=data_change, origin=origin)
+            Commit(
+                version,
+                0,
+                "WRITE",
+                *files,
+                metadata=metadata,
+                protocol=protocol,
+                data_change=data_change,
+                origin=origin,
+            )
         )
         return version
 
@@ -48,23 +62,26 @@ class MemoryLog:
         return self._digest(version) if self.oldest <= version < len(self.commits) else None
 
     async def checksum(self, version: int) -> Checksum | None:
-        return None
+        if not self.has_checksums or version != len(self.commits) - 1:
+            return None
+        files = (await self.snapshot()).files
+        return Checksum(len(files), sum(file.size_bytes for file in files))
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         return tuple(range(max(version + 1, self.oldest), len(self.commits)))
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
         live: dict[object, DataFile] = {}
-        metadata = None
+        metadata, protocol = None, TableProtocol(1, 2)
         for commit in self.commits:
             for file in commit.removed:
                 live.pop(file.key, None)
             for added in commit.added:
                 live[added.key] = added
-            metadata = commit.metadata or metadata
+            metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
         assert metadata is not None
         newest = len(self.commits) - 1
-        return Snapshot(newest, 0, metadata, TableProtocol(1, 2), tuple(live.values()), self._digest(newest))
+        return Snapshot(newest, 0, metadata, protocol, tuple(live.values()), self._digest(newest))
 
     def _digest(self, version: int) -> str:
         return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()

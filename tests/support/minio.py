@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from tests.support.stack import ROOT, free_port
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 MODULE = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c"
@@ -57,7 +58,7 @@ def build_minio() -> int:
     building = {**os.environ, "GOBIN": str(BUILT.parent), "GOFLAGS": "-trimpath"}
     # Nobody debugs it here: symbols would only take room.
     command = [go, "install", "-ldflags=-s -w", MODULE]
-    return subprocess.run(command, env=building, timeout=BUILD_S, check=False).returncode
+    return subprocess.run(command, env=building, timeout=scaled(BUILD_S), check=False).returncode
 
 
 @dataclass(slots=True)
@@ -127,7 +128,7 @@ class Minio:
         assert self._process is not None
         assert self._process.poll() is None, self.log
         try:
-            return httpx.get(f"{self.url}/minio/health/cluster", timeout=2, trust_env=False).is_success
+            return httpx.get(f"{self.url}/minio/health/cluster", timeout=scaled(2), trust_env=False).is_success
         except httpx.TransportError:
             return False
 
@@ -147,7 +148,7 @@ class Minio:
             self.client.close()
         if self._process is not None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(scaled(30))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ from deltalake import DeltaTable
 
 from shared.cells import CellState, recount
 from shared.policy import KIB, Policy
-from tests.support.stack import Stack, commits_of, until
+from tests.support.stack import Stack, commits_of
+from tests.support.waiting import until
 
 POLICY = Policy(target_bytes=256 * KIB, min_input_files=4)
 """The policy that `Stack` gives to its decider."""

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, DmlPolicy, MaxMode, Order, Priority
+from shared.policy import GIB, MIB, DmlPolicy, MaxMode, Order, PortablePaths, Priority
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -47,6 +47,7 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.group", "Nightly", "group", "nightly"),
     ("lakewright.group", "any", "group", None),
     ("self-optimizing.group", "default", "group", "default"),
+    ("lakewright.portable-paths", "always", "portable_paths", PortablePaths.ALWAYS),
     ("lakewright.dml-policy", "always", "dml_policy", DmlPolicy.ALWAYS),
     ("lakewright.max-heat", "0.5", "max_heat", Fraction(1, 2)),
 ]

@@ -9,6 +9,7 @@ from actor.store import queue as for_threads
 from decider.store import queue as for_asyncio
 from shared.queue.library import ScriptLibrary
 from shared.queue.transition import Transition, Tries
+from tests.support.time_limits import scaled
 
 R = TypeVar("R")
 
@@ -31,7 +32,7 @@ class _Asyncio:
 
 @contextmanager
 def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
-    client = for_threads.connect(url, timeout_s=2.0)
+    client = for_threads.connect(url, timeout_s=scaled(2.0))
     yield for_threads.SyncQueue(client, queue, library=library, tries=tries)
     client.close()
 
@@ -39,7 +40,7 @@ def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tr
 @contextmanager
 def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
     with asyncio.Runner() as runner:
-        client = for_asyncio.connect(url, timeout_s=2.0)
+        client = for_asyncio.connect(url, timeout_s=scaled(2.0))
         yield _Asyncio(for_asyncio.AsyncQueue(client, queue, library=library, tries=tries), runner)
         runner.run(client.aclose())
 

@@ -57,6 +57,7 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
         if job.pending is not None:
             assert Debounce(int(stored["d_quiet"]), int(stored["d_max"])) == job.pending_delay, job_id
         assert int(stored["attempts"]) == job.attempts, job_id
+        assert int(stored.get("deaths", 0)) == job.deaths, job_id
         assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
         assert times.get(job_id) == job.at_ms, job_id
         flow = f"{job.wish.band}|{job.wish.tenant}|{job.key.table}"

@@ -62,6 +62,7 @@ class Job:
     debounced: bool = False
     delay: Debounce = AT_ONCE
     attempts: int = 0
+    deaths: int = 0
     token: int | None = None
     pending: Wish | None = None
     pending_delay: Debounce = AT_ONCE
@@ -178,6 +179,7 @@ class QueueModel:
         assert (claim.version, claim.facts, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
         assert claim.reach == wish.reach
         assert (claim.t0_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
+        assert (claim.deaths, claim.runs_alone) == (job.deaths, job.deaths >= 2)
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
         job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
@@ -206,7 +208,7 @@ class QueueModel:
     def requeue(self, job_id: JobId) -> None:
         job = self.jobs[job_id]
         if job.state in (JobState.DELAYED, JobState.QUARANTINED):
-            job.attempts = 0
+            job.attempts = job.deaths = 0
             self._queue(job)
 
     def _aged(self, job: Job) -> int:
@@ -245,7 +247,9 @@ class QueueModel:
         if verdict == "yield":
             return FinishOutcome.REQUEUED
         job.attempts += 1
-        if job.attempts >= self.settings.max_attempts:
+        job.deaths += verdict in ("crashed", "expired")
+        died_alone = verdict == "crashed" and job.deaths > 2
+        if died_alone or job.attempts >= self.settings.max_attempts:
             job.state, job.at_ms = JobState.QUARANTINED, self.now_ms + self.settings.half_open_ms
             return FinishOutcome.QUARANTINED
         if verdict == "expired":

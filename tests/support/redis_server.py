@@ -20,6 +20,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.support.time_limits import scaled
+
 OLDEST = 7
 START_SECONDS = 20.0
 
@@ -46,7 +48,9 @@ def _in_wheel() -> str | None:
 
 def _version(binary: str) -> int:
     try:
-        said = subprocess.run([binary, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        said = subprocess.run(
+            [binary, "--version"], capture_output=True, text=True, timeout=scaled(20), check=False
+        ).stdout
     except OSError:
         return 0
     match = re.search(r"v=(\d+)\.", said)
@@ -82,7 +86,7 @@ class RedisServer:
 
     def client(self) -> redis.Redis:
         """A client that never retries by itself."""
-        return redis.Redis.from_url(self.socket_url, retry=Retry(NoBackoff(), 0), socket_timeout=30)
+        return redis.Redis.from_url(self.socket_url, retry=Retry(NoBackoff(), 0), socket_timeout=scaled(30))
 
     def start(self) -> "RedisServer":
         """Start, and return once PING is answered; the port stays the same over restarts."""
@@ -106,7 +110,7 @@ class RedisServer:
         return self
 
     def _await_ping(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
+        deadline = time.monotonic() + scaled(START_SECONDS)
         with self.client() as client:
             while True:
                 try:
@@ -123,7 +127,7 @@ class RedisServer:
         """SIGKILL: nothing is flushed, nothing is said."""
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
-            self._process.wait(30)
+            self._process.wait(scaled(30))
             self._process = None
 
     def restart(self) -> None:

@@ -5,6 +5,8 @@ import socket
 import threading
 from collections.abc import Callable
 
+from tests.support.time_limits import scaled
+
 
 class ReplyThief:
     """Listens on `port`; `steal(n)` swallows the next n replies, each together with its connection."""
@@ -37,7 +39,7 @@ class ReplyThief:
         for one in self._sockets:
             _cut(one)
         for thread in self._threads:
-            thread.join(10)
+            thread.join(scaled(10))
 
     def _begin(self, work: Callable[..., None], *args: socket.socket) -> None:
         thread = threading.Thread(target=work, args=args, daemon=True)

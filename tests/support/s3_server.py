@@ -15,6 +15,8 @@ import boto3
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
 
+from tests.support.time_limits import scaled
+
 KEYS = {"access_key_id": "lakewright", "secret_access_key": "lakewright-secret"}
 REGION = "eu-central-1"
 
@@ -127,4 +129,4 @@ class S3Server:
         self._client.close()
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(scaled(10))

@@ -1,14 +1,19 @@
 """One Spark with Delta for all tests of a session, found the way an actor finds it."""
 
+import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from actor.delta.java import JavaSearch, find_java
 from actor.delta.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
+from tests.support.time_limits import scaled
 
 # Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
 QUICK = {
@@ -37,7 +42,24 @@ def start_spark(work_dir: Path) -> SparkSession:
 
 
 def stop_spark(spark: SparkSession) -> None:
-    """Stop the application and its JVM, and wait until it has gone."""
-    process = spark.sparkContext._gateway.proc
-    stop_session(spark)
-    process.wait(60)
+    """Stop the application and its JVM, and wait until it has gone; another can be started then."""
+    gateway = SparkContext._gateway
+    try:
+        if gateway.proc.poll() is None:
+            stop_session(spark)
+        else:
+            _let_go(spark.sparkContext, gateway)
+    finally:
+        gateway.proc.stdin.close()
+        gateway.proc.wait(scaled(60))
+        # PySpark keeps all this in its classes, and would give the dead JVM to the next session.
+        SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+        SparkSession._instantiatedSession = SparkSession._activeSession = None
+
+
+def _let_go(context: SparkContext, gateway: Any) -> None:
+    """End the threads that PySpark and py4j keep for a JVM; the JVM itself is dead, and stopping it would fail."""
+    context._jsc = None
+    context.stop()
+    with contextlib.suppress(Py4JError, OSError):
+        gateway.shutdown()

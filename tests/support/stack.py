@@ -6,8 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,8 @@ from typing import Any
 import httpx
 
 from tests.support.redis_server import RedisServer
+from tests.support.time_limits import scaled
+from tests.support.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
 POLICY = "target-file-size=256kb,min-input-files=4"
@@ -24,16 +25,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def until(what: str, condition: Callable[[], Any], seconds: float = 60.0) -> Any:
-    """Wait for a condition to hold and return its value; say what was waited for if it never does."""
-    deadline = time.monotonic() + seconds
-    while True:
-        if value := condition():
-            return value
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.1)
 
 
 @dataclass(slots=True)
@@ -51,12 +42,12 @@ class Process:
     def kill(self) -> None:
         """Kill -9, with the JVM that an actor started."""
         os.killpg(self.popen.pid, signal.SIGKILL)
-        self.popen.wait(30)
+        self.popen.wait(scaled(30))
 
     def terminate(self, seconds: float = 60.0) -> int:
         """Ask to end, and return the exit code."""
         self.popen.terminate()
-        return self.popen.wait(seconds)
+        return self.popen.wait(scaled(seconds))
 
 
 @dataclass(slots=True)
@@ -106,7 +97,7 @@ class Stack:
 
     def decider(self, **environment: str) -> Process:
         process = self.start("decider", ["-m", "services.decider"], **environment)
-        until("the decider is ready", lambda: self._ready(process), 30)
+        until("the decider is ready", lambda: self._ready(process), seconds=30)
         return process
 
     def actor(self, *, pause_at: str | None = None) -> Process:
@@ -124,12 +115,12 @@ class Stack:
         return self.pause_file.read_text() if self.pause_file.exists() else ""
 
     def get(self, path: str, **params: Any) -> Any:
-        answer = httpx.get(self.url + path, params=params, timeout=10)
+        answer = httpx.get(self.url + path, params=params, timeout=scaled(10))
         answer.raise_for_status()
         return answer.json()
 
     def post(self, path: str, body: Any) -> httpx.Response:
-        return httpx.post(self.url + path, json=body, timeout=10)
+        return httpx.post(self.url + path, json=body, timeout=scaled(10))
 
     def notify(self, table: Path, version: int) -> None:
         """Post the S3 notification of one commit."""
@@ -145,7 +136,7 @@ class Stack:
     def _ready(self, process: Process) -> bool:
         assert process.alive, process.log.read_text()[-3000:]
         try:
-            return httpx.get(self.url + "/readyz", timeout=2).status_code == httpx.codes.OK
+            return httpx.get(self.url + "/readyz", timeout=scaled(2)).status_code == httpx.codes.OK
         except httpx.TransportError:
             return False
 

@@ -19,6 +19,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from services.demo.writer import notification
+from tests.support.time_limits import scaled
 
 SCHEMA = pa.schema([("id", pa.int64()), ("day", pa.string()), ("value", pa.string())])
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
@@ -93,7 +94,7 @@ class Writer:
         self._notes.write(json.dumps(what) + "\n")
         self._notes.flush()
         try:
-            httpx.post(self._url, json=notification(self.location.name, table.version()), timeout=5)
+            httpx.post(self._url, json=notification(self.location.name, table.version()), timeout=scaled(5))
         except httpx.HTTPError as lost:
             print(f"event lost: {lost}")
 

@@ -18,6 +18,7 @@ from services.actor import settings as actor
 from services.actor.settings import actor_settings
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
+from tests.support.time_limits import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
 SWITCHES = (
@@ -55,7 +56,7 @@ def rendered(*arguments: str) -> list[dict[str, Any]]:
     if helm is None:
         pytest.skip("no helm: go install helm.sh/helm/v3/cmd/helm@latest, or name a binary by HELM")
     command = [helm, "template", "x", str(ROOT / "helm"), "--kube-version", "1.30.0", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]
 

@@ -13,7 +13,7 @@ class Actor(Wire):
 
     id: str = Field(description="Its name among the workers.")
     state: str = Field(
-        description="`working`, `idle`, `draining` (takes no more jobs and finishes those it has), or `drained`."
+        description="`working`, `idle`, `draining` (takes no more jobs, finishes those it has), `drained`, or `died`."
     )
     slots: int = Field(description="Jobs that it runs at once at most.")
     jobs: tuple[str, ...] = Field(description="Ids of the jobs that it runs.")
@@ -22,6 +22,7 @@ class Actor(Wire):
     started_at: datetime | None = Field(description="When it started, by its own clock.")
     heartbeat_age_s: float = Field(description="Seconds since its last word.")
     forgotten_after_s: float = Field(description="Seconds after its last word at which it is no longer listed.")
+    error: str = Field(description="Why it died; empty if it did not.")
 
 
 ACTOR_EXAMPLE: dict[str, Any] = {
@@ -34,6 +35,7 @@ ACTOR_EXAMPLE: dict[str, Any] = {
     "started_at": "2026-01-01T08:00:00Z",
     "heartbeat_age_s": 1.7,
     "forgotten_after_s": 30.0,
+    "error": "",
 }
 
 

@@ -30,6 +30,7 @@ JOB_EXAMPLE: dict[str, Any] = {
     "step": 6,
     "version": 41,
     "attempts": 0,
+    "deaths": None,
     "worker": "actor-1",
     "reason": "worth_it",
     "asked_at": "2026-01-01T14:03:07Z",
@@ -61,13 +62,18 @@ class Job(Wire):
     step: int | None = Field(description="Priority within the band, 0 first to 9 last; null for finished runs.")
     version: int = Field(description="Version of the table whose commit asked for it.")
     attempts: int = Field(description="Failures and crashes so far.")
+    deaths: int | None = Field(
+        description="Of those, the runs under which an engine died or an actor fell silent: after two the job runs "
+        "alone, and if an engine dies then it is quarantined. Null for finished runs."
+    )
     worker: str = Field(description="The actor that runs or ran it; empty while it waits.")
     reason: str = Field(description="Why it exists, as a stable word.")
     asked_at: datetime | None = Field(description="When it was first asked for.")
     started_at: datetime | None = Field(description="When the run started.")
     finished_at: datetime | None = Field(description="When the run ended.")
     verdict: str = Field(
-        description="How the run ended: `done`, `fail`, `yield`, `cancelled`, `expired`; empty before its end."
+        description="How the run ended: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; "
+        "empty before its end."
     )
     error: str = Field(description="What went wrong last; empty if nothing did.")
     predicted: dict[str, float] = Field(description="Files replaced and removed and bytes read, as decided.")

@@ -104,7 +104,9 @@ class ScheduledTable(Wire):
         "commits has no date."
     )
     last_run_at: datetime | None = Field(description="When a job of it last ended; null if the history holds none.")
-    last_verdict: str | None = Field(description="How that ended: `done`, `yield`, `fail`, `cancelled` or `expired`.")
+    last_verdict: str | None = Field(
+        description="How that ended: `done`, `yield`, `fail`, `crashed`, `cancelled`, `expired`."
+    )
     enabled_by: str = Field(description="The property that switched it on, or who did: `service` or `default`.")
 
 

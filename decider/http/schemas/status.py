@@ -76,6 +76,7 @@ class Status(Wire):
                         "issues": [],
                     },
                     "tables": 12,
+                    "tables_refused": 0,
                     "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "is_own": True},
                     "backlog": {"tables_waiting": 0, "tables_retrying": 0, "oldest_wait_s": 0.0},
                     "queue": {
@@ -101,6 +102,9 @@ class Status(Wire):
     uptime_s: float = Field(description="Seconds since then.")
     redis: RedisStatus = Field(description="The store.")
     tables: int | None = Field(description="Registered tables; null if the store did not answer.")
+    tables_refused: int | None = Field(
+        description="Those of them that are refused, unreadable or gone; null if the store did not answer."
+    )
     defaults: DefaultsInForce = Field(description="The defaults for tables that say nothing.")
     backlog: Backlog = Field(description="Tables that wait for this decider.")
     queue: QueueStatus = Field(description="Jobs that wait for actors or run.")

@@ -83,6 +83,39 @@ class Table(Wire):
     properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
 
 
+_LISTED_EXAMPLE: dict[str, Any] = {
+    "id": "sales-orders-1f0c7a52",
+    "name": "sales.orders",
+    "location": "s3://lake/sales/orders",
+    "tenant": "default",
+    "properties": {},
+    "refusal": None,
+}
+
+
+class TableRefusal(Wire):
+    """Why a table is not looked after at present; it is tried again with every event and sweep."""
+
+    at: datetime = Field(description="When it was last refused.")
+    since: datetime = Field(description="Since when it has been refused without a break.")
+    gone: bool = Field(
+        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
+    )
+    code: str = Field(
+        description="Why: `unsafe_feature`, `unknown_protocol`, `qbeast`, `unreadable_log`; empty where the log is "
+        "damaged or gone."
+    )
+    reason: str = Field(description="Why, and what to do.")
+
+
+class ListedTable(Table):
+    """A registered table, and whether it is refused."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_LISTED_EXAMPLE]})
+
+    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+
+
 class Tables(Wire):
     """A page of tables in the order of their names."""
 
@@ -91,22 +124,14 @@ class Tables(Wire):
         json_schema_extra={
             "examples": [
                 {
-                    "tables": [
-                        {
-                            "id": "sales-orders-1f0c7a52",
-                            "name": "sales.orders",
-                            "location": "s3://lake/sales/orders",
-                            "tenant": "default",
-                            "properties": {},
-                        }
-                    ],
+                    "tables": [_LISTED_EXAMPLE],
                     "cursor": None,
                 }
             ]
         },
     )
 
-    tables: tuple[Table, ...] = Field(description="The tables.")
+    tables: tuple[ListedTable, ...] = Field(description="The tables.")
     cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
 
 
@@ -268,17 +293,6 @@ class Decisions(Wire):
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"decisions": [DECISION_EXAMPLE]}]})
 
     decisions: tuple[DecisionRecord, ...] = Field(description="The decisions.")
-
-
-class TableRefusal(Wire):
-    """Why a table is not looked after at present; it is tried again with every event and sweep."""
-
-    at: datetime = Field(description="When it was last refused.")
-    since: datetime = Field(description="Since when it has been refused without a break.")
-    gone: bool = Field(
-        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
-    )
-    reason: str = Field(description="Why, and what to do.")
 
 
 class ManualRun(Wire):

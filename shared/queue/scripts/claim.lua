@@ -10,7 +10,7 @@
   ARGV[4]  lease ms
 
   Output: JSON list of lists (id, table, cell, kind, tenant, band, priority, token, previous token or "", attempts,
-          generation, version, reach, cost, facts, t0 ms, lease until ms), all as text
+          generation, version, reach, cost, facts, t0 ms, lease until ms, deaths), all as text
 ]]
 -- include: due
 -- include: serve
@@ -23,6 +23,11 @@ if known then return known end
 
 local deadline = int(now_ms + lease_ms)
 
+-- Nearly no job has any, and an absent field costs a walk along the hash.
+local function deaths_of(id, job)
+  return job.attempts ~= '0' and call('HGET', job_key(id), 'deaths') or '0'
+end
+
 local function lease(id, job)
   -- Strictly increasing even if the counter was lost: the clock has moved on since.
   last_token = math.max(last_token + 1, now_us)
@@ -32,7 +37,7 @@ local function lease(id, job)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
   return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
-    job.generation, job.version, job.reach, job.cost, job.facts, job.t0, deadline}
+    job.generation, job.version, job.reach, job.cost, job.facts, job.t0, deadline, deaths_of(id, job)}
 end
 
 begin_service()

@@ -9,7 +9,7 @@
   ARGV[2]  nonce
   ARGV[3]  id
   ARGV[4]  token
-  ARGV[5]  verdict (done, fail, yield, cancelled)
+  ARGV[5]  verdict (done, fail, crashed, yield, cancelled)
   ARGV[6]  actual cost in bytes
   ARGV[7]  newest table version the run planned on
   ARGV[8]  result, opaque

@@ -13,6 +13,6 @@ local job = read_job(id)
 if not job then return 'unknown' end
 if job.state == 'leased' or job.state == 'queued' then return job.state end
 withdraw(id, job)
-call('HDEL', job_key(id), 'error')
+call('HDEL', job_key(id), 'error', 'deaths')
 place(id, job, 'queued', nil, 'attempts', '0')
 return 'queued'

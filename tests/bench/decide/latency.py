@@ -26,7 +26,7 @@ from decider.store.tables import TableRegistry
 from shared.cells import file_state
 from shared.policy import MIB, Policy
 from shared.queue import keys
-from shared.table import PartitionColumn, TableId, TableMetadata, TableRef
+from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef
 from tests.bench.decide.house import QUEUE, House, house
 from tests.bench.decide.logs import WrittenLog
 from tests.support.stack import ROOT
@@ -176,7 +176,7 @@ async def _fill(home: House, folder: Path, tables: int) -> None:
     client = connect(home.stack.redis.url)
     queue, registry, policy = AsyncQueue(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
-    cursor = Cursor(41, metadata, policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
+    cursor = Cursor(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
     state = file_state(policy.ladder, MIB).encode()
     step = Step({f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(CELLS_OF_AN_IDLE_TABLE)}, reset=True)
 

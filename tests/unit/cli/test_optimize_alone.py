@@ -13,6 +13,7 @@ from services.cli.__main__ import app
 from shared.errors import InvalidInput, LakewrightError
 from tests.support import delta_tables as tables
 from tests.support.stack import ROOT
+from tests.support.time_limits import scaled
 
 
 @pytest.fixture
@@ -98,6 +99,6 @@ def test_the_command_line_starts_without_loading_spark_or_the_decider() -> None:
     heavy = ("pyspark", "obstore", "fastapi", "pydantic")
     code = f"import sys, services.cli.__main__; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True, timeout=scaled(60)
     )
     assert done.stdout == "[]\n"

@@ -67,6 +67,14 @@ def test_machines_get_one_document(table: Path) -> None:
     assert {rule["name"] for rule in answer["rules"]} >= {"nothing", "lakewright", "iceberg_defaults"}
 
 
+def test_a_hole_below_a_checkpoint_is_named_and_the_replay_begins_at_the_checkpoint(table: Path) -> None:
+    deltalake.DeltaTable(str(table), version=12).create_checkpoint()
+    (table / "_delta_log" / f"{5:020d}.json").unlink()
+    answer = json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table)]).stdout)
+    assert (answer["versions"], answer["commits"]) == ([12, 23], 11)
+    assert answer["notes"] == ["Version 5 is missing from the log: the replay begins behind that, at version 12."]
+
+
 def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["what-if", str(tmp_path)])
     assert isinstance(result.exception, InvalidInput)

@@ -1,6 +1,7 @@
 """What-if: the cheapest policy is found, a change has to pay, a log is read as others wrote it."""
 
 import asyncio
+import posixpath
 import re
 from dataclasses import dataclass
 
@@ -156,18 +157,20 @@ def test_more_readers_never_ask_for_smaller_files() -> None:
 
 @dataclass
 class Log:
-    """A log in memory; versions below `oldest` cannot be rebuilt, commits below `kept` are gone."""
+    """A log in memory; versions below `oldest` cannot be rebuilt, commits below `kept` and `holes` are gone."""
 
     commits: tuple[Commit, ...]
     oldest: int = 0
     kept: int = 0
     location: str = "memory:///t"
+    holes: frozenset[int] = frozenset()
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         return self.commits[version]
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
-        return tuple(range(max(version + 1, self.kept), len(self.commits)))
+        wanted = range(max(version + 1, self.kept), len(self.commits))
+        return tuple(number for number in wanted if number not in self.holes)
 
     async def snapshot(self, version: int | None = None) -> Snapshot:
         version = len(self.commits) - 1 if version is None else version
@@ -178,8 +181,8 @@ class Log:
         live: dict[str, DataFile] = {}
         for commit in self.commits[: version + 1]:
             for gone in commit.removed:
-                live.pop(gone.path)
-            live.update((file.path, file) for file in commit.added)
+                live.pop(posixpath.normpath(gone.path), None)
+            live.update((posixpath.normpath(file.path), file) for file in commit.added)
         metadata = TableMetadata("t", (), {"lakewright.target-file-size": "1mb"})
         return Snapshot(version, 0, metadata, TableProtocol(1, 2), tuple(live.values()))
 
@@ -229,6 +232,47 @@ def test_the_first_commit_of_a_table_is_part_of_its_history() -> None:
 
 def test_only_the_newest_commits_are_read_where_there_are_too_many() -> None:
     assert asyncio.run(read_history(Log(LOG), max_commits=2)).first_version == 4
+
+
+@pytest.mark.parametrize("other", ["x/../a", "./a", "a"])
+def test_a_file_that_is_removed_under_another_spelling_is_gone(other: str) -> None:
+    log = (*LOG[:2], Commit(2, 2, "DELETE", (), (gone(other),)), Commit(3, 3, "WRITE", (file("c"),)))
+    found = asyncio.run(read_history(Log(log)))
+    assert found.files_now == 2
+    assert [one.path for one in found.history.commits[1].removed] == ["a"]
+    ended = replay_untouched(found.history, Policy(), tail_ms=0)
+    assert ended.files_at_end == 2
+
+
+def test_a_rewritten_file_is_traced_under_any_spelling() -> None:
+    log = (*LOG[:2], Commit(2, 2, "OPTIMIZE", (file("./ab"),), (gone("./a"), gone("x/../b")), data_change=False))
+    found = asyncio.run(read_history(Log((*log, Commit(3, 3, "DELETE", (), (gone("ab"),))))))
+    assert [one.path for one in found.history.commits[-1].removed] == ["a", "b"]
+    assert (found.files_now, found.rewrites) == (0, 1)
+
+
+def test_a_removal_of_what_is_not_live_and_an_add_of_what_is_change_nothing() -> None:
+    log = (
+        *LOG[:2],
+        Commit(2, 2, "WRITE", (file("./a"),)),
+        Commit(3, 3, "DELETE", (), (gone("a", dv_id="another"), gone("stranger"))),
+        Commit(4, 4, "DELETE", (), (gone("b"),)),
+        Commit(5, 5, "DELETE", (), (gone("b"),)),
+    )
+    found = asyncio.run(read_history(Log(log)))
+    assert (found.files_now, found.history.files_added) == (1, 2)
+    assert [commit.version for commit in found.history.commits] == [1, 4]
+
+
+@pytest.mark.parametrize(("holes", "first"), [({2}, 3), ({1, 4}, 5), ({2, 3}, 4)])
+def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(holes: set[int], first: int) -> None:
+    found = asyncio.run(read_history(Log(LOG, holes=frozenset(holes))))
+    assert found.first_version == first
+    assert found.missing == (min(h for h in holes if set(range(h, first)) <= holes), first - 1)
+    assert all(commit.version > first for commit in found.history.commits)
+    (note,) = describe(examine(found, effective(Policy(), {}, {}), Prices()))["notes"]
+    assert "missing from the log" in note
+    assert f"at version {first}" in note
 
 
 def test_a_log_without_writes_is_refused_with_a_reason() -> None:

@@ -12,6 +12,7 @@ from decider.intake.inbox import Inbox
 from decider.store.tables import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
+from tests.support.time_limits import scaled
 
 DEADLINE_S = 10
 
@@ -21,7 +22,7 @@ def table(name: str) -> TableRef:
 
 
 def within_deadline(work: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(asyncio.wait_for(work, DEADLINE_S))
+    asyncio.run(asyncio.wait_for(work, scaled(DEADLINE_S)))
 
 
 @pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that nobody foresaw")])

@@ -11,6 +11,7 @@ from shared.errors import RetryableError
 from shared.queue.model import JobId
 from shared.queue.settings import QueueSettings
 from shared.queue.steering import Preemption, Revoked
+from tests.support.time_limits import scaled
 
 
 class Levers:
@@ -66,7 +67,7 @@ def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> N
     async def live() -> None:
         levers = Levers()
         task = asyncio.create_task(QueueCare(levers, levers.slots).run())
-        await asyncio.wait_for(levers.all.wait(), 10)
+        await asyncio.wait_for(levers.all.wait(), scaled(10))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         assert "drop" in levers.asked

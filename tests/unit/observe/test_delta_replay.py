@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.observe.delta_damage import LogFile
-from decider.observe.delta_replay import Replay, canonical_path
+from decider.observe.delta_replay import Replay
 from shared.errors import Corrupt
 from shared.partitions import WHOLE_TABLE, cell_key
+from shared.path_keys import canonical_path
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 
 LOG = LogFile("file:///lake/t", 3, "x.json")

@@ -12,7 +12,7 @@ import pytest
 from decider.observe.object_reads import ReadKind, ReadMeter
 from decider.observe.own_commits import HEAD_BYTES, HistoryPage, OptimizationEvent, open_own_commits
 from shared.cells import recount
-from shared.errors import Corrupt
+from shared.errors import Corrupt, NoTable
 from shared.levels import ladder
 from shared.marks import Mark
 from shared.table import Origin
@@ -154,10 +154,22 @@ def test_history_ends_where_retention_cut_the_log(log: Log) -> None:
     assert ([event.version for event in page.events], page.before) == ([4, 3, 2], None)
 
 
-def test_no_log_is_no_history_and_an_empty_commit_is_nobodys(log: Log) -> None:
-    assert log.page() == HistoryPage((), None)
+def test_no_log_is_an_error_whatever_page_is_asked_for_and_an_empty_commit_is_nobodys(log: Log) -> None:
+    for before in (None, 0, 40):
+        with pytest.raises(NoTable, match="there is no Delta log"):
+            log.page(before=before)
     (log.directory / f"{0:020d}.json").touch()
     assert log.page() == HistoryPage((), None)
+
+
+def test_a_page_before_a_version_that_is_not_there_yet_begins_at_the_newest(log: Log) -> None:
+    log.ours()
+    assert log.page(before=40) == log.page()
+
+
+def test_a_log_of_which_a_checkpoint_is_left_has_no_history_and_is_no_error(log: Log) -> None:
+    (log.directory / f"{7:020d}.checkpoint.parquet").touch()
+    assert log.page() == log.page(before=3) == HistoryPage((), None)
 
 
 def test_a_damaged_commit_of_ours_is_named_with_its_line(log: Log) -> None:

@@ -22,6 +22,6 @@ def test_a_directory_that_cannot_be_written_is_no_reason_not_to_start(
     file = tmp_path / "a-file"
     file.touch()
     settings = spark.SparkSettings(work_dir=tmp_path, ivy_dir=tmp_path, archive_dir=file / "below")
-    assert "spark.driver.extraJavaOptions" not in spark.configuration(settings, java_home=tmp_path)
+    assert "Archive" not in spark.configuration(settings, java_home=tmp_path)["spark.driver.extraJavaOptions"]
     usable = spark.SparkSettings(work_dir=tmp_path, ivy_dir=tmp_path, archive_dir=tmp_path / "classes")
     assert "ArchiveClassesAtExit" in spark.configuration(usable, java_home=tmp_path)["spark.driver.extraJavaOptions"]

@@ -9,6 +9,7 @@ import pytest
 from services.settings import log_format
 from shared.errors import InvalidInput
 from tests.support.stack import ROOT
+from tests.support.time_limits import scaled
 
 SAY = """
 import logging, structlog
@@ -23,7 +24,12 @@ logging.getLogger("a.library").warning("it said %s", "so")
 def said(form: str) -> list[str]:
     """Log in a process of its own, whose standard error is no terminal."""
     done = subprocess.run(
-        [sys.executable, "-c", SAY.format(form=form)], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SAY.format(form=form)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=scaled(60),
     )
     assert done.stdout == "", "standard output belongs to answers"
     return done.stderr.splitlines()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from services.actor.scratch import private_dir, scratch_dir
+from services.actor.scratch import scratch_dir
+from services.private import private_dir
 from shared.errors import PermanentError
 
 

@@ -11,6 +11,7 @@ import uvicorn
 from starlette.types import Receive, Scope, Send
 
 from services.decider.slow_heads import MAX_HEAD_LINES, MAX_TINY_CHUNKS, EndsSlowHeads
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
@@ -42,7 +43,7 @@ def port() -> Iterator[int]:
     until("it serves", lambda: server.started)
     yield server.servers[0].sockets[0].getsockname()[1]
     server.should_exit = True
-    thread.join(30)
+    thread.join(scaled(30))
 
 
 def whole_answer(caller: socket.socket) -> bytes:
@@ -57,7 +58,7 @@ def whole_answer(caller: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("begun", [b"", b"GET / HTT", WHOLE[:-2]])
 def test_a_head_that_does_not_come_ends_the_connection(port: int, begun: bytes) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as slow:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as slow:
         slow.sendall(begun)
         started_s = time.monotonic()
         assert slow.recv(100) == b""
@@ -65,7 +66,7 @@ def test_a_head_that_does_not_come_ends_the_connection(port: int, begun: bytes) 
 
 
 def test_a_slow_answer_is_waited_for_and_the_next_head_is_timed_again(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         for _ in range(2):
             caller.sendall(WHOLE)
             assert whole_answer(caller).startswith(b"HTTP/1.1 200")
@@ -80,7 +81,7 @@ def head(lines: int, more: bytes = b"") -> bytes:
 @pytest.mark.parametrize("before", [b"", WHOLE])
 def test_a_head_of_too_many_lines_ends_the_connection(port: int, before: bytes) -> None:
     """Alone, or sent together with the call before it, which is answered."""
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         caller.sendall(before + head(MAX_HEAD_LINES + 1))
         told = b"".join(iter(lambda: caller.recv(1_000), b""))
         assert (told.count(b"HTTP/1.1 200"), told.count(b"HTTP/1.1 400")) == (bool(before), 1)
@@ -88,10 +89,10 @@ def test_a_head_of_too_many_lines_ends_the_connection(port: int, before: bytes) 
 
 def test_a_body_in_too_many_tiny_chunks_ends_the_connection(port: int) -> None:
     begun = WHOLE[:-2].replace(b"GET", b"POST") + b"Transfer-Encoding: chunked\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         caller.sendall(begun + b"1\r\na\r\n" * (MAX_TINY_CHUNKS + 20) + b"0\r\n\r\n")
         assert b" 400 " in b"".join(iter(lambda: caller.recv(1_000), b""))
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         caller.sendall(begun + b"40\r\n" + b"a" * 64 + b"\r\n0\r\n\r\n")
         assert whole_answer(caller).startswith(b"HTTP/1.1 200")
 
@@ -99,7 +100,7 @@ def test_a_body_in_too_many_tiny_chunks_ends_the_connection(port: int) -> None:
 def test_lines_of_a_body_do_not_count_and_as_many_as_are_allowed_are_read(port: int) -> None:
     body = b"\n" * 1_000
     whole = head(MAX_HEAD_LINES, b"Content-Length: %d\r\n" % len(body)).replace(b"GET", b"POST") + body
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as caller:
+    with socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as caller:
         for _ in range(2):
             caller.sendall(whole)
             assert whole_answer(caller).startswith(b"HTTP/1.1 200")

@@ -10,16 +10,17 @@ from shared.errors import InvalidInput
 from tests.support.fake_programs import fake_redis
 
 
-def test_it_is_durable_local_and_never_evicts(tmp_path: Path) -> None:
-    options = RedisOptions(tmp_path, 7421, AppendFsync.ALWAYS)
+def test_it_is_durable_private_and_never_evicts(tmp_path: Path) -> None:
+    options = RedisOptions(tmp_path, tmp_path / "redis.sock", AppendFsync.ALWAYS)
     command = redis_server.command(RedisBinary(Path("/x/valkey-server"), "Valkey 9.1.2"), options)
     settings = dict(zip(command[1::2], command[2::2], strict=True))
-    assert settings["--bind"] == "127.0.0.1"
+    assert settings["--port"] == "0"
+    assert settings["--unixsocket"] == str(tmp_path / "redis.sock")
+    assert settings["--unixsocketperm"] == "600"
     assert settings["--appendonly"] == "yes"
     assert settings["--appendfsync"] == "always"
     assert settings["--aof-load-truncated"] == "yes"
     assert settings["--maxmemory-policy"] == "noeviction"
-    assert options.url == "redis://127.0.0.1:7421/0"
 
 
 def test_valkey_is_preferred_on_path(tmp_path: Path) -> None:
@@ -47,12 +48,11 @@ def test_a_server_that_is_not_there_is_refused_with_the_alternatives(tmp_path: P
     ("log", "advice"),
     [
         ("# Bad file format reading the append only file x.aof: make a backup", "appendonlydir"),
-        ("# Could not create server TCP listening socket: bind: Address already in use", "--redis-port"),
         ("# Can't open or create append-only dir appendonlydir: Permission denied", "owner"),
         ("# something new", ""),
     ],
 )
 def test_the_log_of_a_failed_start_is_turned_into_advice(tmp_path: Path, log: str, advice: str) -> None:
-    assert advice in redis_server.explain_failure(log, RedisOptions(tmp_path, 1))
+    assert advice in redis_server.explain_failure(log, RedisOptions(tmp_path, tmp_path / "redis.sock"))
     if not advice:
-        assert redis_server.explain_failure(log, RedisOptions(tmp_path, 1)) == ""
+        assert redis_server.explain_failure(log, RedisOptions(tmp_path, tmp_path / "redis.sock")) == ""

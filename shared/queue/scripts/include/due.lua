@@ -17,9 +17,11 @@ local function each_due(index, state, act)
 end
 
 local function reclaim(id, job)
+  local problem = 'its actor ' .. (job.worker or '') .. ' was silent for as long as the lease; its own log may say why'
+  call('HSET', job_key(id), 'error', problem)
   local outcome = end_run(id, job, 'expired', -1)
-  write_history(id, job, {verdict = 'expired', outcome = outcome, worker = job.worker, cost = 0, result = '{}',
-    error = 'its actor was silent for as long as the lease'})
+  write_history(id, job,
+    {verdict = 'expired', outcome = outcome, worker = job.worker, cost = 0, result = '{}', error = problem})
 end
 
 local function promote(id, job)

@@ -3,6 +3,11 @@
 -- include: index
 -- include: merge
 -- include: event
+
+-- Runs of a job under which an engine died, or an actor fell silent, until the job runs alone in its actor; an engine
+-- that dies under it then died of it. As in limits.DEATHS_UNTIL_ALONE.
+local DEATHS_UNTIL_ALONE = 2
+
 local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
   'started', 'stop', 'reach', 'd_version'}
 
@@ -51,7 +56,7 @@ local function start_anew(id, job, pending)
     return 'gone'
   end
   forget_run(id)
-  call('HDEL', job_key(id), 'token', 'error', 'preempted')
+  call('HDEL', job_key(id), 'token', 'error', 'preempted', 'deaths')
   pending.table = job.table
   local at = debounced(pending.t0, pending)
   if at > now_ms then
@@ -63,9 +68,17 @@ local function start_anew(id, job, pending)
   return 'requeued'
 end
 
+-- Counts a run that its engine or its actor did not survive; says whether the job is what the engine died of.
+local function count_death(id, verdict)
+  if verdict ~= 'crashed' and verdict ~= 'expired' then return false end
+  local deaths = call('HINCRBY', job_key(id), 'deaths', 1)
+  return verdict == 'crashed' and deaths > DEATHS_UNTIL_ALONE
+end
+
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
-  if attempts >= setting('max_attempts') then
+  local is_deadly = count_death(id, verdict)
+  if is_deadly or attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
     place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
     return 'quarantined'
@@ -78,7 +91,7 @@ local function count_attempt(id, job, verdict)
   return 'delayed'
 end
 
--- `verdict`: done, fail, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
+-- `verdict`: done, fail, crashed, yield, cancelled or expired; `seen_version`: the newest version that the run planned on.
 -- Returns gone, requeued, delayed or quarantined.
 local function end_run(id, job, verdict, seen_version)
   local pending = pending_wish(id, job)

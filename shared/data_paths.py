@@ -1,0 +1,61 @@
+"""Which spellings of a data file's path every engine agrees on: the log compares paths as text, never as files.
+
+The Delta protocol calls `path` a URI, and engines escape different characters in it. A remove that delta-rs writes
+spells the path anew: it decodes what the add says, then escapes by its own table. Where that text differs from the
+add's, log replay sees no removal, and the file stays live: its rows are there twice. Spark and Delta Kernel repeat
+the add's own text. Measured with deltalake 1.5.1 for every ASCII character and several alphabets; see
+`tests/unit/shared/test_data_paths.py`.
+"""
+
+import re
+import string
+from urllib.parse import unquote
+
+_ALWAYS_RAW = frozenset(string.ascii_letters + string.digits + "-_.~!$&'()+,;=@/")
+"""Characters that no engine escapes."""
+
+_ALWAYS_ESCAPED = frozenset('"#%<>?[\\]^`{|}')
+"""Characters that every engine writes as `%` with two uppercase hexadecimal digits.
+
+The others are escaped by some engines and left by others: the blank, `*`, `:` (where it could end a URI's scheme),
+control characters and all that is not ASCII.
+"""
+
+_ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+_PLAIN = re.compile(r"[A-Za-z0-9_.=-]+(/[A-Za-z0-9_.=-]+)*")
+
+
+def is_portable(path: str) -> bool:
+    """Say whether every engine spells this `path` of a file action as it stands; absolute ones never are."""
+    decoded = unquote(path, errors="replace")
+    segments = path.split("/")
+    return (
+        all(segment not in ("", ".", "..") for segment in segments)
+        and decoded.count("/") == len(segments) - 1  # An escaped slash comes back as a real one.
+        and "".join(map(_spelled, decoded)) == path
+    )
+
+
+def is_plain(path: str) -> bool:
+    """Say whether nothing in this path was, or could be, escaped by anybody: what our own outputs keep to."""
+    return _PLAIN.fullmatch(path) is not None and is_portable(path)
+
+
+def is_harmful(path: str) -> bool:
+    """Say whether a remove by some engine can miss this file of the table's own folder.
+
+    Absolute paths name files of other tables, which are not rewritten for how they are spelled.
+    """
+    return not _ABSOLUTE.match(path) and not is_portable(path)
+
+
+def file_name(path: str) -> str:
+    """Return the name of the file that this `path` means, the same for all its spellings; relative paths only."""
+    return unquote(path)
+
+
+def _spelled(character: str) -> str:
+    """Return a decoded character as all engines write it, the empty string (which equals nothing) if they differ."""
+    if character in _ALWAYS_RAW:
+        return character
+    return f"%{ord(character):02X}" if character in _ALWAYS_ESCAPED else ""

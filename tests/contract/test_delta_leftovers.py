@@ -1,0 +1,199 @@
+"""Nothing is committed that is not on disk, and nothing stays on disk that is not committed."""
+
+import json
+import random
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actor.delta.engine import DeltaEngine, EngineSettings
+from actor.delta.log import TableLog
+from actor.delta.transaction import TransactionSettings
+from actor.ports import GroupStatus
+from shared.errors import RetryableError
+from shared.partitions import WHOLE_TABLE
+from shared.planner import FileGroup, Mode
+from shared.table import CellKey
+from tests.support import delta_tables as tables
+from tests.support.delta_lab import CELL_1, DeltaLab
+from tests.support.steering import Steering
+
+pa = pytest.importorskip("pyarrow", reason="pyarrow is in the extra `decider`")
+pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is in the extra `decider`")
+pytestmark = pytest.mark.spark
+
+
+def remove(file: Path) -> None:
+    file.unlink()
+
+
+def cut(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("harm", [remove, cut])
+def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
+    lab: DeltaLab, harm: Callable[[Path], None]
+) -> None:
+    table = tables.table(lab.directory / "t", files=8)
+    files, on_disk = lab.files(table.location), tables.parquet_files(table.path)
+    groups = [FileGroup(WHOLE_TABLE, files[:4], Mode.MINOR), FileGroup(WHOLE_TABLE, files[4:], Mode.MINOR)]
+    before = tables.rows(table.path)
+
+    def somebody_vacuums() -> None:
+        new = sorted(tables.parquet_files(table.path) - on_disk)
+        assert len(new) == 2
+        harm(table.path / new[0])
+
+    control = Steering(at={"files_written": somebody_vacuums})
+    with pytest.raises(RetryableError, match=r"1 of 2 files written .* are gone or cut before their commit"):
+        lab.rewrite(table.location, groups, control)
+
+    assert control.calls == ["files_written"]
+    assert tables.newest(table.path) == table.version
+    assert tables.parquet_files(table.path) == on_disk
+    assert tables.rows(table.path) == before
+    assert lab.rewrite(table.location, groups).groups[0].status is GroupStatus.LANDED
+
+
+def everything(path: Path) -> set[str]:
+    """All files outside of the log, hidden ones and checksums included."""
+    return {
+        str(file.relative_to(path)) for file in path.rglob("*") if file.is_file() and "_delta_log" not in file.parts
+    }
+
+
+FAILS_MIDWAY = "assert_true(id < 70) IS NULL"
+
+
+@pytest.mark.parametrize("partition", ["none", "plain", "random"])
+def test_a_write_that_fails_midway_leaves_nothing(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch, partition: str
+) -> None:
+    location, cell = make(lab, partition)
+    path = Path(location.removeprefix("file://"))
+    group, on_disk, frame = lab.group(location, cell, count=4), everything(path), TableLog.frame
+    left: list[set[str]] = []
+    monkeypatch.setattr(TableLog, "frame", lambda *arguments: frame(*arguments).filter(FAILS_MIDWAY))
+    list_names = TableLog.list_names
+
+    def watched(log: TableLog, folder: str, pattern: str) -> list[str]:
+        left.append(everything(path) - on_disk)
+        return list_names(log, folder, pattern)
+
+    monkeypatch.setattr(TableLog, "list_names", watched)
+
+    with pytest.raises(RetryableError, match="the table is unchanged"):
+        lab.rewrite(location, [group])
+
+    assert left[0], "Delta left the failed task's file: otherwise this test shows nothing"
+    assert everything(path) == on_disk
+
+
+def make(lab: DeltaLab, partition: str) -> tuple[str, CellKey]:
+    """A table of twenty rows a file, whose outputs lie in its root, in a Hive-style folder, or in a random one."""
+    if partition == "none":
+        return tables.table(lab.directory / "t", files=4).location, WHOLE_TABLE
+    if partition == "plain":
+        return tables.table(lab.directory / "t", files=8, days=True).location, CELL_1
+    table = tables.HandTable(lab.directory / "t", partitions={"p": "string"})
+    table.append(4, values={"p": "a b"})
+    return table.location, lab.cell(p="a b")
+
+
+def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
+    lab: DeltaLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One group's inputs are taken and vacuumed while it is written; the other lands."""
+    table = tables.table(lab.directory / "t", files=8)
+    files = lab.files(table.location)
+    groups = [FileGroup(WHOLE_TABLE, files[4:], Mode.MINOR), FileGroup(WHOLE_TABLE, files[:4], Mode.MINOR)]
+    engine = DeltaEngine(lab.spark, EngineSettings(transaction=TransactionSettings(write_threads=1)))
+    foreign = table.path / "lw0123456789abcdef-part-00000.parquet"
+    foreign.write_bytes(b"x")
+    frame = TableLog.frame
+    written: list[int] = []
+
+    def taken(log: TableLog, snapshot: Any, adds: Any) -> Any:
+        written.append(1)
+        if len(written) == 2:
+            table.remove(groups[1].files[0].path)
+            return frame(log, snapshot, adds).filter(FAILS_MIDWAY.replace("70", "0"))
+        return frame(log, snapshot, adds)
+
+    monkeypatch.setattr(TableLog, "frame", taken)
+
+    outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups)
+
+    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED, GroupStatus.STALE]
+    (add,) = tables.added(table.path, outcome.version or 0)
+    assert everything(table.path) == {file.path for file in files} | {foreign.name, add["path"], f".{add['path']}.crc"}
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 3 MiB."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(place)]
+    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system is not permitted here")
+    yield place
+    subprocess.run(["umount", "--lazy", str(place)], check=True)
+
+
+def filled(disk: Path) -> tables.HandTable:
+    """A table that takes more than half of the disk, of text that does not compress."""
+    table = tables.table(disk / "t", files=4)
+    rng, rows = random.Random(1), 8000
+    for _ in range(4):
+        add = table.new_file(1, {})
+        columns = {"id": list(range(rows)), "v": [rng.randbytes(24).hex() for _ in range(rows)], "x": [1] * rows}
+        schema = pa.schema([("id", pa.int64()), ("v", pa.string()), ("x", pa.int32())])
+        pq.write_table(pa.table(columns, schema=schema), table.path / add["path"])
+        stats = json.dumps({"numRecords": rows})
+        table.commit([{"add": add | {"size": (table.path / add["path"]).stat().st_size, "stats": stats}}])
+    return table
+
+
+def test_a_full_disk_is_given_back_and_the_job_may_try_again(lab: DeltaLab, small_disk: Path) -> None:
+    table = filled(small_disk)
+    group, on_disk = lab.group(table.location, count=8), everything(table.path)
+    assert shutil.disk_usage(small_disk).free < group.bytes
+    unchecked = EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=-(1 << 40)))
+
+    with pytest.raises(RetryableError, match=r"No space left on device.*the table is unchanged"):
+        DeltaLab(lab.spark, DeltaEngine(lab.spark, unchecked), lab.directory).rewrite(table.location, [group])
+
+    assert everything(table.path) == on_disk
+    assert tables.newest(table.path) == table.version
+
+
+def test_a_rewrite_that_would_fill_the_disk_is_not_begun(lab: DeltaLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = tables.table(lab.directory / "t", files=4)
+    group, on_disk = lab.group(table.location), everything(table.path)
+    reserve = 1 << 20
+    engine = DeltaEngine(lab.spark, EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=reserve)))
+    small = DeltaLab(lab.spark, engine, lab.directory)
+    free = [reserve + group.bytes, reserve + group.bytes * 2]
+    monkeypatch.setattr(TableLog, "free_bytes", lambda _: free.pop(0))
+
+    with pytest.raises(RetryableError, match="1 MiB kept for the table's writers; nothing was written"):
+        small.rewrite(table.location, [group])
+
+    assert everything(table.path) == on_disk
+    assert small.rewrite(table.location, [group]).groups[0].status is GroupStatus.LANDED
+
+
+def test_the_space_of_a_local_disk_is_known(lab: DeltaLab) -> None:
+    table = tables.table(lab.directory / "t", files=1)
+    sessions = lab.engine._sessions
+    with sessions.lease(tag="t") as owned:
+        free = TableLog(lab.engine._scala, owned.session, table.location).free_bytes()
+
+    assert free is not None
+    assert abs(free - shutil.disk_usage(table.path).free) < 1 << 30

@@ -1,0 +1,245 @@
+"""A table that a rewrite could damage gets no job from anybody, says why everywhere, and is decided anew on change."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from services.cli.__main__ import app
+from shared.errors import Unsupported
+from tests.support.delta_tables import HandTable, added
+from tests.support.live_decider import LiveDecider, decider_settings
+
+pytestmark = pytest.mark.redis
+
+PLAIN = {"minReaderVersion": 1, "minWriterVersion": 2}
+
+
+def featured(*features: str, reader: tuple[str, ...] = ()) -> dict[str, Any]:
+    return {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": list(reader),
+        "writerFeatures": [*reader, *features],
+    }
+
+
+CLUSTERED = featured("clustering", "domainMetadata")
+VARIANT = featured(reader=("variantType",))
+QBEAST = {"qbeast.lastRevisionID": "1"}
+
+REFUSED = [
+    pytest.param({"protocol": CLUSTERED}, "unsafe_feature", "'clustering'", id="liquid clustering"),
+    pytest.param({"protocol": VARIANT}, "unsafe_feature", "'variantType'", id="variant"),
+    pytest.param({"protocol": featured("icebergCompatV2")}, "unsafe_feature", "Iceberg", id="Iceberg"),
+    pytest.param({"protocol": featured("fromTheFuture")}, "unsafe_feature", "'fromTheFuture'", id="unknown feature"),
+    pytest.param({"protocol": {"minReaderVersion": 1, "minWriterVersion": 8}}, "unknown_protocol", "writer 8", id="8"),
+    pytest.param({"configuration": QBEAST}, "qbeast", "Qbeast", id="Qbeast"),
+]
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()
+    yield live
+    live.close()
+
+
+def written(path: Path, **changes: Any) -> HandTable:
+    """A table of twelve files that are worth a rewrite."""
+    table = HandTable(path, **changes)
+    table.append(12)
+    return table
+
+
+def jobs(decider: LiveDecider) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = decider.get("/v1/jobs")["jobs"]
+    return found
+
+
+def lakewright(decider: LiveDecider, *arguments: str) -> str:
+    result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result.stdout
+
+
+@pytest.mark.parametrize(("changes", "code", "culprit"), REFUSED)
+def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked_for(
+    decider: LiveDecider, tmp_path: Path, changes: dict[str, Any], code: str, culprit: str
+) -> None:
+    table = written(tmp_path / "t", **changes)
+    name = decider.register(table.path, "t")
+    table.append(12)
+    decider.sweep()
+
+    shown = decider.get(f"/v1/tables/{name}")
+    assert shown["refusal"]["code"] == code
+    assert culprit in shown["refusal"]["reason"]
+    assert shown["cells_worth_a_rewrite"] == 0
+    assert shown["last_decision"]["reason"] == "refused"
+    assert any(culprit in note for note in shown["policy"]["notes"])
+    assert {value["property"]: value["value"] for value in shown["policy"]["values"]}["lakewright.enabled"] is False
+    (listed,) = decider.get("/v1/tables")["tables"]
+    assert (listed["name"], listed["refusal"]["code"]) == (name, code)
+    assert decider.get("/v1/scheduled")["tables"] == []
+    assert decider.get("/v1/status")["tables_refused"] == 1
+    metrics = decider.client.get("/metrics").text
+    assert "lakewright_tables_refused 1.0" in metrics
+    assert 'lakewright_funnel_total{step="refused"} ' in metrics
+    assert {cell["reason"] for cell in decider.get(f"/v1/tables/{name}/cells")["cells"]} == {"refused"}
+
+    for force in (False, True):
+        answer = decider.post(f"/v1/tables/{name}/optimize", {"force": force}).json()
+        assert (answer["jobs"], answer["ignored"], answer["reasons"]) == ([], "refused", {"refused": 1})
+        assert culprit in answer["sentence"]
+        dry = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True, "force": force}).json()
+        assert (dry["plans"], dry["bytes"], dry["ignored"]) == ([], 0, "refused")
+        assert culprit in dry["sentence"]
+    replayed = decider.post(f"/v1/tables/{name}/what-if", {}).json()
+    assert any("refused" in note and culprit in note for note in replayed["notes"])
+    assert replayed["recommendation"]["properties"].get("lakewright.enabled") != "true"
+    assert jobs(decider) == []
+
+
+def test_a_refused_table_is_marked_on_the_command_line(decider: LiveDecider, tmp_path: Path) -> None:
+    written(tmp_path / "t", protocol=CLUSTERED)
+    decider.register(tmp_path / "t", "t")
+
+    assert "unsafe_feature" in lakewright(decider, "tables", "list")
+    shown = lakewright(decider, "tables", "show", "t")
+    assert "CLUSTER BY" in shown
+    assert "refused" in lakewright(decider, "tables", "cells", "t")
+    assert "clustering" in lakewright(decider, "optimize", "t", "--dry-run")
+    assert "The table is refused" in lakewright(decider, "what-if", "t")
+
+
+@pytest.mark.parametrize("by", ["protocol", "metadata"])
+def test_a_table_that_becomes_refused_loses_its_jobs_and_is_decided_at_once_when_it_is_accepted_again(
+    decider: LiveDecider, tmp_path: Path, by: str
+) -> None:
+    table = written(tmp_path / "t")
+    decider.register(table.path, "t")
+    assert len(jobs(decider)) == 1
+
+    refused, accepted = {
+        "protocol": ([{"protocol": CLUSTERED}], [{"protocol": featured("domainMetadata")}]),
+        "metadata": ([{"metaData": table.metadata(configuration=QBEAST)}], [{"metaData": table.metadata()}]),
+    }[by]
+    for _ in range(2):
+        table.commit(refused)
+        decider.sweep()
+        assert jobs(decider) == []
+        assert decider.get("/v1/tables/t")["refusal"] is not None
+        assert decider.get("/v1/tables")["tables"][0]["refusal"] is not None
+
+        table.commit(accepted)
+        decider.sweep()
+        assert len(jobs(decider)) == 1
+        assert decider.get("/v1/tables/t")["refusal"] is None
+        assert decider.get("/v1/tables")["tables"][0]["refusal"] is None
+        assert decider.get("/v1/status")["tables_refused"] == 0
+
+
+def test_a_table_replaced_by_a_refused_one_with_other_partitions_keeps_no_job_of_the_old_ones(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = HandTable(tmp_path / "t", partitions={"dt": "date"})
+    table.append(12, values={"dt": "2026-01-01"})
+    decider.register(table.path, "t")
+    assert len(jobs(decider)) == 1
+
+    kept = ("path", "partitionValues", "size", "dataChange")
+    gone = [{"remove": {name: add[name] for name in kept}} for add in added(table.path, 1)]
+    table.partitions = {}
+    table.commit([{"protocol": CLUSTERED}, {"metaData": table.metadata(id="another")}, *gone])
+    table.append(12)
+    decider.sweep()
+
+    assert decider.get("/v1/tables/t")["refusal"]["code"] == "unsafe_feature"
+    assert jobs(decider) == []
+
+
+def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_anew_once_it_may(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = written(tmp_path / "t")
+    decider.register(table.path, "t")
+    assert len(jobs(decider)) == 1
+
+    table.commit([{"protocol": featured("catalogManaged")}])
+    decider.sweep()
+    assert decider.get("/v1/tables/t")["refusal"]["code"] == "unreadable_log"
+    assert jobs(decider) == []
+    assert decider.post("/v1/tables/t/optimize", {"force": True}).status_code == 409
+    assert decider.get("/v1/scheduled")["tables"] == []
+
+    log = table.path / "_delta_log"
+    (log / f"{table.version:020d}.json").unlink()
+    table.commit([{"commitInfo": {"operation": "undone by an operator"}}])
+    decider.sweep()
+    assert decider.get("/v1/tables/t")["refusal"] is None
+    assert len(jobs(decider)) == 1
+
+
+def test_a_run_that_a_property_asks_for_is_not_started_on_a_refused_table(decider: LiveDecider, tmp_path: Path) -> None:
+    off = {"lakewright.enabled": "false"}
+    table = written(tmp_path / "t", protocol=CLUSTERED, configuration=off)
+    decider.register(table.path, "t")
+    table.commit([{"metaData": table.metadata(configuration={**off, "use.optimization.type": "compaction"})}])
+    decider.sweep()
+
+    assert decider.get("/v1/tables/t")["manual_run"]["outcome"] == "refused"
+    assert jobs(decider) == []
+
+
+def test_registered_properties_do_not_override_a_refusal(decider: LiveDecider, tmp_path: Path) -> None:
+    table = written(tmp_path / "t", protocol=CLUSTERED)
+    body = {"location": str(table.path), "name": "t", "properties": {"lakewright.enabled": "true"}}
+    assert decider.post("/v1/tables", body).status_code == 201
+    decider.drain()
+
+    assert jobs(decider) == []
+    assert decider.get("/v1/tables/t")["refusal"]["code"] == "unsafe_feature"
+
+
+def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are_not(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = HandTable(tmp_path / "t", partitions={"dt": "date"})
+    cubes = [table.new_file(20, {"dt": "2026-01-01"}) | {"tags": {"ZCUBE_ID": "1"}} for _ in range(2)]
+    table.commit([{"add": add} for add in cubes])
+    table.append(12, values={"dt": "2026-01-01"})
+    table.append(12, values={"dt": "2026-01-02"})
+    decider.register(table.path, "t")
+    table.append(12, values={"dt": "2026-01-01"})
+    decider.sweep()
+
+    (job,) = jobs(decider)
+    assert job["cell"] == '{"dt":"2026-01-02"}'
+    reasons = {cell["cell"]: cell["reason"] for cell in decider.get("/v1/tables/t/cells")["cells"]}
+    assert reasons['{"dt":"2026-01-01"}'] == "clustered"
+    assert decider.get("/v1/tables/t")["refusal"] is None
+    dry = decider.post("/v1/tables/t/optimize", {"dry_run": True, "force": True}).json()
+    assert [plan["cell"] for plan in dry["plans"]] == ['{"dt":"2026-01-02"}']
+
+    kept = ("path", "size", "tags", "partitionValues", "dataChange")
+    table.commit([{"remove": {"extendedFileMetadata": True, **{key: add[key] for key in kept}}} for add in cubes])
+    decider.sweep()
+    assert sorted(job["cell"] for job in jobs(decider)) == ['{"dt":"2026-01-01"}', '{"dt":"2026-01-02"}']
+
+
+@pytest.mark.parametrize(("changes", "code", "culprit"), REFUSED)
+def test_a_refused_location_is_not_planned_from_the_command_line(
+    tmp_path: Path, changes: dict[str, Any], code: str, culprit: str
+) -> None:
+    table = written(tmp_path / "t", **changes)
+    for more in (("--dry-run",), ("--yes", "--force"), ("--yes", "--mode", "full")):
+        result = CliRunner().invoke(app, ["optimize", str(table.path), *more])
+        assert isinstance(result.exception, Unsupported)
+        assert result.exit_code == 1
+        assert culprit in str(result.exception)
+    told = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
+    assert any(culprit in note for note in json.loads(told.stdout)["notes"]), code

@@ -1,0 +1,112 @@
+"""Within one batch of commits no file counts twice: adds of live files and removals of gone ones change nothing.
+
+The model replays the same commits over a dictionary of paths, as Delta does.
+"""
+
+import random
+
+import pytest
+
+from decider.orient.batch_files import BatchFiles
+from decider.orient.cells import fold, recount
+from shared.cells import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, CellState
+from shared.path_keys import canonical_path
+from shared.policy import MIB, Policy
+from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+
+HERE = TableMetadata("t-1")
+CELLS = [CellKey(f'{{"dt":"{number}"}}') for number in range(2)]
+SPELLINGS = ("{}", "./{}", "x/../{}")
+COMMITS = 40
+
+
+class Story:
+    """Commits that repeat themselves, and the files that a replay of them leaves live."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.cell_of: dict[str, CellKey] = {}
+        base = [self.new_file(f"base{number}") for number in range(6)]
+        self.base = tuple(base)
+        self.live = {(file.path, file.dv_id): file for file in base}
+        self.touched: list[DataFile] = []
+
+    def new_file(self, name: str, dv_id: str | None = None) -> DataFile:
+        dice = self.dice
+        cell = self.cell_of.setdefault(name, dice.choice(CELLS))
+        tags = {tag: "1" for tag in (SETTLED_TAG, CUBE_TAG) if dice.random() < 0.3}
+        deleted = dice.randint(1, 5) if dv_id else 0
+        return DataFile(name, dice.randint(1, 9 * MIB), cell, dv_id, 10, deleted, dice.randint(0, 10**6), tags)
+
+    def removal(self, file: DataFile) -> RemovedFile:
+        path = self.dice.choice(SPELLINGS).format(file.path)
+        return RemovedFile(path, file.dv_id, file.size_bytes, file.cell, file.deleted_rows, file.tags)
+
+    def commit(self, version: int) -> Commit:
+        """Add new files, add touched ones again, remove live ones, remove those that are gone."""
+        dice = self.dice
+        added: dict[tuple[str, str | None], DataFile] = {}
+        removed: dict[tuple[str, str | None], RemovedFile] = {}
+        for _ in range(dice.randint(1, 4)):
+            known = dice.choice(self.touched) if self.touched else None
+            match dice.choice(("new", "again", "remove", "remove", "twice")):
+                case "again" if known is not None:
+                    file = self.new_file(known.path, known.dv_id)
+                    added[file.path, file.dv_id] = file
+                case "remove" if self.live:
+                    file = dice.choice(list(self.live.values()))
+                    removed[file.path, file.dv_id] = self.removal(file)
+                case "twice" if known is not None:
+                    removed[known.path, known.dv_id] = self.removal(known)
+                case _:
+                    file = self.new_file(f"f{version}-{len(added)}", dice.choice([None, "dv"]))
+                    added[file.path, file.dv_id] = file
+        # The reader refuses a file that one commit both adds and removes.
+        for key in removed.keys() & added.keys():
+            del removed[key]
+        for key in removed:
+            gone = self.live.pop(key, None)
+            self.touched += [gone] if gone else []
+        self.live |= added
+        self.touched += added.values()
+        spelled = (self._spelled(file) for file in added.values())
+        return Commit(version, 0, "WRITE", tuple(spelled), tuple(removed.values()))
+
+    def _spelled(self, file: DataFile) -> DataFile:
+        path = self.dice.choice(SPELLINGS).format(file.path)
+        return DataFile(
+            path,
+            file.size_bytes,
+            file.cell,
+            file.dv_id,
+            file.rows,
+            file.deleted_rows,
+            file.modified_ms,
+            file.tags,
+        )
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_a_batch_that_repeats_adds_and_removals_folds_to_what_a_replay_leaves(seed: int) -> None:
+    story = Story(seed)
+    policy = Policy(target_bytes=8 * MIB)
+    state: dict[CellKey, CellState] = recount(story.base, policy)
+    batch = BatchFiles()
+    for version in range(1, COMMITS):
+        made = fold(story.commit(version), HERE, policy, batch)
+        assert made.rescan is None
+        for cell, change in made.changes.items():
+            state[cell] = (state.get(cell, EMPTY_CELL) + change).plausible()
+        expected = recount(story.live.values(), policy)
+        assert {cell: one for cell, one in state.items() if one.files} == expected, f"seed {seed}, version {version}"
+
+
+def test_the_story_repeats_itself_and_spells_paths_in_several_ways() -> None:
+    """Else the test above would show nothing."""
+    story = Story(1)
+    commits = [story.commit(version) for version in range(1, COMMITS)]
+    keys = [canonical_path(file.path) for commit in commits for file in commit.added]
+    assert len(set(keys)) < len(keys)
+    assert {file.path for commit in commits for file in commit.added} != set(keys)
+    gone = [canonical_path(file.path) for commit in commits for file in commit.removed]
+    assert len(set(gone)) < len(gone)

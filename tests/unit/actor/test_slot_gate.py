@@ -1,0 +1,98 @@
+"""The gate of an actor's slots: many beside each other, or one alone, and nobody locked out for ever."""
+
+import threading
+
+import pytest
+
+from actor.slot_gate import SlotGate
+from shared.errors import LeaseLost
+from tests.support.waiting import until
+
+
+def test_while_somebody_is_alone_nobody_enters() -> None:
+    gate = SlotGate()
+    assert gate.enter()
+    with gate.alone(lambda: False) as is_alone:
+        assert is_alone
+        assert not gate.enter()
+    assert gate.enter()
+
+
+def test_who_wants_to_be_alone_waits_for_those_who_are_at_work() -> None:
+    gate, inside = SlotGate(), threading.Event()
+    assert gate.enter()
+    assert gate.enter()
+
+    def alone() -> None:
+        with gate.alone(lambda: False) as is_alone:
+            assert is_alone
+            inside.set()
+
+    thread = threading.Thread(target=alone)
+    thread.start()
+    until("nobody enters any more", lambda: not _could_enter(gate))
+    assert not inside.is_set(), "the other one is still at work"
+    gate.leave()
+    assert inside.wait(10)
+    thread.join(10)
+    assert gate.enter()
+
+
+def _could_enter(gate: SlotGate) -> bool:
+    if gate.enter():
+        gate.leave()
+        return True
+    return False
+
+
+def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
+    gate, lock, inside, most = SlotGate(), threading.Lock(), [0], [0]
+    asked = [threading.Event(), threading.Event()]
+
+    def alone(me: int) -> None:
+        assert gate.enter()
+
+        def give_up() -> bool:
+            asked[me].set()
+            return False
+
+        with gate.alone(give_up) as is_alone:
+            assert is_alone
+            with lock:
+                inside[0] += 1
+                most[0] = max(most[0], inside[0])
+            assert asked[1 - me].wait(10), "the other one waits to be alone by now"
+            with lock:
+                inside[0] -= 1
+        gate.leave()
+
+    assert gate.enter()
+    threads = [threading.Thread(target=alone, args=(me,)) for me in range(2)]
+    threads[0].start()
+    until("the first one waits", asked[0].is_set)
+    # It wants to be alone, so that the second one could not enter: it is let in as one who entered before.
+    gate._wanting_alone -= 1
+    threads[1].start()
+    until("the second one waits", asked[1].is_set)
+    gate._wanting_alone += 1
+    gate.leave()
+    for thread in threads:
+        thread.join(10)
+        assert not thread.is_alive()
+    assert most[0] == 1
+    assert gate.enter()
+
+
+def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_nobody() -> None:
+    gate = SlotGate()
+    assert gate.enter()
+    assert gate.enter()
+    with gate.alone(lambda: True) as is_alone:
+        assert not is_alone
+
+    def lost() -> bool:
+        raise LeaseLost("gone")
+
+    with pytest.raises(LeaseLost), gate.alone(lost):
+        pytest.fail("a lost lease gives no right to run")
+    assert gate.enter()

@@ -1,0 +1,29 @@
+"""How much room a rewrite asks for."""
+
+import pytest
+
+from actor.delta.free_space import MIB, require_free_space
+from shared.errors import RetryableError
+
+
+class Disk:
+    """A table's log that knows only the room on its disk."""
+
+    location = "file:///t"
+
+    def __init__(self, free: int | None) -> None:
+        self._free = free
+
+    def free_bytes(self) -> int | None:
+        return self._free
+
+
+@pytest.mark.parametrize("free", [None, 135 * MIB, 1 << 40])
+def test_outputs_that_fit_beside_the_reserve_may_be_written(free: int | None) -> None:
+    require_free_space(Disk(free), 100 * MIB, reserved_bytes=10 * MIB)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("free", [0, 135 * MIB - 1])
+def test_others_are_refused_for_now(free: int) -> None:
+    with pytest.raises(RetryableError, match="rewriting 100 MiB takes up to 135 MiB with the 10 MiB"):
+        require_free_space(Disk(free), 100 * MIB, reserved_bytes=10 * MIB)  # type: ignore[arg-type]

@@ -1,0 +1,84 @@
+"""Statistics of outputs are completed exactly, and only with what inputs had."""
+
+import json
+
+import pytest
+
+from actor.delta.columns import Column
+from actor.delta.footers import Bounds
+from actor.delta.output_format import choose_codec
+from actor.delta.statistics import columns_to_complete, completed
+
+BOOLEAN = Column(("b",), "BOOLEAN", "boolean")
+LONG = Column(("l",), "INT64", "int", (64,))
+STAMP = Column(("t",), "INT64", "timestamp", ("MICROS", True))
+TEXT = Column(("s",), "BINARY", "text")
+INNER = Column(("g", "b"), "BOOLEAN", "boolean")
+NESTED = Column(("a", "[]"), "BOOLEAN", "boolean", nested=True)
+COLUMNS = [BOOLEAN, LONG, STAMP, TEXT, INNER, NESTED]
+
+
+def test_only_what_an_input_had_is_looked_for() -> None:
+    ours = '{"numRecords":1,"minValues":{"l":1},"nullCount":{"l":0,"b":0}}'
+    assert columns_to_complete(ours, ["", '{"minValues":{"l":0}}'], COLUMNS) == []
+    assert columns_to_complete(ours, ["{}", '{"minValues":{"b":false,"g":{"b":true}}}'], COLUMNS) == [BOOLEAN, INNER]
+    assert columns_to_complete(ours, ['{"nullCount":{"s":0}}'], COLUMNS) == [TEXT]
+
+
+def test_cut_timestamps_are_completed_even_if_only_the_output_has_them() -> None:
+    assert columns_to_complete('{"maxValues":{"t":"2024-01-01T00:00:00.999Z"}}', [], COLUMNS) == [STAMP]
+
+
+def test_numbers_keep_their_digits() -> None:
+    written = '{"numRecords":2,"minValues":{"m":-1234567890123456789012345678.0000000001,"l":9223372036854775807}}'
+    assert completed(written, [], {}) == written
+
+
+def test_bounds_are_written_as_the_protocol_says() -> None:
+    had = json.dumps({"minValues": {"b": True, "s": "", "t": "x", "d": "x", "m": 1}, "nullCount": {"b": 1}})
+    day, small = Column(("d",), "INT32", "date"), Column(("m",), "INT32", "decimal", (9, 2))
+    bounds = {
+        BOOLEAN: Bounds(False, True, 3),
+        STAMP: Bounds(-62135596800000000, 253402300799999999, 0),
+        TEXT: Bounds(b"a" * 40, b"z" * 40, 0),
+        day: Bounds(-719162, 2932896, 0),
+        small: Bounds(-5, 12345, 0),
+    }
+    assert json.loads(completed('{"numRecords":9}', [had], bounds)) == {
+        "numRecords": 9,
+        "nullCount": {"b": 3},
+        "minValues": {
+            "b": False, "t": "0001-01-01T00:00:00.000000Z", "s": "a" * 32, "d": "0001-01-01", "m": -0.05
+        },
+        "maxValues": {
+            "b": True, "t": "9999-12-31T23:59:59.999999Z", "s": "z" * 32 + "\U0010ffff", "d": "9999-12-31", "m": 123.45
+        },
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("bad", [b"\xff\xfe", b"a" * 32 + "\U0010ffff\U0010ffff".encode()])
+def test_no_bound_is_tighter_than_the_data(bad: bytes) -> None:
+    stats = json.loads(completed("{}", ['{"maxValues":{"s":"x"}}'], {TEXT: Bounds(bad, bad, 0)}))
+    assert "s" not in stats.get("maxValues", {})
+
+
+def test_a_column_of_nulls_has_a_count_and_no_bounds() -> None:
+    had = '{"minValues":{"b":true},"nullCount":{"b":0}}'
+    assert json.loads(completed("{}", [had], {BOOLEAN: Bounds(None, None, 7)})) == {"nullCount": {"b": 7}}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "codec_bytes", "chosen"),
+    [
+        ({}, {"snappy": 10, "zstd": 20}, "zstd"),
+        ({"delta.parquet.compression.codec": "NONE"}, {"snappy": 10}, "uncompressed"),
+        ({"delta.parquet.compression.codec": "magic"}, {"gzip": 10}, "gzip"),
+        ({}, {"brotli": 99, "snappy": 1}, "snappy"),
+        ({}, {"brotli": 99}, None),
+        ({}, {}, None),
+    ],
+)
+def test_the_tables_codec_goes_first_then_that_of_most_bytes(
+    configuration: dict[str, str], codec_bytes: dict[str, int], chosen: str | None
+) -> None:
+    assert choose_codec(configuration, codec_bytes) == chosen

@@ -1,0 +1,71 @@
+"""Which tables are refused is one rule of metadata and protocol, with the culprit and what to do about it."""
+
+import pytest
+
+from shared.cells import CUBE_TAG, EMPTY_CELL, CellState, contribution
+from shared.partitions import WHOLE_TABLE
+from shared.planner import plan, plan_full, plan_settling, state_of
+from shared.policy import MIB, Policy
+from shared.refusals import SAFE_FEATURES, RefusalCode, refusal
+from shared.table import DataFile, TableMetadata, TableProtocol
+from shared.worth import Reason, judge, judge_full, judge_settling
+
+PLAIN = TableMetadata("u")
+POLICY = Policy(target_bytes=8 * MIB)
+
+
+def with_features(*features: str) -> TableProtocol:
+    return TableProtocol(3, 7, frozenset(features), frozenset(features))
+
+
+@pytest.mark.parametrize("feature", ["clustering", "variantType", "icebergCompatV3", "catalogManaged", "unheardOf"])
+def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name_with_what_to_do(feature: str) -> None:
+    found = refusal(PLAIN, with_features("deletionVectors", feature))
+    assert found is not None
+    assert (found.code, found.subject) == (RefusalCode.FEATURE, feature)
+    assert feature in found.sentence
+    assert found.action in found.sentence
+
+
+def test_safe_features_together_are_accepted() -> None:
+    assert refusal(PLAIN, with_features(*SAFE_FEATURES)) is None
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(1, 2), (1, 6), (2, 6), (1, 7), (3, 7)])
+def test_known_versions_are_accepted(reader: int, writer: int) -> None:
+    assert refusal(PLAIN, TableProtocol(reader, writer)) is None
+
+
+@pytest.mark.parametrize(("reader", "writer"), [(4, 7), (3, 8), (3, 6), (0, 2), (1, 0), (0, 7)])
+def test_other_versions_are_refused(reader: int, writer: int) -> None:
+    found = refusal(PLAIN, TableProtocol(reader, writer))
+    assert found is not None
+    assert found.code is RefusalCode.PROTOCOL
+
+
+def test_a_qbeast_table_is_refused() -> None:
+    found = refusal(TableMetadata("u", configuration={"qbeast.lastRevisionID": "7"}), TableProtocol(1, 2))
+    assert found is not None
+    assert found.key == "qbeast:qbeast.lastRevisionID"
+
+
+def test_a_cell_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
+    cube = DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}, rows=10, deleted_rows=9, dv_id="v")
+    files = [*(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(12)), cube]
+    state = state_of(files, POLICY.ladder)
+    assert judge(state - contribution(cube, POLICY.ladder), POLICY).is_work
+
+    for found in (judge(state, POLICY, 1), judge_settling(state, POLICY), judge_full(state)):
+        assert (found.reason, found.is_work) == (Reason.CLUSTERED, False)
+    for make in (plan, plan_settling, plan_full):
+        assert make(WHOLE_TABLE, files, POLICY).groups == ()
+
+
+def test_a_state_with_z_cubes_is_read_as_it_was_written_and_never_counts_more_than_there_are_files() -> None:
+    cube = contribution(DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}), POLICY.ladder)
+    assert CellState.decode(cube.encode()) == cube
+    assert CellState.decode(EMPTY_CELL.encode()) == EMPTY_CELL
+    plain = contribution(DataFile("p", MIB, WHOLE_TABLE), POLICY.ladder)
+    # A removal that tells no tags is taken for a plain file.
+    assert (cube + cube - plain).plausible().cube_files == 1
+    assert (plain + plain - cube).plausible().cube_files == 0

@@ -1,0 +1,96 @@
+"""Time limits of tests follow the machine, and none escapes."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.time_limits import MOST, NOMINAL_SPIN_S, VARIABLE, factor_of, scaled
+
+TESTS = Path(__file__).resolve().parents[2]
+LIMITS = {"timeout", "timeout_s", "socket_timeout"}
+WAITS = {"wait": 0, "join": 0, "result": 0, "wait_for": 1, "timeout": 0}
+SCALES_ITSELF = {"until", "wait"}
+PAUSES = "_EVERY_S"
+SHORTEST_LIMIT_S = 1.0
+"""Less is a pause between two looks, or a limit that is itself under test."""
+
+
+@pytest.mark.parametrize(
+    ("spin", "load", "expected"),
+    [
+        (NOMINAL_SPIN_S, 0.5, 1.0),
+        (NOMINAL_SPIN_S / 2, 0.0, 1.0),
+        (3 * NOMINAL_SPIN_S, 1.0, 3.0),
+        (NOMINAL_SPIN_S, 8.0, 8.0),
+        (1_000.0, 1_000.0, MOST),
+    ],
+)
+def test_the_slower_or_busier_the_machine_the_longer_the_limits(spin: float, load: float, expected: float) -> None:
+    assert factor_of(spin, load) == pytest.approx(expected)
+
+
+def test_the_environment_chooses_the_factor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "2.5")
+    assert scaled(10) == 25
+
+
+def test_pytests_own_limits_are_scaled_too(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(TESTS.parent))
+    monkeypatch.setenv(VARIABLE, "3")
+    pytester.makeini("[pytest]\ntimeout = 20")
+    pytester.makeconftest('pytest_plugins = ["tests.support.scaled_timeouts"]')
+    pytester.makepyfile(
+        """
+        import pytest
+
+        def limit(request):
+            return request.node.get_closest_marker("timeout").args[0]
+
+        def test_of_the_ini_file(request):
+            assert limit(request) == 60
+
+        @pytest.mark.timeout(5, func_only=True)
+        def test_of_a_marker(request):
+            assert limit(request) == 15
+            assert request.node.get_closest_marker("timeout").kwargs == {"func_only": True}
+        """
+    )
+    pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=scaled(60)).assert_outcomes(passed=2)
+
+
+def unscaled_limits(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines that wait at most a time that is written there."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Call) and _name(node.left) == "monotonic":
+            if _is_fixed(node.right):
+                yield node.lineno
+        elif isinstance(node, ast.Call) and not _is_marker(node):
+            limits = [word.value for word in node.keywords if word.arg in LIMITS]
+            limits += node.args[(at := WAITS[_name(node)]) : at + 1] if _name(node) in WAITS else []
+            if _name(node) not in SCALES_ITSELF or isinstance(node.func, ast.Attribute):
+                yield from (node.lineno for limit in limits if _is_fixed(limit))
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def _is_marker(call: ast.Call) -> bool:
+    return ast.unparse(call.func) == "pytest.mark.timeout"
+
+
+def _is_fixed(limit: ast.expr) -> bool:
+    if isinstance(limit, ast.Constant):
+        return isinstance(limit.value, int | float) and limit.value >= SHORTEST_LIMIT_S
+    return isinstance(limit, ast.Name) and limit.id.isupper() and not limit.id.endswith(PAUSES)
+
+
+def test_no_limit_of_a_test_is_a_fixed_time() -> None:
+    """Each goes through `scaled` or `until`; only benchmarks measure, and wait as long as they wait."""
+    files = [file for file in TESTS.rglob("*.py") if "bench" not in file.parts]
+    trees = {file.relative_to(TESTS): ast.parse(file.read_text("utf-8")) for file in files}
+    found = [f"{file}:{line}" for file, tree in trees.items() for line in unscaled_limits(tree)]
+    assert len(files) > 100
+    assert not found, "\n" + "\n".join(found)
