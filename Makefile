@@ -6,7 +6,7 @@ UV_CACHE_DIR ?= $(CURDIR)/.cache/uv
 export UV_CACHE_DIR
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check integration stress chaos soak load minio test-s3 test-images fmt lock clean distclean
+.PHONY: help setup demo test check integration stress chaos soak load minio helm test-s3 test-images fmt lock clean distclean
 .PHONY: bench bench-policy bench-queue bench-decide bench-rewrite bench-delta
 
 help: ## this list
@@ -36,7 +36,10 @@ stress: setup ## 5,000 random lives of the queue instead of 200 (EXAMPLES=n for 
 	@LAKEWRIGHT_STRESS_EXAMPLES=$(or $(EXAMPLES),5000) $(BIN)/pytest --timeout=0 tests/property/test_queue_machine.py $(ARGS)
 
 minio: setup ## build MinIO once, where there is Go; without it the tests that need it are skipped
-	@$(BIN)/python -m tests.support.minio
+	@$(BIN)/python -m tests.support.go_programs minio
+
+helm: setup ## build Helm once, where there is Go; without it the tests of the chart are skipped
+	@$(BIN)/python -m tests.support.go_programs helm
 
 test-s3: minio ## only the tests with MinIO and with S3's jars in the actor
 	@$(BIN)/pytest --durations=5 --durations-min=1 -m s3 $(ARGS)

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shared.cells import CellState, contribution
 from shared.levels import FULL, SMALL_LEVELS, Ladder
-from shared.packing import cover, cover_in_order
-from shared.policy import Order, Policy
+from shared.packing import cover
+from shared.policy import Policy
 from shared.table import DataFile
 
 GENERATED_TAG = "lakewright.generated-ms"
-"""AddFile tag of a rewritten file: the start of its window, or the oldest time among its inputs where files are packed
-by time; its modification time is that of the rewrite."""
+"""AddFile tag of a rewritten file: the start of its window; its modification time is that of the rewrite."""
 
 
 def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
@@ -63,13 +62,8 @@ def placed(file: DataFile, policy: Policy) -> CellState:
 
 
 def came(inputs: Sequence[DataFile], policy: Policy) -> int | None:
-    """Return the time in ms that an output of these files says its rows came; None where times do not matter.
-
-    With windows that is the start of theirs; where files are packed by time, that of the oldest one.
-    """
-    if policy.time_window_s is not None:
-        return window_of(inputs[0], policy)
-    return min(map(generated_ms, inputs)) if policy.order is Order.TIME else None
+    """Return the time in ms that an output of these files says its rows came: the start of their window, if any."""
+    return window_of(inputs[0], policy)
 
 
 def windows(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
@@ -92,40 +86,27 @@ def choose(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
             return groups
         chosen, rest = small[:prefix], small[prefix:]
         if sum(file.size_bytes for file in chosen) < rungs.cover_bytes:
-            groups.append(_in_order(chosen, policy))
+            groups.append(chosen)
             small = rest
             continue
-        covered, left = _cover(chosen, policy, rungs)
+        covered, left = _cover(chosen, rungs)
         groups += covered
         small = left + rest
 
 
 def pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
-    covered, left = _cover(list(small), policy, policy.ladder)
+    covered, left = _cover(list(small), policy.ladder)
     while sum(file.size_bytes for file in left) >= policy.ladder.cover_bytes:
-        more, left = _cover(left, policy, policy.ladder)
+        more, left = _cover(left, policy.ladder)
         covered += more
-    return [*covered, _in_order(left, policy)] if len(left) > 1 else covered
+    return [*covered, left] if len(left) > 1 else covered
 
 
-def _cover(chosen: list[DataFile], policy: Policy, rungs: Ladder) -> tuple[list[list[DataFile]], list[DataFile]]:
+def _cover(chosen: list[DataFile], rungs: Ladder) -> tuple[list[list[DataFile]], list[DataFile]]:
     """Cover outputs of the target's size; return the groups and, ascending by size, what is left."""
-    if policy.order is Order.NONE:
-        bins, left = cover([file.size_bytes for file in chosen], rungs.cover_bytes)
-        return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
-    row = _in_order(chosen, policy)
-    limit = rungs.cover_bytes + rungs.full_bytes
-    runs, _ = cover_in_order([file.size_bytes for file in row], rungs.cover_bytes, limit)
-    groups = [[row[index] for index in run] for run in runs]
-    taken = {file.key for group in groups for file in group}
-    return groups, [file for file in chosen if file.key not in taken]
-
-
-def _in_order(files: list[DataFile], policy: Policy) -> list[DataFile]:
-    if policy.order is Order.NONE:
-        return files
-    return sorted(files, key=lambda file: (generated_ms(file), file.path))
+    bins, left = cover([file.size_bytes for file in chosen], rungs.cover_bytes)
+    return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
 
 
 def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: Ladder) -> int:

@@ -19,13 +19,6 @@ from shared.levels import SMALL_LEVELS, Ladder, ladder
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-class Order(StrEnum):
-    """What the order of files is worth: nothing (packed by size), or their time (packed in a row)."""
-
-    NONE = "none"
-    TIME = "time"
-
-
 class MaxMode(StrEnum):
     """The heaviest mode that automatic rewrites may have: minor leaves the top level of small files alone."""
 
@@ -75,7 +68,6 @@ class Policy:
     full_interval_s: int | None = None
     delete_ratio: Fraction | None = Fraction(1, 10)
     time_window_s: int | None = None
-    order: Order = Order.NONE
     max_mode: MaxMode = MaxMode.MAJOR
     max_bytes_per_job: int = 16 * GIB
     filter: str | None = None
@@ -183,7 +175,7 @@ and windows. 3: Z-cube files count, and the protocol is kept."""
 _FIRST = frozenset(
     (
         *("enabled", "target_bytes", "fan_in", "full_ratio", "tolerance", "min_input_files", "max_small_files"),
-        *("settle_after_s", "full_interval_s", "delete_ratio", "time_window_s", "order", "max_mode"),
+        *("settle_after_s", "full_interval_s", "delete_ratio", "time_window_s", "max_mode"),
         *("max_bytes_per_job", "filter", "priority", "weight", "max_concurrent_jobs", "quota", "group"),
         *("dml_policy", "max_heat", "shrink"),
     )
@@ -194,7 +186,6 @@ fields stay out of this."""
 
 _FRACTIONS = ("full_ratio", "tolerance", "delete_ratio", "shrink", "weight", "quota", "max_heat")
 _WORDS: Mapping[str, type[StrEnum]] = {
-    "order": Order,
     "max_mode": MaxMode,
     "priority": Priority,
     "dml_policy": DmlPolicy,

@@ -11,11 +11,19 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared import spellings as spelled
-from shared.policy import DmlPolicy, Issue, Layer, MaxMode, Order, PortablePaths, Priority
+from shared.policy import DmlPolicy, Issue, Layer, MaxMode, PortablePaths, Priority
 from shared.spellings import Parser
 
 PREFIX = "lakewright."
-MANUAL = "use.optimization.type"
+QBEAST = "use.optimization."
+AMORO = "self-optimizing."
+FOREIGN = (QBEAST, AMORO)
+"""What the properties of other systems begin with that are about optimization: none of them is dropped silently."""
+
+QBEAST_SWITCH = QBEAST + "autoOptimize.enabled"
+"""The switch whose removal switches a table off that it had switched on, as in Qbeast."""
+
+MANUAL = QBEAST + "type"
 """The property whose change starts one run of a table that is not optimized automatically."""
 
 
@@ -140,13 +148,6 @@ PROPERTIES: tuple[Property, ...] = (
         "seconds",
     ),
     Property(
-        "order",
-        "order",
-        spelled.choice(Order),
-        "none",
-        "none packs files by size, time packs neighbours in time",
-    ),
-    Property(
         "filter",
         "filter",
         spelled.partition_filter,
@@ -235,6 +236,8 @@ PROPERTIES: tuple[Property, ...] = (
 NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
 """Every property that can be said, aliases included."""
 
+_NO_INDEX = "is not obeyed: it names a revision of Qbeast's index, and tables with that index are refused"
+_NO_UNINDEXED = "is not obeyed: it is about files outside of Qbeast's index, and files are not told apart by it here"
 _NO_RECLAIMING = (
     "is not obeyed: Lakewright deletes no files, so old ones stay until somebody runs VACUUM; what VACUUM keeps is "
     "said by delta.deletedFileRetentionDuration"
@@ -247,9 +250,28 @@ REFUSED: Mapping[str, str] = {
     ),
     PREFIX + "retain-hours": _NO_RECLAIMING,
     "acid.data.retain.hours": _NO_RECLAIMING,
+    PREFIX + "order": (
+        "is not obeyed: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
+        "different times apart"
+    ),
+    QBEAST + "autoOptimize.revisionId": _NO_INDEX,
+    QBEAST + "revision-id": _NO_INDEX,
+    QBEAST + "revision-rewrite": _NO_INDEX,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.enabled": _NO_UNINDEXED,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.prioritize": _NO_UNINDEXED,
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.batchBytes": (
+        f"{_NO_UNINDEXED}; use lakewright.max-bytes-per-job for the bytes of one job"
+    ),
+    QBEAST + "autoOptimize.optimizeUnindexedFiles.fromTimestamp": (
+        f"{_NO_UNINDEXED}; use lakewright.filter for the partitions that may be touched"
+    ),
 }
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
+_ASKS_FOR_NOTHING = {PREFIX + "order": "none"}
+"""Values of refused properties that say what is done anyway: nobody need be told."""
+
+_UNKNOWN = "is not obeyed: it is not among the properties of other systems that are known here"
 
 _OWN = frozenset(PREFIX + prop.name for prop in PROPERTIES)
 
@@ -260,12 +282,17 @@ _SPELLED: tuple[tuple[str, str, Parser], ...] = tuple(
 )
 """Which field each name sets, and how it is read, in the order in which they win."""
 
+_SWITCHES = tuple(name for sets, name, _ in _SPELLED if sets == "enabled")
+
 _OURS = frozenset(NAMES) | REFUSED.keys()
 
 
 def read_properties(configuration: Mapping[str, str]) -> Layer:
-    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed."""
-    if not any(name in _OURS or name.startswith(PREFIX) for name in configuration):
+    """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed.
+
+    A property that is about optimization and sets nothing is an issue: what was meant by it is not done.
+    """
+    if not any(name in _OURS or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
         return _NOTHING
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
@@ -284,7 +311,14 @@ def read_properties(configuration: Mapping[str, str]) -> Layer:
         if name.startswith(PREFIX) and name not in _OWN and name not in REFUSED
     ]
     issues += [
-        Issue(name, configuration[name], why, holds=False) for name, why in REFUSED.items() if name in configuration
+        Issue(name, configuration[name], why, holds=False)
+        for name, why in REFUSED.items()
+        if name in configuration and configuration[name].strip().lower() != _ASKS_FOR_NOTHING.get(name)
+    ]
+    issues += [
+        Issue(name, value, _UNKNOWN, holds=False)
+        for name, value in sorted(configuration.items())
+        if name.startswith(FOREIGN) and name not in _OURS and name != MANUAL
     ]
     return Layer(values, named, tuple(issues))
 
@@ -296,6 +330,17 @@ _NOTHING = Layer()
 def as_properties(said: Mapping[str, str]) -> dict[str, str]:
     """Return settings such as `fan-in` as the properties that they stand for; full names may be given, too."""
     return {name if "." in name else PREFIX + name: value for name, value in said.items()}
+
+
+def is_stopped(before: Mapping[str, str], after: Mapping[str, str], *, was_stopped: bool) -> bool:
+    """Whether a table is off because Qbeast's switch, which had switched it on, was unset; any switch ends that.
+
+    `before` and `after` are its configurations around a change. In Qbeast a table without the switch is not optimized.
+    """
+    if any(name in after for name in _SWITCHES):
+        return False
+    said = read_properties(before)
+    return was_stopped or (said.named.get("enabled") == QBEAST_SWITCH and said.values["enabled"] is True)
 
 
 def is_switched_off(configuration: Mapping[str, str]) -> bool:

@@ -12,7 +12,12 @@ from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
 from tests.support.redis_server import RedisServer, find_binary
 
-pytest_plugins = ["pytester", "tests.support.interrupted", "tests.support.scaled_timeouts"]
+pytest_plugins = [
+    "pytester",
+    "tests.support.interrupted",
+    "tests.support.scaled_timeouts",
+    "tests.support.allowed_skips",
+]
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:

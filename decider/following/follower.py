@@ -16,11 +16,12 @@ from decider.following.logs import LogReader, Logs
 from decider.following.recount import Recounter
 from decider.following.standing import Standing
 from decider.orient.cells import fold
-from decider.orient.policies import Effective
+from decider.orient.policies import Effective, LogFacts
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import ingest
 from decider.store.queue import AsyncQueue
 from shared.errors import RetryableError
+from shared.properties import is_stopped
 from shared.queue.transitions import LEDGER_KEPT
 from shared.refusals import Refusal, refusal
 from shared.table import Commit, TableId, TableRef
@@ -160,7 +161,7 @@ class Follower:
 
     def effective(self, table: TableRef, cursor: Cursor) -> Effective:
         """Return the policy in force for a table whose cursor stands there."""
-        return self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.refusal)
+        return self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.facts)
 
     async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
@@ -183,14 +184,15 @@ class Follower:
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
         metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
+        stopped = cursor.is_stopped
         if commit.metadata is not None or commit.protocol is not None:
             before = self.effective(table, cursor)
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
             if protocol is None:
                 return None
-            after = self._standing.current.effective(
-                table, metadata.configuration, before.last_good, refusal(metadata, protocol)
-            )
+            stopped = is_stopped(cursor.metadata.configuration, metadata.configuration, was_stopped=stopped)
+            facts = LogFacts(refusal(metadata, protocol), stopped)
+            after = self._standing.current.effective(table, metadata.configuration, before.last_good, facts)
             if after.policy != before.policy:
                 return None
             last_good = after.last_good
@@ -200,6 +202,7 @@ class Follower:
             digest=commit.digest,
             metadata=metadata,
             protocol=protocol,
+            is_stopped=stopped,
             last_good=last_good,
             commit_ms=commit.timestamp_ms,
         )

@@ -19,6 +19,7 @@ from decider.following.logs import LogReader
 from decider.following.standing import Standing
 from decider.orient.cells import recount
 from decider.orient.heat import COLD
+from decider.orient.policies import LogFacts
 from decider.store.cursors import Cursor, TableStates
 from decider.store.ingest import Step, ingest
 from decider.store.queue import AsyncQueue
@@ -26,6 +27,7 @@ from decider.store.table_levers import steer, wanted
 from decider.store.timers import Timers
 from shared.cells import CellState
 from shared.policy import Policy
+from shared.properties import is_stopped
 from shared.queue import transitions
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.queue.transitions import LEDGER_KEPT
@@ -67,11 +69,12 @@ class Recounter:
         the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
+        facts = LogFacts(refusal(snapshot.metadata, snapshot.protocol), _is_stopped(old, snapshot))
         in_force = self._standing.current.effective(
             table,
             snapshot.metadata.configuration,
             old.last_good if old else {},
-            refusal(snapshot.metadata, snapshot.protocol),
+            facts,
         )
         heat = old.heat if old else COLD
         cursor = Cursor(
@@ -86,6 +89,7 @@ class Recounter:
             rescans=old.rescans + 1 if old else 0,
             rescan_reason=reason,
             heat=heat,
+            is_stopped=facts.is_stopped,
             steered=wanted(in_force.policy),
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
@@ -158,6 +162,13 @@ class Recounter:
         for cell in cells:
             job = job_id(JobKey(table.id, cell, COMPACT))
             await self._queue.run(transitions.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
+
+
+def _is_stopped(old: Cursor | None, snapshot: Snapshot) -> bool:
+    """Whether Qbeast's switch was unset since the table was read last; another table at its place starts over."""
+    if old is None or old.metadata.table_uuid != snapshot.metadata.table_uuid:
+        return False
+    return is_stopped(old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped)
 
 
 def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from decider.http import (
     actors,
+    api_docs,
     discovery,
     events,
     health,
@@ -93,6 +94,8 @@ def create_app(services: Services) -> FastAPI:
         description=DESCRIPTION.strip(),
         openapi_tags=TAGS,
         lifespan=lifespan,
+        docs_url=None,  # FastAPI's own pages load scripts from another host.
+        redoc_url=None,
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
@@ -111,6 +114,7 @@ def create_app(services: Services) -> FastAPI:
         app.include_router(router)
     for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
         app.include_router(router)
+    app.include_router(api_docs.router)
     problems.install(app)
     _protect(app, services)
     return app

@@ -62,7 +62,7 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
     state = await parts.states.cursor(table.id)
     if state is None or await parts.registry.refusal(table.id) is not None:
         return None
-    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.refusal)
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
     if not in_force.policy.enabled:
         return None
     jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())

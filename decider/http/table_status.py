@@ -15,6 +15,7 @@ from decider.http.schemas.tables import CellHeat, CursorView, ManualRun, TableSt
 from decider.http.services import Services
 from decider.http.table_views import decision_view, layout_view, policy_view, refusal_view, table_view
 from decider.orient.heat import EVERYWHERE, Heat
+from decider.orient.policies import LogFacts
 from decider.requests.manual import Outcome
 from decider.requests.selectors import WHOLE_TABLE_LABEL, label
 from decider.store.cursors import Cursor
@@ -44,7 +45,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         table,
         cursor.metadata.configuration if cursor else {},
         cursor.last_good if cursor else {},
-        cursor.refusal if cursor else None,
+        cursor.facts if cursor else LogFacts(),
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)

@@ -28,6 +28,7 @@ from decider.http.table_status import table_status
 from decider.http.table_views import cell_view, decision_view, refusal_view, table_view
 from decider.intake.hints import Wanted
 from decider.observe.locations import canonical_location, table_id
+from decider.orient.policies import LogFacts
 from decider.requests.selectors import find_cell
 from decider.store.removal import forget
 from shared.properties import NAMES
@@ -120,7 +121,7 @@ async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
 
 def _check_properties(said: Mapping[str, str], parts: Services) -> None:
     """Refuse properties that could not be used; here somebody is listening, so that nothing need be kept and shown."""
-    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, None).issues
+    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
     unknown = said.keys() - NAMES
     for issue in issues:
         raise Refused(422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value)
@@ -148,7 +149,7 @@ async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor
     state = await parts.states.cursor(table.id)
     if state is None:
         return Cells(version=-1, cells=(), cursor=None)
-    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.refusal)
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
     policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns

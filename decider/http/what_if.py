@@ -10,6 +10,7 @@ from decider.decide.whatif import Prices
 from decider.http.openapi import failures
 from decider.http.schemas.what_if import WhatIf, WhatIfRequest
 from decider.http.services import KnownTable, Parts
+from decider.orient.policies import LogFacts
 from decider.requests.what_if import describe, examine
 from decider.requests.what_if_history import read_history
 
@@ -37,7 +38,10 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
         history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
         state = await parts.states.cursor(table.id)
         in_force = parts.standing.current.effective(
-            table, history.metadata.configuration, state.last_good if state else {}, None
+            table,
+            history.metadata.configuration,
+            state.last_good if state else {},
+            LogFacts(is_stopped=state is not None and state.is_stopped),
         )
         # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

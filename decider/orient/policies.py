@@ -13,12 +13,23 @@ from enum import StrEnum
 
 from shared.errors import InvalidInput
 from shared.policy import Issue, Layer, Policy, apply
-from shared.properties import read_properties
+from shared.properties import QBEAST_SWITCH, read_properties
 from shared.refusals import Refusal
 from shared.table import TableId, TableRef
 
 LastGood = Mapping[str, str]
 """The newest configuration that could be used as a whole, as property names and values."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFacts:
+    """What a table's log says of its policy beside the properties that stand in it.
+
+    `refusal` is why the table must not be rewritten; `is_stopped`: Qbeast's switch was unset, see `is_stopped`.
+    """
+
+    refusal: Refusal | None = None
+    is_stopped: bool = False
 
 
 class Source(StrEnum):
@@ -79,13 +90,14 @@ class Defaults:
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
     def effective(
-        self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, refusal: Refusal | None
+        self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, facts: LogFacts
     ) -> Effective:
         """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told.
 
         A table with a refusal is switched off, and its policy says so to every decision: nothing overrides that.
         """
-        return _refused(self._resolved(table, configuration, last_good), refusal)
+        found = self._resolved(table, configuration, last_good)
+        return _refused(_stopped(found) if facts.is_stopped else found, facts.refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
         tenant = self._layers.get(table.tenant, (Source.TENANT, Layer()))
@@ -147,12 +159,22 @@ class Defaults:
         )
 
 
-def effective(
-    default: Policy, configuration: Mapping[str, str], last_good: LastGood, refusal: Refusal | None = None
-) -> Effective:
+def effective(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
     """Resolve the configuration of a table that is not registered, over a policy that stands for all defaults."""
     nobody = TableRef(TableId(""), "", "")
-    return Defaults(default, group="").effective(nobody, configuration, last_good, refusal)
+    return Defaults(default, group="").effective(nobody, configuration, last_good, LogFacts())
+
+
+def _stopped(found: Effective) -> Effective:
+    """Switch a table off whose owner took Qbeast's switch away, unless its registration says otherwise."""
+    if not found.policy.enabled or found.origins["enabled"].source is Source.REQUEST:
+        return found
+    return replace(
+        found,
+        policy=replace(found.policy, enabled=False),
+        origins={**found.origins, "enabled": Origin(Source.TABLE, QBEAST_SWITCH)},
+        notes=(*found.notes, f"{QBEAST_SWITCH} was unset, which stops the table as in Qbeast; set lakewright.enabled"),
+    )
 
 
 def _refused(found: Effective, refusal: Refusal | None) -> Effective:

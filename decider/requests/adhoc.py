@@ -21,6 +21,7 @@ from decider.following.batch import job_spec
 from decider.following.follower import Follower
 from decider.following.logs import LogReader
 from decider.following.standing import Standing
+from decider.orient.policies import LogFacts
 from decider.requests.selectors import Selector, select
 from decider.store.cursors import Cursor, TableStates
 from decider.store.queue import AsyncQueue
@@ -195,7 +196,8 @@ class Adhoc:
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
         refused = refusal(snapshot.metadata, snapshot.protocol)
-        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, refused).policy
+        facts = LogFacts(refused, cursor is not None and cursor.is_stopped)
+        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, facts).policy
         policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
         files = sorted(snapshot.files, key=lambda file: file.cell)
         by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}

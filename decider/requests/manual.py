@@ -84,7 +84,7 @@ class ManualRuns:
         if said == (before.said if before else "") and not self._is_stuck(before):
             return
         defaults = self._standing.current
-        policy = defaults.effective(table, configuration, cursor.last_good, cursor.refusal).policy
+        policy = defaults.effective(table, configuration, cursor.last_good, cursor.facts).policy
         if not defaults.serves(policy):
             return
         wish = Wish(said, cursor.version, self._now_ms())

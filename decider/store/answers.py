@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from redis.exceptions import RedisError
 
+from decider.store.cancellation import cancellation_kept
 from shared.errors import RetryableError
 
 P = ParamSpec("P")
@@ -18,11 +19,12 @@ R = TypeVar("R")
 
 @contextmanager
 def redis_answers() -> Iterator[None]:
-    """Raise RetryableError where Redis fails inside the block."""
-    try:
-        yield
-    except RedisError as problem:
-        raise RetryableError(f"Redis does not answer; check that it runs and is reachable: {problem}") from problem
+    """Raise RetryableError where Redis fails inside the block; a cancellation inside it is kept."""
+    with cancellation_kept():
+        try:
+            yield
+        except RedisError as problem:
+            raise RetryableError(f"Redis does not answer; check that it runs and is reachable: {problem}") from problem
 
 
 def answered(call: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from decider.decide.calibration import Calibration
 from decider.orient.heat import COLD, Heat
+from decider.orient.policies import LogFacts
 from decider.store.answers import answered, redis_answers
 from decider.store.queue import AsyncQueue
 from shared.cells import EMPTY_CELL, CellState
@@ -31,7 +32,8 @@ class Cursor:
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
     at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
-    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor.
+    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
+    `is_stopped` says that Qbeast's switch was unset.
     """
 
     version: int
@@ -46,6 +48,7 @@ class Cursor:
     rescan_reason: str = ""
     steered: str = ""
     heat: Heat = COLD
+    is_stopped: bool = False
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -61,6 +64,7 @@ class Cursor:
             "rescans": str(self.rescans),
             "rescan_reason": self.rescan_reason,
             "steered": self.steered,
+            "stopped": str(int(self.is_stopped)),
             "heat": json.dumps(self.heat.encode(), separators=(",", ":")),
         }
 
@@ -81,7 +85,13 @@ class Cursor:
             values["rescan_reason"],
             values.get("steered", ""),
             Heat.decode(json.loads(values.get("heat", "{}"))),
+            values.get("stopped") == "1",
         )
+
+    @property
+    def facts(self) -> LogFacts:
+        """What the log says of the policy beside the properties."""
+        return LogFacts(self.refusal, self.is_stopped)
 
     @property
     def refusal(self) -> Refusal | None:

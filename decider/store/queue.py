@@ -14,6 +14,7 @@ from redis.exceptions import AuthenticationError, AuthorizationError, RedisError
 from redis.exceptions import ConnectionError as NoConnection
 from redis.exceptions import TimeoutError as NoReply
 
+from decider.store.cancellation import cancellation_kept
 from decider.store.server import RedisSafety
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue.library import NOT_FOUND, ScriptLibrary, ScriptName
@@ -70,7 +71,8 @@ class AsyncQueue:
         failed = 0
         while True:
             try:
-                return transition.decode(await self._call(transition))
+                with cancellation_kept():
+                    return transition.decode(await self._call(transition))
             except (AuthenticationError, AuthorizationError, ResponseError) as problem:
                 raise self._refused(transition, problem) from problem
             except (NoConnection, NoReply) as problem:

@@ -14,7 +14,7 @@ import pytest
 
 from decider.observe.delta_log import open_log
 from decider.observe.object_reads import ReadMeter
-from decider.orient.policies import Defaults, Effective, Origin, Source
+from decider.orient.policies import Defaults, Effective, LogFacts, Origin, Source
 from shared.policy import Policy
 from shared.properties import PREFIX, REFUSED
 from shared.table import TableId, TableRef
@@ -68,7 +68,7 @@ async def policies(path: Path, versions: int) -> list[Effective]:
         commit = await log.commit(version, metadata)
         assert commit is not None
         metadata = commit.metadata or metadata
-        effective = Defaults().effective(TABLE, metadata.configuration, last_good, None)
+        effective = Defaults().effective(TABLE, metadata.configuration, last_good, LogFacts())
         last_good = dict(effective.last_good)
         found.append(effective)
     return found
@@ -86,7 +86,7 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     set_and_unset(spark, path, [(name, "24") for name in REFUSED])
     set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
     found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
-    default = Defaults().effective(TABLE, {}, {}, None)
+    default = Defaults().effective(TABLE, {}, {}, LogFacts())
     for samples in tried:
         for name, _, field, expected in samples:
             seen = next(found)

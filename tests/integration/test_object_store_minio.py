@@ -17,8 +17,9 @@ from decider.observe.object_reads import ReadMeter
 from decider.observe.stores import Stores
 from shared.errors import PermanentError
 from shared.store_options import StoreOptions
+from tests.support.go_programs import MINIO
 from tests.support.live_decider import s3_event
-from tests.support.minio import Minio, minio_binary
+from tests.support.minio import Minio
 from tests.support.redis_server import RedisServer
 from tests.support.s3_server import S3Server
 from tests.support.s3_writer import rows
@@ -36,7 +37,7 @@ VERSIONS = 60
 @pytest.fixture
 def minio(tmp_path: Path) -> Iterator[Minio]:
     """A server whose webhook is the decider's port, wherever that will be."""
-    server = Minio(minio_binary(), tmp_path / "minio", token=TOKEN)
+    server = Minio(MINIO.binary(), tmp_path / "minio", token=TOKEN)
     yield server
     server.close()
 

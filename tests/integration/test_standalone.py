@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from tests.support.stack import free_port
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.e2e
@@ -52,5 +53,5 @@ def test_a_standalone_is_found_by_its_directory_and_keeps_everything_to_its_user
         assert open_to_others == []
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(scaled(60))
     assert process.returncode == 0, (tmp_path / "said").read_text()

@@ -334,6 +334,52 @@ def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherw
     assert said({"use.optimization.bytes-per-iter": None})[0] in ("started", "already_running")
 
 
+def test_unset_of_qbeasts_switch_switches_the_table_off_until_a_switch_says_otherwise(
+    decider: LiveDecider, table: WrittenTable
+) -> None:
+    switch = "use.optimization.autoOptimize.enabled"
+    name = decider.register(table.path)
+
+    def after(changes: dict[str, str | None]) -> tuple[object, str, int]:
+        alter(table, changes)
+        decider.sweep()
+        values = decider.get(f"/v1/tables/{name}")["policy"]["values"]
+        (enabled,) = [one for one in values if one["property"] == "lakewright.enabled"]
+        return enabled["value"], enabled["origin"], len(jobs(decider, name))
+
+    assert after({switch: "true"}) == (True, switch, 1)
+    assert after({switch: None}) == (False, switch, 0)
+    assert "was unset" in " ".join(decider.get(f"/v1/tables/{name}")["policy"]["notes"])
+    assert after({"lakewright.fan-in": "4"}) == (False, switch, 0)
+    table.append()
+    decider.sweep()
+    assert jobs(decider, name) == []
+    assert decider.get("/v1/scheduled")["tables"] == []
+    assert after({switch: "true"}) == (True, switch, 1)
+    assert after({switch: None})[0] is False
+    assert after({"lakewright.enabled": "true"}) == (True, "lakewright.enabled", 1)
+    assert after({"lakewright.enabled": None}) == (True, "default", 1)
+
+
+def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_nothing_back(
+    decider: LiveDecider, table: WrittenTable
+) -> None:
+    name = decider.register(table.path)
+    qbeast = "use.optimization.autoOptimize."
+    foreign = [
+        f"{qbeast}revisionId",
+        *(f"{qbeast}optimizeUnindexedFiles.{key}" for key in ("enabled", "prioritize", "batchBytes", "fromTimestamp")),
+    ]
+    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.order": "time", "lakewright.fan-in": "4"})
+    decider.sweep()
+    policy = decider.get(f"/v1/tables/{name}")["policy"]
+    assert {one["property"]: one["holds"] for one in policy["issues"]} == {
+        **dict.fromkeys(foreign, False),
+        "lakewright.order": False,
+    }
+    assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
+
+
 def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:

@@ -17,6 +17,7 @@ from shared.queue.limits import DEATHS_UNTIL_ALONE
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from shared.queue.views import JobView
 from tests.support.memory_engine import MemoryEngine
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 from tests.support.worker_bench import EIGHT, POLICY, TIMES, Bench, spec
 
@@ -139,7 +140,7 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
             at_once[0] += 1
             most[0] = max(most[0], at_once[0])
         busy.set()
-        release.wait(10)
+        release.wait(scaled(10))
         with lock:
             at_once[0] -= 1
 
@@ -158,7 +159,7 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
     try:
         bench.queue.run(transitions.enqueue("default", other(1)))
         slots[0].start()
-        assert busy.wait(10), "the first slot has an innocent job"
+        assert busy.wait(scaled(10)), "the first slot has an innocent job"
         bench.engine.append(EIGHT)
         make_suspected(bench)
         slots[1].start()
@@ -175,7 +176,7 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
         bench.stopping.set()
         for slot in slots:
             if slot.ident is not None:
-                slot.join(10)
+                slot.join(scaled(10))
         heart.close()
 
 

@@ -12,7 +12,7 @@ from shared.cells import EMPTY_CELL, CellState, file_state
 from shared.levels import FULL, SMALL_LEVELS
 from shared.packing import cover
 from shared.planner import Plan, plan, state_of
-from shared.policy import KIB, MaxMode, Order, Policy
+from shared.policy import KIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import judge
 
@@ -31,7 +31,6 @@ def policies(draw: st.DrawFn) -> Policy:
         tolerance=Fraction(draw(st.integers(0, 50)), 100),
         min_input_files=draw(st.integers(2, 12)),
         max_small_files=draw(st.integers(2, 40)),
-        order=draw(st.sampled_from(Order)),
         max_mode=draw(st.sampled_from(MaxMode)),
     )
 

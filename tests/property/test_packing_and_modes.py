@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import count, pairwise
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from decider.orient.cells import recount
 from shared.cells import EMPTY_CELL, SETTLED_TAG, contribution
-from shared.grouping import generated_ms, window_of
+from shared.grouping import window_of
 from shared.levels import FULL, SMALL_LEVELS, Ladder
-from shared.packing import Badness, cover, cover_in_order
+from shared.packing import cover
 from shared.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
-from shared.policy import KIB, MIB, MaxMode, Order, Policy
+from shared.policy import KIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, judge
 
@@ -28,7 +28,6 @@ POLICIES = st.builds(
     fan_in=st.integers(2, 10),
     tolerance=st.fractions(0, Fraction(1, 2), max_denominator=20),
     min_input_files=st.integers(2, 10),
-    order=st.sampled_from(Order),
     max_mode=st.sampled_from(MaxMode),
 )
 SIZES = st.one_of(st.integers(1, 150_000), st.integers(1, 300), st.integers(40_000, 80_000))
@@ -273,28 +272,6 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
     assert seen["groups"] >= 10
 
 
-def _best_break(sizes: list[int], target: int, limit: int) -> Badness:
-    """Try every way to break a row: each file alone, or a run with what follows."""
-    if not sizes:
-        return 0, 0
-    kept, over = _best_break(sizes[1:], target, limit)
-    ways = [(kept + (target - sizes[0]) ** 2, over)]
-    for stop in range(1, len(sizes) + 1):
-        total = sum(sizes[:stop])
-        if target <= total < limit:
-            kept, over = _best_break(sizes[stop:], target, limit)
-            ways.append((kept, over + (total - target) ** 2))
-    return min(ways)
-
-
-@given(st.lists(st.integers(1, 99), max_size=12))
-def test_knuth_plass_reaches_the_optimal_badness_exactly(sizes: list[int]) -> None:
-    runs, badness = cover_in_order(sizes, 100, 175)
-    assert badness == _best_break(sizes, 100, 175)
-    assert all(100 <= sum(sizes[index] for index in run) < 175 for run in runs)
-    assert all(one.stop <= other.start for one, other in pairwise(runs))
-
-
 @dataclass(frozen=True)
 class Grouping:
     """What rewriting some files does: how many are replaced, outputs at most and at least, shortfall removed."""
@@ -368,17 +345,3 @@ def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_av
     assert found["entropy"] <= 1.05
     assert found["benefit"] <= 1.05
     assert found["entropy and outputs"] == 1
-
-
-def test_a_rewritten_file_keeps_its_place_in_time_where_the_order_matters() -> None:
-    policy = Policy(order=Order.TIME)
-    old = DataFile("january", 60 * MIB, CELL, dv_id="x", rows=100, deleted_rows=50, modified_ms=1_000)
-    later = [DataFile(f"m{n}", 60 * MIB, CELL, modified_ms=2_000 + n * 1_000) for n in range(5)]
-    (purge,) = plan(CELL, [old], policy).groups
-    purged = DataFile("purged", 60 * MIB, CELL, modified_ms=9_999_000, tags=purge.tags)
-    first, second = plan(CELL, [purged, *later], policy).groups
-    assert [file.path for file in (*first.files, *second.files)] == ["purged", "m0", "m1", "m2", "m3", "m4"]
-    # What is made of several files lies where the oldest of them lay, however often it is rewritten.
-    merged = DataFile("r", first.bytes, CELL, modified_ms=10**9, tags=first.tags)
-    assert generated_ms(merged) == 1_000
-    assert not plan(CELL, [old], Policy()).groups[0].tags

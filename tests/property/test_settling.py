@@ -5,7 +5,7 @@ from fractions import Fraction
 from itertools import count
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decider.decide.timers import timers_after_commit
@@ -13,7 +13,7 @@ from shared.cells import SETTLED_TAG, CellState
 from shared.levels import FULL, SMALL_LEVELS
 from shared.partitions import WHOLE_TABLE
 from shared.planner import plan, plan_settling, state_of
-from shared.policy import KIB, MIB, MaxMode, Order, Policy
+from shared.policy import KIB, MIB, MaxMode, Policy
 from shared.queue.model import TimerChange
 from shared.table import DataFile
 from shared.worth import Reason, judge_settling
@@ -23,7 +23,6 @@ POLICIES = st.builds(
     target_bytes=st.sampled_from([64 * KIB, 100_003]),
     fan_in=st.integers(2, 10),
     tolerance=st.fractions(0, Fraction(1, 2), max_denominator=20),
-    order=st.sampled_from(Order),
     max_mode=st.sampled_from(MaxMode),
 )
 SIZES = st.one_of(st.integers(1, 150_000), st.integers(1, 300), st.integers(40_000, 80_000))
@@ -41,6 +40,8 @@ def files_of(tagged: list[tuple[int, bool]]) -> list[DataFile]:
 def test_the_state_alone_says_whether_there_is_anything_to_settle_and_the_cap_holds() -> None:
     seen: Counter[str] = Counter()
 
+    # With a hundred examples each case is met five times in most runs only.
+    @settings(max_examples=500)
     @given(POLICIES, TAGGED)
     def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
         files, rungs = files_of(tagged), policy.ladder

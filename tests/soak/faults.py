@@ -11,7 +11,7 @@ from random import Random
 
 from tests.soak.disk import Balloon
 from tests.soak.household import ACTORS, DELTALAKE_WRITERS, LEASE_S, Household
-from tests.support.stack import until
+from tests.support.waiting import until
 
 POINT_S = 25.0
 """How long a wish waits for an actor to come by its point."""
@@ -142,7 +142,7 @@ class Faults:
         except FileNotFoundError:
             (taken,) = self.home.folder.glob(f"taken-{wish.name}-*")
             name = taken.name.rpartition("-")[2].partition("_")[0]
-            until("the actor stands still", lambda: self.home.is_stopped(name), 10)
+            until("the actor stands still", lambda: self.home.is_stopped(name), seconds=10)
             taken.unlink()
             return name
         if not self.stop.is_set():

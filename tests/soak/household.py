@@ -12,14 +12,15 @@ from pathlib import Path
 from actor.store.queue import SyncQueue, connect
 from shared.queue import transitions
 from tests.soak.tables import TABLES
-from tests.support.stack import Process, Stack, until
+from tests.support.stack import Process, Stack
+from tests.support.waiting import until
 
 ACTORS = ("a1", "a2")
 DELTALAKE_WRITERS = ("deltalake_1", "deltalake_2", "deltalake_3")
 SPARK_WRITER = "spark_1"
 LEASE_S = 5.0
-START_S = 180.0
-"""Within which a service is up: others may keep this machine busy."""
+START_S = 60.0
+"""Within which a service is up, on a free machine, as all limits here."""
 QUEUE_SETTINGS = {"max_attempts": 100, "backoff_base_ms": 500, "backoff_cap_ms": 5_000}
 """Faults come every few seconds here; a job that is set aside after eight of them would prove nothing."""
 SERVICES = {
@@ -60,13 +61,13 @@ class Household:
             self.stack.post("/v1/tables", body).raise_for_status()
         for name in ACTORS:
             self.start_actor(name)
-        until("the actors take jobs", lambda: all(self._is_ready(name) for name in ACTORS), START_S)
+        until("the actors take jobs", lambda: all(self._is_ready(name) for name in ACTORS), seconds=START_S)
 
     def start_decider(self) -> None:
         """Start the decider, and wait until it answers."""
         process = self.stack.start("decider", ["-m", "services.decider"])
         self.running["decider"] = process
-        until("the decider is ready", lambda: self.stack._ready(process), START_S)
+        until("the decider is ready", lambda: self.stack._ready(process), seconds=START_S)
 
     def start_actor(self, name: str) -> None:
         """Start an actor with a folder of its own, without waiting for it."""

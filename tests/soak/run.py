@@ -23,7 +23,8 @@ from tests.soak.verdict import Verdict, progress
 from tests.soak.watch import LATEST, Watch
 from tests.support.outside import is_at_rest
 from tests.support.redis_server import RedisServer
-from tests.support.stack import Stack, until
+from tests.support.stack import Stack
+from tests.support.waiting import until
 
 CHECK_S = 2.0
 """Between two comparisons of one reader on one table."""
@@ -32,9 +33,9 @@ FAULTS_AT_LEAST_S, FAULTS_PER_RUN = 4.0, 60
 """A restarted JVM needs a core for half a minute on a small machine: faults must leave time to work."""
 FULL_AT = 0.45
 """Share of the run after which the disk is filled."""
-REST_S = 180.0
+REST_S = 90.0
 """Within which all work is done once nobody writes any more."""
-WRITERS_END_S = 120.0
+WRITERS_END_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,11 @@ class Soak:
                 )
         self._home.start_writer(SPARK_WRITER)
         ready = self._options.folder / f"{SPARK_WRITER}.ready"
-        until("Spark has made its table", lambda: ready.exists() or self._home.raise_if_ended(SPARK_WRITER), START_S)
+        until(
+            "Spark has made its table",
+            lambda: ready.exists() or self._home.raise_if_ended(SPARK_WRITER),
+            seconds=START_S,
+        )
         self._home.start_services()
         for name in DELTALAKE_WRITERS:
             self._home.start_writer(name)
@@ -187,7 +192,7 @@ class Soak:
     def _await(self, what: str, condition: Callable[[], bool], seconds: float) -> None:
         """Wait; what does not come is a problem, and the rest is checked all the same."""
         try:
-            until(what, condition, seconds)
+            until(what, condition, seconds=seconds)
         except (AssertionError, RuntimeError) as problem:
             self.verdict.problems.append(str(problem)[:500])
 

@@ -123,6 +123,7 @@ class LiveDecider:
         self._server.should_exit = True
         self._thread.join(scaled(30))
         structlog.reset_defaults()
+        assert not self._thread.is_alive(), "the decider does not end"
 
     async def _serve(self, server: uvicorn.Server) -> None:
         self._loop = asyncio.get_running_loop()

@@ -1,64 +1,21 @@
-"""A real MinIO: found, or built once from its Go module into the folder of downloads; it sends bucket notifications.
-
-`python -m tests.support.minio` builds it (`make minio`). Go's checksum database says that the source is the known one.
-Tests do not wait for a build: where there is no MinIO they are skipped with that reason.
-"""
+"""A real MinIO: an S3 server that sends bucket notifications (see `go_programs` for where it comes from)."""
 
 import os
-import shutil
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import boto3
 import httpx
-import pytest
 
-from tests.support.stack import ROOT, free_port
+from tests.support.stack import free_port
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
-
-MODULE = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c"
-"""The release that is built; Go's checksum database vouches for it."""
-
-BUILT = ROOT / ".cache" / "bin" / "minio"
-
-BUILD_S = 1_500
-"""Two minutes on a free machine with a warm module cache, a quarter of an hour on a busy one."""
 
 KEYS = {"access_key_id": "lakewright", "secret_access_key": "lakewright-secret"}
 REGION = "us-east-1"
 TARGET = "arn:minio:sqs::LAKEWRIGHT:webhook"
-
-
-def minio_binary() -> Path:
-    """Return the server's binary, or skip the test with the reason."""
-    found = find_minio()
-    if found is None:
-        pytest.skip("no MinIO: `make minio` builds it once where there is Go, or name a binary by MINIO")
-    return found
-
-
-def find_minio() -> Path | None:
-    """Return the binary that MINIO names, the built one, or one on the PATH."""
-    candidates = (os.environ.get("MINIO"), str(BUILT), shutil.which("minio"))
-    return next((Path(one) for one in candidates if one and Path(one).is_file()), None)
-
-
-def build_minio() -> int:
-    """Build it unless it is there, and say so; without Go there is nothing to do, and a build that fails is 1."""
-    found, go = find_minio(), shutil.which("go")
-    if found is not None or go is None:
-        print(f"[minio] {found or 'not built, because there is no Go; tests that need it are skipped'}")
-        return 0
-    print(f"[minio] building {MODULE} into {BUILT}: two minutes on a free machine", flush=True)
-    BUILT.parent.mkdir(parents=True, exist_ok=True)
-    building = {**os.environ, "GOBIN": str(BUILT.parent), "GOFLAGS": "-trimpath"}
-    # Nobody debugs it here: symbols would only take room.
-    command = [go, "install", "-ldflags=-s -w", MODULE]
-    return subprocess.run(command, env=building, timeout=scaled(BUILD_S), check=False).returncode
 
 
 @dataclass(slots=True)
@@ -149,7 +106,3 @@ class Minio:
         if self._process is not None:
             self._process.kill()
             self._process.wait(scaled(30))
-
-
-if __name__ == "__main__":
-    sys.exit(build_minio())

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.policy import GIB, MIB, DmlPolicy, MaxMode, Order, PortablePaths, Priority
+from shared.policy import GIB, MIB, DmlPolicy, MaxMode, PortablePaths, Priority
 
 GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.enabled", "false", "enabled", False),
@@ -29,7 +29,6 @@ GOOD: list[tuple[str, str, str, object]] = [
     ("lakewright.delete-ratio", "off", "delete_ratio", None),
     ("self-optimizing.major.trigger.duplicate-ratio", "0.2", "delete_ratio", Fraction(1, 5)),
     ("lakewright.time-window", "1 day", "time_window_s", 86_400),
-    ("lakewright.order", "TIME", "order", Order.TIME),
     ("lakewright.filter", " dt > '2026' ", "filter", "dt > '2026'"),
     ("lakewright.filter", "all", "filter", None),
     ("self-optimizing.filter", "n in (1, 2)", "filter", "n in (1, 2)"),

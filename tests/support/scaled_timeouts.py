@@ -20,7 +20,7 @@ def pytest_report_header() -> str:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Scale pytest-timeout's limit, of the ini file and of markers; one given with `--timeout` is taken as it is."""
-    if not config.pluginmanager.hasplugin("timeout"):
+    if not any(map(config.pluginmanager.hasplugin, ("timeout", "pytest_timeout"))):
         return
     given = config.getoption("timeout", default=None) is not None or "PYTEST_TIMEOUT" in os.environ
     everybodys = float(config.getini("timeout") or 0)

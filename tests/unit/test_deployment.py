@@ -4,9 +4,7 @@ What a real engine or cluster would say of them is in docs/deploy.md, with what 
 """
 
 import json
-import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from services.actor import settings as actor
 from services.actor.settings import actor_settings
 from services.decider.build import build_services
 from services.decider.settings import Address, decider_settings
+from tests.support.go_programs import HELM
 from tests.support.time_limits import scaled
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,11 +50,8 @@ def compose() -> dict[str, Any]:
 
 
 def rendered(*arguments: str) -> list[dict[str, Any]]:
-    """Render the chart, or skip: HELM names a binary, else it is looked for on the PATH."""
-    helm = os.environ.get("HELM") or shutil.which("helm")
-    if helm is None:
-        pytest.skip("no helm: go install helm.sh/helm/v3/cmd/helm@latest, or name a binary by HELM")
-    command = [helm, "template", "x", str(ROOT / "helm"), "--kube-version", "1.30.0", *arguments]
+    """Render the chart."""
+    command = [str(HELM.binary()), "template", "x", str(ROOT / "helm"), "--kube-version", "1.30.0", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.returncode == 0, done.stderr
     return [one for one in yaml.safe_load_all(done.stdout) if one]

@@ -6,6 +6,7 @@ import pytest
 
 from actor.slot_gate import SlotGate
 from shared.errors import LeaseLost
+from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 
@@ -33,8 +34,8 @@ def test_who_wants_to_be_alone_waits_for_those_who_are_at_work() -> None:
     until("nobody enters any more", lambda: not _could_enter(gate))
     assert not inside.is_set(), "the other one is still at work"
     gate.leave()
-    assert inside.wait(10)
-    thread.join(10)
+    assert inside.wait(scaled(10))
+    thread.join(scaled(10))
     assert gate.enter()
 
 
@@ -61,7 +62,7 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
             with lock:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
-            assert asked[1 - me].wait(10), "the other one waits to be alone by now"
+            assert asked[1 - me].wait(scaled(10)), "the other one waits to be alone by now"
             with lock:
                 inside[0] -= 1
         gate.leave()
@@ -77,7 +78,7 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
     gate._wanting_alone += 1
     gate.leave()
     for thread in threads:
-        thread.join(10)
+        thread.join(scaled(10))
         assert not thread.is_alive()
     assert most[0] == 1
     assert gate.enter()

@@ -79,7 +79,7 @@ def shown(text: str) -> Record | Unreadable:
     ("field", "value"),
     [
         ("policy.full_ratio", "1/100"),
-        ("policy.order", "zorder"),
+        ("policy.max_mode", "zorder"),
         ("policy.target_bytes", "8 MiB"),
         ("reason", "full_moon"),
         ("verdict", "perhaps"),

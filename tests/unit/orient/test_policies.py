@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.orient.policies import Defaults, Origin, Source, effective
+from decider.orient.policies import Defaults, LogFacts, Origin, Source, effective
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
 from shared.table import TableId, TableRef
@@ -33,7 +33,7 @@ def test_request_wins_over_table_over_tenant_over_service() -> None:
         {"sales": dict.fromkeys(names[:3], "5"), "others": {"lakewright.target-file-size": "9mb"}},
     )
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {names[0]: "3"})
-    found = defaults.effective(table, dict.fromkeys(names[:2], "4"), {}, None)
+    found = defaults.effective(table, dict.fromkeys(names[:2], "4"), {}, LogFacts())
     policy = found.policy
     assert (policy.fan_in, policy.min_input_files, policy.max_small_files) == (3, 4, 5)
     assert policy.target_bytes == 6 * MIB
@@ -68,21 +68,21 @@ def test_an_unset_property_falls_back_to_the_default() -> None:
 
 def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
     defaults = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}})
-    found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {}, None)
+    found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
     assert "full-file-ratio" in found.issues[0].reason
 
 
 def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
-    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, {}, {}, None)
+    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, {}, {}, LogFacts())
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
     assert found.issues
 
 
 @pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
 def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = Defaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {}, None)
+    found = Defaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {}, LogFacts())
     assert found.policy.enabled is enabled
     assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
 
@@ -117,7 +117,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 ) -> None:
     """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
-    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, said, {}, None)
+    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, said, {}, LogFacts())
     switch = next(name for name in (*said, *registered) if name.endswith("enabled"))
     assert found.policy.enabled is False
     assert found.origins["enabled"].name == switch
@@ -127,5 +127,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 
 def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
-    found = Defaults(DEFAULT).effective(table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, None)
+    found = Defaults(DEFAULT).effective(
+        table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogFacts()
+    )
     assert (found.policy.enabled, found.notes) == (True, ())

@@ -7,8 +7,17 @@ from typing import Any
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import GIB, KIB, MIB, Layer, Order, Policy, apply
-from shared.properties import PREFIX, PROPERTIES, REFUSED, Property, read_properties
+from shared.policy import GIB, KIB, MIB, Layer, Policy, apply
+from shared.properties import (
+    MANUAL,
+    PREFIX,
+    PROPERTIES,
+    QBEAST_SWITCH,
+    REFUSED,
+    Property,
+    is_stopped,
+    read_properties,
+)
 from shared.spellings import parse_duration, parse_size
 from tests.support.property_samples import GOOD
 
@@ -34,6 +43,7 @@ BAD = [
     ("lakewright.delete-ratio", "0"),
     ("lakewright.time-window", "7"),
     ("lakewright.order", "event_time"),
+    ("lakewright.order", "time"),
     ("lakewright.max-mode", "full"),
     ("lakewright.filter", "dt like 'x%'"),
     ("lakewright.max-bytes-per-job", "1b"),
@@ -48,6 +58,15 @@ BAD = [
     ("lakewright.max-heat", "1.1"),
     ("lakewright.retain-hours", "24"),
     ("acid.data.retain.hours", "24"),
+    ("use.optimization.autoOptimize.revisionId", "1"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.enabled", "true"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.prioritize", "true"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.batchBytes", "10000000000"),
+    ("use.optimization.autoOptimize.optimizeUnindexedFiles.fromTimestamp", "0"),
+    ("use.optimization.revision-id", "1"),
+    ("use.optimization.revision-rewrite", "true"),
+    ("use.optimization.whatever-comes", "1"),
+    ("self-optimizing.execute.num-retries", "5"),
 ]
 
 
@@ -85,6 +104,51 @@ def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -
     assert "VACUUM" in layer.issues[0].reason
 
 
+@pytest.mark.parametrize("value", ["time", "TIME", "event_time, id"])
+def test_an_order_is_refused_with_the_reason_and_the_rest_is_obeyed(value: str) -> None:
+    """What `time` packed was not in order, and left out files from the middle."""
+    layer = read_properties({"lakewright.order": value, "lakewright.fan-in": "4"})
+    (issue,) = layer.issues
+    assert (issue.property, issue.value, issue.holds) == ("lakewright.order", value, False)
+    assert "lakewright.time-window" in issue.reason
+    assert layer.values == {"fan_in": 4}
+
+
+def test_the_order_that_there_is_may_be_asked_for() -> None:
+    assert read_properties({"lakewright.order": " None "}).issues == ()
+
+
+def test_the_property_that_starts_a_run_is_no_issue() -> None:
+    assert read_properties({MANUAL: "compaction"}) == Layer()
+
+
+SWITCHED_ON = {QBEAST_SWITCH: "true"}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "was_stopped", "expected"),
+    [
+        (SWITCHED_ON, {}, False, True),
+        (SWITCHED_ON, {"comment": "x"}, False, True),
+        ({QBEAST_SWITCH: "TRUE"}, {}, False, True),
+        ({QBEAST_SWITCH: "false"}, {}, False, False),
+        ({QBEAST_SWITCH: "perhaps"}, {}, False, False),
+        ({}, {}, False, False),
+        ({}, {"comment": "x"}, True, True),
+        ({}, SWITCHED_ON, True, False),
+        ({}, {"lakewright.enabled": "true"}, True, False),
+        ({}, {"self-optimizing.enabled": "false"}, True, False),
+        ({"self-optimizing.enabled": "true"}, {}, False, False),
+        ({**SWITCHED_ON, "lakewright.enabled": "true"}, {}, False, False),
+        ({**SWITCHED_ON, "lakewright.enabled": "true"}, {"lakewright.enabled": "true"}, False, False),
+    ],
+)
+def test_a_table_is_stopped_where_qbeasts_switch_that_had_switched_it_on_is_unset(
+    before: dict[str, str], after: dict[str, str], was_stopped: bool, expected: bool
+) -> None:
+    assert is_stopped(before, after, was_stopped=was_stopped) is expected
+
+
 def test_quota_and_concurrent_jobs_are_one_limit_and_exclude_each_other() -> None:
     layer = read_properties({"lakewright.quota": "2", "lakewright.max-concurrent-jobs": "1"})
     with pytest.raises(InvalidInput, match="set one of them"):
@@ -113,7 +177,6 @@ def test_a_policy_survives_its_encoding() -> None:
         tolerance=Fraction(1, 7),
         settle_after_s=None,
         delete_ratio=None,
-        order=Order.TIME,
         shrink=Fraction(1, 2),
     )
     assert Policy.decode('{"tolerance":"1/7"}') == Policy(tolerance=Fraction(1, 7))
@@ -152,4 +215,4 @@ def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_s
 
 def test_the_version_of_the_first_fields_holds_over_releases() -> None:
     """It stands with every table's cursor: another one has them all recounted."""
-    assert Policy().version == "87a1f042"
+    assert Policy().version == "14bd29e5"

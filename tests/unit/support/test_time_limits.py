@@ -11,7 +11,7 @@ from tests.support.time_limits import MOST, NOMINAL_SPIN_S, VARIABLE, factor_of,
 TESTS = Path(__file__).resolve().parents[2]
 LIMITS = {"timeout", "timeout_s", "socket_timeout"}
 WAITS = {"wait": 0, "join": 0, "result": 0, "wait_for": 1, "timeout": 0}
-SCALES_ITSELF = {"until", "wait"}
+SCALES_ITSELF = {"until", "wait", "pytest.mark.timeout"}
 PAUSES = "_EVERY_S"
 SHORTEST_LIMIT_S = 1.0
 """Less is a pause between two looks, or a limit that is itself under test."""
@@ -37,7 +37,7 @@ def test_the_environment_chooses_the_factor(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_pytests_own_limits_are_scaled_too(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(TESTS.parent))
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv(VARIABLE, "3")
     pytester.makeini("[pytest]\ntimeout = 20")
     pytester.makeconftest('pytest_plugins = ["tests.support.scaled_timeouts"]')
@@ -57,7 +57,7 @@ def test_pytests_own_limits_are_scaled_too(pytester: pytest.Pytester, monkeypatc
             assert request.node.get_closest_marker("timeout").kwargs == {"func_only": True}
         """
     )
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", timeout=scaled(60)).assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("-p", "pytest_timeout").assert_outcomes(passed=2)
 
 
 def unscaled_limits(tree: ast.Module) -> Iterator[int]:
@@ -66,19 +66,19 @@ def unscaled_limits(tree: ast.Module) -> Iterator[int]:
         if isinstance(node, ast.BinOp) and isinstance(node.left, ast.Call) and _name(node.left) == "monotonic":
             if _is_fixed(node.right):
                 yield node.lineno
-        elif isinstance(node, ast.Call) and not _is_marker(node):
+        elif isinstance(node, ast.Call):
             limits = [word.value for word in node.keywords if word.arg in LIMITS]
             limits += node.args[(at := WAITS[_name(node)]) : at + 1] if _name(node) in WAITS else []
-            if _name(node) not in SCALES_ITSELF or isinstance(node.func, ast.Attribute):
-                yield from (node.lineno for limit in limits if _is_fixed(limit))
+            if any(map(_is_fixed, limits)) and not _scales_itself(node):
+                yield node.lineno
 
 
 def _name(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
-def _is_marker(call: ast.Call) -> bool:
-    return ast.unparse(call.func) == "pytest.mark.timeout"
+def _scales_itself(call: ast.Call) -> bool:
+    return ast.unparse(call.func) in SCALES_ITSELF
 
 
 def _is_fixed(limit: ast.expr) -> bool:

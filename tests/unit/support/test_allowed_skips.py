@@ -1,0 +1,92 @@
+"""In CI a skip that is not on the list is a failure, with the reason and what to do; elsewhere it is a skip."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.allowed_skips import LIST, AllowedSkip, read_list
+
+ROOT = Path(__file__).resolve().parents[3]
+
+SUITE = """
+import pytest
+
+def test_without_a_server():
+    pytest.skip("no server")
+
+def test_without_a_daemon():
+    pytest.skip("no daemon")
+
+@pytest.mark.skipif(True, reason="no marker's server")
+def test_by_a_marker():
+    assert False
+
+@pytest.fixture
+def server():
+    pytest.skip("no fixture's server")
+
+def test_by_a_fixture(server):
+    assert False
+
+@pytest.mark.xfail(reason="known")
+def test_expected_to_fail():
+    assert False
+
+def test_runs():
+    assert True
+"""
+ALLOWED = '[[skip]]\ntests = "test_suite.py::test_without_a_*"\nreason = "no dae*"\nwhy = "there is none"\n'
+
+
+@pytest.fixture
+def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("CI", "true")
+    pytester.makeconftest('pytest_plugins = ["tests.support.allowed_skips"]')
+    (pytester.path / LIST).parent.mkdir()
+    (pytester.path / LIST).write_text(ALLOWED)
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester
+
+
+def run(suite: pytest.Pytester, *arguments: str) -> pytest.RunResult:
+    return suite.runpytest_inprocess("-rA", *arguments)
+
+
+def test_in_ci_only_listed_skips_are_skips(suite: pytest.Pytester) -> None:
+    result = run(suite)
+    # A skip of a fixture or marker fails in the setup, which pytest calls an error.
+    result.assert_outcomes(passed=1, skipped=1, failed=1, errors=2, xfailed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    for skipped, reason in (
+        ("without_a_server", "no server"),
+        ("by_a_marker", "no marker's server"),
+        ("by_a_fixture", "no fixture's server"),
+    ):
+        result.stdout.fnmatch_lines([f"*test_suite.py::test_{skipped} was skipped in CI: {reason}"])
+    result.stdout.fnmatch_lines([f"*or list the skip, with the reason, in {LIST}."])
+
+
+def test_in_ci_a_module_that_skips_itself_is_a_failure(suite: pytest.Pytester) -> None:
+    suite.makepyfile(test_module='import pytest\npytest.importorskip("no_such_package")')
+    result = run(suite, "test_module.py")
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["*test_module.py was skipped in CI: could not import 'no_such_package'*"])
+
+
+def test_elsewhere_a_skip_is_a_skip(suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CI")
+    result = run(suite)
+    result.assert_outcomes(passed=1, skipped=4, xfailed=1)
+
+
+def test_an_entry_of_the_list_says_why() -> None:
+    with pytest.raises(pytest.UsageError, match="`why`"):
+        read_list('[[skip]]\ntests = "a"\nreason = "b"\n')
+
+
+def test_the_list_allows_neither_the_object_store_nor_the_chart_to_be_skipped() -> None:
+    allowed = read_list((ROOT / LIST).read_text("utf-8"))
+    assert AllowedSkip("tests/e2e/test_images.py::*", "no images asked for: make test-images") in allowed
+    for test in ("tests/integration/test_object_store_minio.py::test_x", "tests/unit/test_deployment.py::test_x"):
+        assert not any(one.allows(test, f"no {program}: ...") for one in allowed for program in ("minio", "helm"))
