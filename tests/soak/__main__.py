@@ -1,0 +1,66 @@
+"""`make soak`: three deltalake writers and Spark on ten tables, with faults; exit code 1 if one row differs.
+
+`--without-lakewright` is the control: the same writers alone. What differs there, too, is not ours.
+"""
+
+import argparse
+import json
+import secrets
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+
+from tests.soak.disk import enter_namespace
+from tests.soak.run import Soak, SoakOptions
+from tests.support.redis_server import RedisServer, find_binary
+
+
+def main() -> int:
+    """Run, print, keep."""
+    parser = argparse.ArgumentParser(prog="python -m tests.soak")
+    parser.add_argument("--seconds", type=float, default=1200.0, help="how long writers and faults go on")
+    parser.add_argument(
+        "--seed", type=int, help="repeats the writers' and the faults' choices, though not their timing"
+    )
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
+    parser.add_argument("--pause-s", type=float, default=0.4, help="of a writer between two operations")
+    parser.add_argument("--without-lakewright", action="store_true", help="the writers alone")
+    parser.add_argument("--without-faults", action="store_true", help="nothing is killed, paused or filled")
+    parser.add_argument(
+        "--spark-writes-everywhere", action="store_true", help="also where deltalake cannot remove what Spark writes"
+    )
+    arguments = parser.parse_args()
+    binary = find_binary()
+    if binary is None:
+        sys.exit("no redis-server or valkey-server >= 7 found")
+    no_namespace = enter_namespace()
+    seed = secrets.randbelow(2**31) if arguments.seed is None else arguments.seed
+    folder = Path(tempfile.mkdtemp(prefix="lakewright-soak-"))
+    print(f"seed {seed}, folder {folder}", flush=True)
+    writer_options = ["--pause-s", str(arguments.pause_s)]
+    writer_options += ["--spark-writes-everywhere"] if arguments.spark_writes_everywhere else []
+    options = SoakOptions(
+        seconds=arguments.seconds,
+        seed=seed,
+        folder=folder,
+        with_lakewright=not arguments.without_lakewright,
+        with_faults=not arguments.without_faults,
+        no_namespace=no_namespace,
+        writer_options=tuple(writer_options),
+    )
+    redis = RedisServer(binary).start()
+    try:
+        verdict = Soak(options, redis, lambda line: print(line, flush=True)).run()
+    finally:
+        redis.close()
+    verdict.print(Console(width=140))
+    if arguments.json:
+        arguments.json.write_text(json.dumps(verdict.figures(), indent=2, default=str) + "\n")
+    print(f"{'good' if verdict.good else 'NOT GOOD'}; everything is kept in {folder}", flush=True)
+    return 0 if verdict.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,11 @@
+"""An actor as `lakewright standalone` starts it, which stops at a labelled point of a run when a wish asks for it."""
+
+import os
+import sys
+from pathlib import Path
+
+from services.actor.__main__ import main
+from tests.chaos.worker import Barrier
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ, reached=Barrier(Path(sys.argv[1]), sys.argv[2]).reached))

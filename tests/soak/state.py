@@ -1,0 +1,44 @@
+"""The decider's rolling state beside a recount of the live files that our plain replay finds, integer for integer."""
+
+import json
+
+from shared.cells import SETTLED_TAG, CellState, file_state
+from tests.soak.log import TableLog
+from tests.soak.tables import TableSpec
+from tests.soak.values import Value, from_log
+from tests.support.outside import POLICY
+from tests.support.stack import Stack
+
+
+def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]:
+    """Return the partitions whose stored state is not what a recount finds."""
+    table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
+    raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
+    stored = {_values(spec, log, json.loads(cell)): CellState.decode(text.decode()) for cell, text in raw.items()}
+    counted = recount(spec, log)
+    return [
+        f"{spec.name} {cell}: stored {stored.get(cell)}, counted {counted.get(cell)}"
+        for cell in sorted(stored.keys() | counted.keys(), key=str)
+        if stored.get(cell, CellState()) != counted.get(cell, CellState())
+    ]
+
+
+def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], CellState]:
+    """Return the state of each partition by its values, from the live files alone."""
+    cells: dict[tuple[Value, ...], CellState] = {}
+    for live in log.live.values():
+        vector = live.add.get("deletionVector")
+        one = file_state(
+            POLICY.ladder,
+            int(live.add["size"]),
+            has_dv=bool(vector),
+            deleted_rows=int(vector["cardinality"]) if vector else 0,
+            is_settled=SETTLED_TAG in (live.add.get("tags") or {}),
+        )
+        cell = _values(spec, log, live.add["partitionValues"])
+        cells[cell] = cells.get(cell, CellState()) + one
+    return cells
+
+
+def _values(spec: TableSpec, log: TableLog, values: dict[str, str | None]) -> tuple[Value, ...]:
+    return tuple(from_log(kind, values[log.columns[name]]) for name, kind in spec.by.items())

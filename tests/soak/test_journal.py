@@ -1,0 +1,67 @@
+"""A journal holds an operation before it is tried, and is read while it grows."""
+
+from pathlib import Path
+from random import Random
+
+from tests.soak.journal import Answer, Journal, Journals
+from tests.soak.operations import Action, Chooser, Operation, View, Where
+from tests.soak.tables import TABLES
+
+
+def test_operations_and_answers_are_read_back(tmp_path: Path) -> None:
+    operation = Operation("a-1-1", "blanks", Action.DELETE, 3, where=Where({"p": "a b"}, (1, 2)))
+    journal, journals = Journal(tmp_path / "a-1.journal"), Journals(tmp_path)
+    journal.intend(operation)
+    journals.refresh()
+    assert journals.operations == {"a-1-1": operation}
+    assert journals.answers == {}
+    journal.committed("a-1-1", 4)
+    journal.refused("a-1-2", "no")
+    journals.refresh()
+    assert journals.answers == {"a-1-1": Answer(4), "a-1-2": Answer(None, "no")}
+    journal.close()
+
+
+def test_a_line_that_was_cut_off_is_left_until_it_is_whole(tmp_path: Path) -> None:
+    journal, journals = Journal(tmp_path / "a.journal"), Journals(tmp_path)
+    journal.refused("one", "x")
+    journal.close()
+    whole = (tmp_path / "a.journal").read_bytes()
+    (tmp_path / "a.journal").write_bytes(whole + whole[:10])
+    journals.refresh()
+    assert set(journals.answers) == {"one"}
+    (tmp_path / "a.journal").write_bytes(whole + whole.replace(b"one", b"two"))
+    journals.refresh()
+    assert set(journals.answers) == {"one", "two"}
+
+
+def test_whatever_is_chosen_survives_the_journal_and_never_uses_an_id_twice(tmp_path: Path) -> None:
+    chooser, seen, actions = Chooser(Random(1), "w", 10**9), set(), set()
+    journal, journals = Journal(tmp_path / "a.journal"), Journals(tmp_path)
+    chosen = {}
+    for _ in range(2_000):
+        spec, action = chooser.table(TABLES), chooser.action()
+        ids = {tuple(spec.values(one).values()): range(20) for one in spec.partitions}
+        operation = chooser.choose(spec, action, View(5, list(spec.columns), ids, [3, 4]), spec.partitions)
+        if operation is None:
+            continue
+        actions.add(operation.action)
+        chosen[operation.nonce] = operation
+        journal.intend(operation)
+        fresh = [row["id"] for row in operation.rows if row["id"] not in (operation.where.ids or ())]
+        assert not seen & set(fresh)
+        seen |= set(fresh)
+    journal.close()
+    journals.refresh()
+    assert journals.operations == chosen
+    assert actions == set(Action) - {Action.CREATE}
+
+
+def test_the_same_seed_chooses_the_same() -> None:
+    def some(seed: int) -> list[Operation | None]:
+        chooser = Chooser(Random(seed), "w", 0)
+        view = View(5, list(TABLES[0].columns), {(value,): range(20) for (value,) in TABLES[0].partitions})
+        return [chooser.choose(TABLES[0], chooser.action(), view, TABLES[0].partitions) for _ in range(50)]
+
+    assert some(1) == some(1)
+    assert some(1) != some(2)

@@ -1,0 +1,131 @@
+"""The plain replay compares texts as engines do, and finds removes that miss, broken promises and replaced commits."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.soak.log import TableLog, newest_version, versions_of_this_schema
+
+OURS = {"userMetadata": json.dumps({"lakewright": {"job": "j", "token": 1}})}
+MAPPED = {"name": "a b", "metadata": {"delta.columnMapping.physicalName": "col-1"}}
+SCHEMA = json.dumps({"fields": [MAPPED, {"name": "c", "metadata": {}}]})
+
+
+def write(table: Path, *actions: dict[str, Any], info: dict[str, Any] | None = None) -> None:
+    (table / "_delta_log").mkdir(exist_ok=True)
+    number = len(list((table / "_delta_log").glob("*.json")))
+    lines = [{"commitInfo": info or {"engineInfo": "delta-rs:py-1.5.1"}}, *actions]
+    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    (table / "_delta_log" / f"{number:020d}.json").write_text(text)
+
+
+def file(path: str, *, change: bool = True, p: str = "x", **more: Any) -> dict[str, Any]:
+    return {"path": path, "dataChange": change, "partitionValues": {"p": p}, "size": 1, **more}
+
+
+def read(table: Path) -> TableLog:
+    log = TableLog(table)
+    log.read_to(log.newest())
+    return log
+
+
+def test_live_files_are_those_added_and_not_removed(tmp_path: Path) -> None:
+    write(tmp_path, {"add": file("a")}, {"add": file("b")})
+    write(tmp_path, {"remove": file("a")}, {"add": file("c", p="line \u2028 separator")})
+    log = read(tmp_path)
+    assert {live.path for live in log.live.values()} == {"b", "c"}
+    assert log.stray == []
+    assert log.broken == []
+
+
+@pytest.mark.parametrize(("added", "removed"), [("p=b%20b/f", "p=b b/f"), ("p=Zürich/f", "p=Z%C3%BCrich/f")])
+def test_a_remove_that_spells_the_path_otherwise_misses_and_is_found(tmp_path: Path, added: str, removed: str) -> None:
+    write(tmp_path, {"add": file(added, change=False)}, info=OURS)
+    write(tmp_path, {"remove": file(removed)})
+    log = read(tmp_path)
+    assert [(one.path, one.by, one.owner) for one in log.stray] == [(removed, "delta-rs", "lakewright")]
+    assert len(log.live) == 1, "the file stays live for everybody"
+
+
+def test_a_remove_of_what_nobody_ever_added_is_found(tmp_path: Path) -> None:
+    write(tmp_path, {"remove": file("x", change=False)}, info=OURS)
+    assert [(one.by, one.owner) for one in read(tmp_path).stray] == [("lakewright", "nobody")]
+
+
+def test_a_file_that_is_removed_twice_is_counted(tmp_path: Path) -> None:
+    write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"remove": file("a")})
+    write(tmp_path, {"remove": file("a")})
+    assert read(tmp_path).removed_twice == 1
+
+
+def test_deletion_vectors_tell_files_of_one_path_apart(tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": "wi5b=", "cardinality": 1}
+    write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"remove": file("a")}, {"add": file("a", deletionVector=vector)})
+    log = read(tmp_path)
+    assert [live.add.get("deletionVector") for live in log.live.values()] == [vector]
+
+
+@pytest.mark.parametrize(
+    ("actions", "problem"),
+    [
+        ([{"add": file("a")}], "says that it changes data"),
+        ([{"add": file("a", change=False)}, {"remove": file("b", change=False, p="y")}], "several partitions"),
+        ([{"add": file("a", change=False)}, {"txn": {}}], "has the action txn"),
+        ([{"add": file("a", change=False)}, {"metaData": {"schemaString": SCHEMA}}], "has the action metaData"),
+        ([], "without files"),
+    ],
+)
+def test_a_commit_of_ours_that_breaks_a_promise_is_found(
+    tmp_path: Path, actions: list[dict[str, Any]], problem: str
+) -> None:
+    write(tmp_path, {"add": file("b", p="y")})
+    write(tmp_path, *actions, info=OURS)
+    assert [problem in broken for broken in read(tmp_path).broken] == [True]
+
+
+def test_a_null_that_delta_leaves_out_of_removes_is_no_second_partition(tmp_path: Path) -> None:
+    nothing = {**file("b", change=False), "partitionValues": {"p": None}}
+    write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"add": nothing}, {"remove": {**file("a", change=False), "partitionValues": {}}}, info=OURS)
+    assert read(tmp_path).broken == []
+
+
+def test_the_same_commit_by_another_is_nothing_to_remark(tmp_path: Path) -> None:
+    write(tmp_path, {"add": file("a")}, {"txn": {}}, {"add": file("b", p="y")})
+    assert read(tmp_path).broken == []
+
+
+def test_a_commit_that_was_replaced_or_is_gone_is_found(tmp_path: Path) -> None:
+    write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"add": file("b")})
+    log = read(tmp_path)
+    assert log.changed_commits() == []
+    first, second = sorted((tmp_path / "_delta_log").glob("*.json"))
+    first.write_text(second.read_text())
+    second.unlink()
+    assert log.changed_commits() == [0, 1]
+
+
+def test_reading_on_is_the_same_as_reading_at_once(tmp_path: Path) -> None:
+    write(tmp_path, {"metaData": {"schemaString": SCHEMA}}, {"add": file("a")})
+    log = read(tmp_path)
+    write(tmp_path, {"remove": file("a")}, {"add": file("b")})
+    log.read_to(log.newest())
+    assert log.live == read(tmp_path).live
+    assert log.columns == {"a b": "col-1", "c": "c"}
+    assert log.known_paths() == {"a", "b"}
+
+
+def test_versions_to_restore_end_at_the_newest_change_of_schema(tmp_path: Path) -> None:
+    write(tmp_path, {"metaData": {"schemaString": SCHEMA}})
+    for _ in range(2):
+        write(tmp_path, {"add": file("a")})
+    write(tmp_path, {"metaData": {"schemaString": SCHEMA}})
+    for _ in range(2):
+        write(tmp_path, {"add": file("a")})
+    assert newest_version(tmp_path) == 5
+    assert versions_of_this_schema(tmp_path, 5) == [4, 3]

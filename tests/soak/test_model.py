@@ -1,0 +1,131 @@
+"""The model applies each operation to the snapshot that it has read, and says what it cannot explain."""
+
+from typing import Any
+
+from tests.soak.log import Commit
+from tests.soak.model import Model
+from tests.soak.operations import Action, Operation, Where
+from tests.soak.values import Row
+
+A, B = {"p": "a"}, {"p": "b"}
+
+
+def row(key: int, value: str = "v", partition: str = "a") -> Row:
+    return {"id": key, "value": value, "p": partition}
+
+
+class Story:
+    """Operations in the order of their commits; `read` is the version that each has read, the newest if not given."""
+
+    def __init__(self) -> None:
+        self.model = Model("t")
+        self.operations: dict[str, Operation] = {}
+        self.model.replay([commit(0, {"soak": "create"})], {})
+
+    def do(self, action: Action, *, read: int | None = None, nonce: str = "", **fields: Any) -> None:
+        version = self.model.version + 1
+        seen = version - 1 if read is None else read
+        operation = Operation(nonce or f"n-{version}", "t", action, seen, **fields)
+        self.operations[operation.nonce] = operation
+        self.replay({"soak": operation.nonce})
+
+    def replay(self, info: dict[str, Any]) -> None:
+        self.model.replay([commit(self.model.version + 1, info)], self.operations)
+
+    def append(self, *rows: Row) -> None:
+        self.do(Action.APPEND, rows=rows)
+
+    @property
+    def values(self) -> dict[int, Any]:
+        return {key: found["value"] for key, found in self.model.rows_at(self.model.version).items()}
+
+
+def commit(version: int, info: dict[str, Any]) -> Commit:
+    return Commit(version, ({"commitInfo": info},), "")
+
+
+def test_each_operation_changes_what_it_names() -> None:
+    story = Story()
+    story.append(row(1), row(2), row(3), row(4, partition="b"))
+    story.do(Action.DELETE, where=Where(A, ids=(1, 4)))
+    assert set(story.values) == {2, 3, 4}, "4 is in another partition"
+    story.do(Action.UPDATE, where=Where(A, below="w"), assign={"value": "x"})
+    assert story.values == {2: "x", 3: "x", 4: "v"}
+    story.do(Action.MERGE, where=Where(A, ids=(2, 9)), rows=(row(2, "m"), row(9, "m"), row(5, "m")))
+    assert story.values == {2: "m", 3: "x", 4: "v", 5: "m"}, "9 is to update what is not there"
+    story.do(Action.OVERWRITE, where=Where(A), rows=(row(6),))
+    assert story.values == {4: "v", 6: "v"}
+    story.do(Action.RESTORE, target=1)
+    assert set(story.values) == {1, 2, 3, 4}
+    for action in (Action.OPTIMIZE, Action.VACUUM, Action.ADD_COLUMN):
+        story.do(action)
+    assert set(story.values) == {1, 2, 3, 4}
+    assert story.model.problems == []
+
+
+def test_rows_that_came_after_the_snapshot_survive() -> None:
+    """DELETE, overwrite and RESTORE leave alone what was appended between their snapshot and their commit."""
+    for action, fields in (
+        (Action.DELETE, {"where": Where(A)}),
+        (Action.OVERWRITE, {"where": Where(A)}),
+        (Action.RESTORE, {"target": 0}),
+    ):
+        story = Story()
+        story.append(row(1))
+        story.append(row(2))
+        story.do(action, read=1, **fields)
+        assert set(story.values) == {2}, action
+
+
+def test_the_logs_read_version_wins_over_the_planned_one() -> None:
+    story = Story()
+    story.append(row(1))
+    story.append(row(2))
+    story.operations["late"] = Operation("late", "t", Action.DELETE, 1, where=Where(A))
+    story.replay({"soak": "late", "readVersion": 2})
+    assert story.values == {}
+
+
+def test_rows_are_kept_at_every_version() -> None:
+    story = Story()
+    story.append(row(1))
+    story.do(Action.DELETE, where=Where(A))
+    assert [set(story.model.rows_at(version)) for version in range(3)] == [set(), {1}, set()]
+
+
+def test_our_own_commits_change_nothing() -> None:
+    story = Story()
+    story.append(row(1))
+    story.replay({"userMetadata": '{"lakewright":{"job":"j"}}'})
+    assert set(story.values) == {1}
+    assert story.model.problems == []
+
+
+def test_commits_that_nobody_made_or_that_come_twice_are_found() -> None:
+    story = Story()
+    story.replay({"userMetadata": "who?"})
+    assert "made by nobody we know" in story.model.problems.pop()
+    story.append(row(1))
+    story.replay({"soak": "n-2"})
+    assert "is there already as version 2" in story.model.problems.pop()
+    story.do(Action.VACUUM, nonce="twice")
+    story.do(Action.VACUUM, nonce="twice")
+    assert story.model.problems == []
+
+
+def test_an_id_that_comes_twice_is_found() -> None:
+    story = Story()
+    story.append(row(1))
+    story.append(row(1))
+    assert "id 1 was used before" in story.model.problems.pop()
+
+
+def test_an_operation_is_empty_only_where_no_row_matched_on_some_snapshot() -> None:
+    story = Story()
+    story.append(row(1))
+    delete = Operation("d", "t", Action.DELETE, 1, where=Where(A, ids=(1,)))
+    assert not story.model.effect_is_empty(delete)
+    assert story.model.effect_is_empty(Operation("d", "t", Action.DELETE, 1, where=Where(B)))
+    assert not story.model.effect_is_empty(Operation("a", "t", Action.APPEND, 1, rows=(row(2),)))
+    story.do(Action.DELETE, where=Where(A))
+    assert story.model.effect_is_empty(delete), "another had deleted the row before"

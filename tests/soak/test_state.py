@@ -1,0 +1,65 @@
+"""The recount finds a stored state that is off by one, and takes spellings of one value for one partition."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from shared.cells import CellState, file_state
+from tests.soak.log import TableLog
+from tests.soak.state import recount, state_differences
+from tests.soak.tables import spec_of
+from tests.soak.test_log import file, write
+from tests.support.outside import POLICY
+
+FIELDS = [{"name": name, "metadata": {}} for name in ("id", "value", "at", "ts")]
+
+
+class FakeStack:
+    """A decider that stores these cells."""
+
+    def __init__(self, cells: dict[str, CellState]) -> None:
+        self._cells = cells
+
+    def get(self, path: str) -> dict[str, str]:
+        return {"id": "t-1"}
+
+    @property
+    def redis(self) -> "FakeStack":
+        return self
+
+    def client(self) -> "FakeStack":
+        return self
+
+    def hgetall(self, key: str) -> dict[bytes, bytes]:
+        return {cell.encode(): state.encode().encode() for cell, state in self._cells.items()}
+
+
+def log_of(folder: Path, *adds: dict[str, Any]) -> TableLog:
+    write(folder, {"metaData": {"schemaString": json.dumps({"fields": FIELDS})}}, *({"add": add} for add in adds))
+    log = TableLog(folder)
+    log.read_to(0)
+    return log
+
+
+def add(path: str, ts: str, size: int, **more: Any) -> dict[str, Any]:
+    return {**file(path, **more), "partitionValues": {"ts": ts}, "size": size}
+
+
+def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
+    spec, one = spec_of("stamps"), file_state(POLICY.ladder, 5_000)
+    log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", 5_000), add("b", "2024-01-01T00:00:00.000000Z", 5_000))
+    cell = '{"ts":"2024-01-01T00:00:00.000000"}'
+    assert state_differences(FakeStack({cell: one + one}), spec, log) == []  # type: ignore[arg-type]
+    assert len(state_differences(FakeStack({cell: one}), spec, log)) == 1  # type: ignore[arg-type]
+    assert len(state_differences(FakeStack({}), spec, log)) == 1  # type: ignore[arg-type]
+
+
+def test_an_empty_cell_is_no_difference(tmp_path: Path) -> None:
+    cells = {'{"ts":"2024-01-01T00:00:00.000000"}': CellState()}
+    assert state_differences(FakeStack(cells), spec_of("stamps"), log_of(tmp_path)) == []  # type: ignore[arg-type]
+
+
+def test_deletion_vectors_are_counted(tmp_path: Path) -> None:
+    vector = {"storageType": "i", "pathOrInlineDv": "x", "cardinality": 3}
+    (state,) = recount(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
+    assert (state.dv_files, state.deleted_rows) == (1, 3)
