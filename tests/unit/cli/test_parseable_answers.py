@@ -16,6 +16,7 @@ from typer.main import get_command
 from services.cli.__main__ import app
 from tests.support.delta_tables import HandTable
 from tests.support.stack import ROOT
+from tests.support.time_limits import scaled
 from tests.unit.cli.test_every_call import COMMANDS
 
 HERE = ("doctor", "queue sim")
@@ -30,7 +31,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         env={"PATH": ""},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=scaled(120),
         check=False,
     )
 
