@@ -1,5 +1,6 @@
 """The embedded Redis as the standalone runs it: durable over a crash, closed to others, clear when it cannot start."""
 
+import asyncio
 import os
 import signal
 import socket
@@ -15,6 +16,8 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from actor.store import queue as actor_queue
+from decider.store import queue as decider_queue
 from services.private import closed_dir
 from services.redis_socket import socket_path
 from services.standalone import redis_server
@@ -138,6 +141,17 @@ def test_its_socket_and_folder_are_this_users_alone(spec: ChildSpec, options: Re
         files = [file for file in options.data_dir.rglob("*") if file.is_file()]
         assert files
         assert all(stat.S_IMODE(file.stat().st_mode) & 0o077 == 0 for file in files)
+
+
+def test_actors_and_deciders_connect_to_its_socket(spec: ChildSpec, options: RedisOptions) -> None:
+    async def ask_as_a_decider() -> bool:
+        async with decider_queue.connect(options.url) as client:
+            return bool(await client.ping())
+
+    with Supervisor([spec]):
+        with actor_queue.connect(options.url) as client:
+            assert client.ping()
+        assert asyncio.run(ask_as_a_decider())
 
 
 def test_a_requested_end_writes_everything_out(
