@@ -34,14 +34,14 @@ class DeltalakeEngine:
 
     def view(self, spec: TableSpec, action: Action) -> View:
         """Load the newest snapshot, and the ids for actions that name some."""
-        table = DeltaTable(str(self._folder / spec.name))
+        table = DeltaTable(str(self._folder / spec.place))
         self._open[spec.name] = table
         columns = [field.name for field in table.schema().fields]
         ids: dict[Partition, list[int]] = {}
         if action in (Action.DELETE, Action.UPDATE, Action.MERGE):
             ids = _ids(spec, table)
         restorable = (
-            versions_of_this_schema(self._folder / spec.name, table.version()) if action is Action.RESTORE else []
+            versions_of_this_schema(self._folder / spec.place, table.version()) if action is Action.RESTORE else []
         )
         return View(table.version(), columns, ids, restorable)
 

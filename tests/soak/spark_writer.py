@@ -61,7 +61,7 @@ class SparkEngine:
 
     def view(self, spec: TableSpec, action: Action) -> View:
         """Return the newest state, and the ids for actions that name some."""
-        path = self._folder / spec.name
+        path = self._folder / spec.place
         version = newest_version(path)
         frame = self._spark.read.format("delta").load(str(path))
         ids: dict[Partition, list[int]] = {}
@@ -75,7 +75,7 @@ class SparkEngine:
 
     def run(self, spec: TableSpec, operation: Operation) -> int:
         """Carry an operation out; see `Engine`."""
-        path = self._folder / spec.name
+        path = self._folder / spec.place
         self._spark.conf.set(USER_METADATA, operation.nonce)
         where, table = predicate(spec, operation.where), self._name(spec)
         match operation.action:
@@ -104,7 +104,7 @@ class SparkEngine:
     def rows(self, spec: TableSpec, version: int, since: int | None) -> list[Row]:
         """Return the rows at a version; `since`: only those whose `at` is at least this."""
         reader = self._spark.read.format("delta").option("versionAsOf", version)
-        frame = reader.load(str(self._folder / spec.name))
+        frame = reader.load(str(self._folder / spec.place))
         if since is not None:
             frame = frame.where(f"at >= {literal_for_spark(Kind.TIMESTAMP, since)}")
         columns = frame.columns
@@ -140,7 +140,7 @@ class SparkEngine:
         return self._spark.sql(statement).collect()
 
     def _name(self, spec: TableSpec) -> str:
-        return f"delta.`{self._folder / spec.name}`"
+        return f"delta.`{self._folder / spec.place}`"
 
 
 def literal(spec: TableSpec, column: str, value: Value) -> str:
