@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from actor.delta.java import JavaSearch, find_java
 from actor.delta.spark import SparkSettings, build_session, stop_session
 from tests.soak.deltalake_writer import arrow
-from tests.soak.log import newest_version, versions_of_this_schema
+from tests.soak.log import newest_version, restorable_versions
 from tests.soak.operations import Action, Operation, View, Where
 from tests.soak.tables import TABLES, Partition, TableSpec, spec_of
 from tests.soak.values import Kind, Row, Value, literal_for_spark
@@ -70,7 +70,7 @@ class SparkEngine:
                 "id", *(_canonical(name, kind) for name, kind in spec.by.items())
             ).collect():
                 ids.setdefault(tuple(None if value == "" else value for value in key), []).append(number)
-        restorable = versions_of_this_schema(path, version) if action is Action.RESTORE else []
+        restorable = restorable_versions(path, version, time.time()) if action is Action.RESTORE else []
         return View(version, frame.columns, ids, restorable)
 
     def run(self, spec: TableSpec, operation: Operation) -> int:
