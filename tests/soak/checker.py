@@ -67,7 +67,7 @@ def broken_answers(journals: Journals, models: Mapping[str, Model]) -> list[str]
         if answer.version is None:
             continue
         version = model.found.get(nonce)
-        if version is None and not model.effect_is_empty(operation):
+        if version is None and not model.effect_is_empty(operation, answer.version):
             problems.append(f"{operation.table}: {nonce} ({operation.action}) was accepted and is not in the log")
         if version is not None and answer.version < version:
             problems.append(f"{operation.table}: {nonce} was accepted as {answer.version} and is version {version}")

@@ -1,5 +1,6 @@
 """A foreign writer with deltalake: small appends, DELETE, UPDATE, MERGE, overwrites, and its own housekeeping."""
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
 from deltalake.schema import PrimitiveType
 
-from tests.soak.log import versions_of_this_schema
+from tests.soak.log import restorable_versions
 from tests.soak.operations import Action, Operation, View, Where
 from tests.soak.tables import ADDED_COLUMNS, TABLES, Partition, TableSpec
 from tests.soak.values import ARROW, Row, Value, from_arrow, literal_for_datafusion, to_arrow
@@ -34,14 +35,16 @@ class DeltalakeEngine:
 
     def view(self, spec: TableSpec, action: Action) -> View:
         """Load the newest snapshot, and the ids for actions that name some."""
-        table = DeltaTable(str(self._folder / spec.name))
+        table = DeltaTable(str(self._folder / spec.place))
         self._open[spec.name] = table
         columns = [field.name for field in table.schema().fields]
         ids: dict[Partition, list[int]] = {}
         if action in (Action.DELETE, Action.UPDATE, Action.MERGE):
             ids = _ids(spec, table)
         restorable = (
-            versions_of_this_schema(self._folder / spec.name, table.version()) if action is Action.RESTORE else []
+            restorable_versions(self._folder / spec.place, table.version(), time.time())
+            if action is Action.RESTORE
+            else []
         )
         return View(table.version(), columns, ids, restorable)
 

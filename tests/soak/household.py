@@ -57,7 +57,7 @@ class Household:
         self.start_decider()
         SyncQueue(connect(self.stack.redis.url), "default").run(transitions.configure("default", QUEUE_SETTINGS))
         for spec in TABLES:
-            body = {"location": (self.stack.tables / spec.name).as_uri(), "name": f"soak.{spec.name}"}
+            body = {"location": (self.stack.tables / spec.place).as_uri(), "name": f"soak.{spec.name}"}
             self.stack.post("/v1/tables", body).raise_for_status()
         for name in ACTORS:
             self.start_actor(name)

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 from tests.soak.deletion_vectors import vector_file
 
-RESTORABLE_VERSIONS = 20
-"""How far back RESTORE reaches: not as far as VACUUM, as a rule."""
+RESTORABLE_VERSIONS, RESTORABLE_S = 20, 90.0
+"""How far back RESTORE reaches: half as far as VACUUM."""
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
@@ -85,11 +85,16 @@ def newest_version(table: Path) -> int:
     return max(int(file.stem) for file in (table / "_delta_log").glob("*.json") if file.stem.isdecimal())
 
 
-def versions_of_this_schema(table: Path, newest: int) -> list[int]:
-    """Return recent versions with the columns of `newest`, for RESTORE, which brings the old schema back, too."""
+def restorable_versions(table: Path, newest: int, now_s: float) -> list[int]:
+    """Return versions with the columns of `newest` and with files that no VACUUM may remove, for RESTORE.
+
+    RESTORE brings an old schema back, too; and files that it adds again must not have been removed for so long that a
+    VACUUM which has read the log before is about to delete them. `now_s`: seconds since 1970.
+    """
     versions: list[int] = []
     for version in range(newest, max(0, newest - RESTORABLE_VERSIONS), -1):
-        if '"metaData":' in _file(table, version).read_text():
+        file = _file(table, version)
+        if now_s - file.stat().st_mtime > RESTORABLE_S or '"metaData":' in file.read_text():
             return versions
         versions.append(version - 1)
     return versions

@@ -62,8 +62,8 @@ class Model:
         alive = ((key, history.at(version)) for key, history in self._ids.items())
         return {key: row for key, row in alive if row is not None}
 
-    def effect_is_empty(self, operation: Operation) -> bool:
-        """Whether an operation that made no commit had nothing to do on some snapshot since it was planned."""
+    def effect_is_empty(self, operation: Operation, accepted: int) -> bool:
+        """Whether an operation that made no commit had nothing to do on some snapshot from its own to `accepted`."""
         if operation.action in (Action.OPTIMIZE, Action.VACUUM, Action.ADD_COLUMN):
             return True
         if operation.action is Action.RESTORE:
@@ -73,7 +73,7 @@ class Model:
         histories = self._ids.values()
         return any(
             not any((row := history.at(version)) and operation.where.matches(row) for history in histories)
-            for version in range(operation.read, self.version + 1)
+            for version in range(operation.read, accepted + 1)
         )
 
     def _apply(self, commit: Commit, operation: Operation, read: int) -> None:

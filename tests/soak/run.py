@@ -88,7 +88,7 @@ class Soak:
         for spec in TABLES:
             if spec.deltalake:
                 DeltaTable.create(
-                    str(self._stack.tables / spec.name),
+                    str(self._stack.tables / spec.place),
                     arrow(spec, ()).schema,
                     partition_by=list(spec.by),
                     configuration=spec.configuration,
@@ -156,7 +156,7 @@ class Soak:
             left_s = max(1.0, REST_S - (time.monotonic() - began))
             self._await(
                 f"all work on {spec.name} done",
-                partial(is_at_rest, self._stack, f"soak.{spec.name}", self._stack.tables / spec.name),
+                partial(is_at_rest, self._stack, f"soak.{spec.name}", self._stack.tables / spec.place),
                 left_s,
             )
         self._say(f"at rest {time.monotonic() - began:.0f} s after the last write")

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from actor.delta.java import JavaSearch, find_java
 from actor.delta.spark import SparkSettings, build_session, stop_session
 from tests.soak.deltalake_writer import arrow
-from tests.soak.log import newest_version, versions_of_this_schema
+from tests.soak.log import newest_version, restorable_versions
 from tests.soak.operations import Action, Operation, View, Where
 from tests.soak.tables import TABLES, Partition, TableSpec, spec_of
 from tests.soak.values import Kind, Row, Value, literal_for_spark
@@ -61,7 +61,7 @@ class SparkEngine:
 
     def view(self, spec: TableSpec, action: Action) -> View:
         """Return the newest state, and the ids for actions that name some."""
-        path = self._folder / spec.name
+        path = self._folder / spec.place
         version = newest_version(path)
         frame = self._spark.read.format("delta").load(str(path))
         ids: dict[Partition, list[int]] = {}
@@ -70,12 +70,12 @@ class SparkEngine:
                 "id", *(_canonical(name, kind) for name, kind in spec.by.items())
             ).collect():
                 ids.setdefault(tuple(None if value == "" else value for value in key), []).append(number)
-        restorable = versions_of_this_schema(path, version) if action is Action.RESTORE else []
+        restorable = restorable_versions(path, version, time.time()) if action is Action.RESTORE else []
         return View(version, frame.columns, ids, restorable)
 
     def run(self, spec: TableSpec, operation: Operation) -> int:
         """Carry an operation out; see `Engine`."""
-        path = self._folder / spec.name
+        path = self._folder / spec.place
         self._spark.conf.set(USER_METADATA, operation.nonce)
         where, table = predicate(spec, operation.where), self._name(spec)
         match operation.action:
@@ -104,7 +104,7 @@ class SparkEngine:
     def rows(self, spec: TableSpec, version: int, since: int | None) -> list[Row]:
         """Return the rows at a version; `since`: only those whose `at` is at least this."""
         reader = self._spark.read.format("delta").option("versionAsOf", version)
-        frame = reader.load(str(self._folder / spec.name))
+        frame = reader.load(str(self._folder / spec.place))
         if since is not None:
             frame = frame.where(f"at >= {literal_for_spark(Kind.TIMESTAMP, since)}")
         columns = frame.columns
@@ -140,7 +140,7 @@ class SparkEngine:
         return self._spark.sql(statement).collect()
 
     def _name(self, spec: TableSpec) -> str:
-        return f"delta.`{self._folder / spec.name}`"
+        return f"delta.`{self._folder / spec.place}`"
 
 
 def literal(spec: TableSpec, column: str, value: Value) -> str:

@@ -28,7 +28,11 @@ RANDOM_PREFIXES = {"delta.randomizeFilePrefixes": "true"}
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """A table. `spark`: the partitions that Spark may write; `deltalake`: whether deltalake can write it at all."""
+    """A table.
+
+    `spark`: the partitions that Spark may write; `deltalake`: whether deltalake can write it at all; `folder`: where it
+    lies, if not in one of its name.
+    """
 
     name: str
     by: Mapping[str, Kind] = field(default_factory=dict)
@@ -36,6 +40,12 @@ class TableSpec:
     spark: tuple[Partition, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     deltalake: bool = True
+    folder: str = ""
+
+    @property
+    def place(self) -> str:
+        """Name of its folder."""
+        return self.folder or self.name
 
     @property
     def configuration(self) -> dict[str, str]:

@@ -1,12 +1,13 @@
 """The plain replay compares texts as engines do, and finds removes that miss, broken promises and replaced commits."""
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.soak.log import TableLog, newest_version, versions_of_this_schema
+from tests.soak.log import TableLog, newest_version, restorable_versions
 
 OURS = {"userMetadata": json.dumps({"lakewright": {"job": "j", "token": 1}})}
 MAPPED = {"name": "a b", "metadata": {"delta.columnMapping.physicalName": "col-1"}}
@@ -128,4 +129,5 @@ def test_versions_to_restore_end_at_the_newest_change_of_schema(tmp_path: Path) 
     for _ in range(2):
         write(tmp_path, {"add": file("a")})
     assert newest_version(tmp_path) == 5
-    assert versions_of_this_schema(tmp_path, 5) == [4, 3]
+    assert restorable_versions(tmp_path, 5, time.time()) == [4, 3]
+    assert restorable_versions(tmp_path, 5, time.time() + 1_000) == [], "a VACUUM may be about to delete their files"

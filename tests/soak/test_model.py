@@ -124,8 +124,9 @@ def test_an_operation_is_empty_only_where_no_row_matched_on_some_snapshot() -> N
     story = Story()
     story.append(row(1))
     delete = Operation("d", "t", Action.DELETE, 1, where=Where(A, ids=(1,)))
-    assert not story.model.effect_is_empty(delete)
-    assert story.model.effect_is_empty(Operation("d", "t", Action.DELETE, 1, where=Where(B)))
-    assert not story.model.effect_is_empty(Operation("a", "t", Action.APPEND, 1, rows=(row(2),)))
+    assert not story.model.effect_is_empty(delete, 1)
+    assert story.model.effect_is_empty(Operation("d", "t", Action.DELETE, 1, where=Where(B)), 1)
+    assert not story.model.effect_is_empty(Operation("a", "t", Action.APPEND, 1, rows=(row(2),)), 1)
     story.do(Action.DELETE, where=Where(A))
-    assert story.model.effect_is_empty(delete), "another had deleted the row before"
+    assert not story.model.effect_is_empty(delete, 1), "it was accepted before the row was gone"
+    assert story.model.effect_is_empty(delete, 2), "another had deleted the row before"

@@ -27,7 +27,7 @@ class Lab:
     def __init__(self, folder: Path, spec: TableSpec) -> None:
         self.spec, self.tables = spec, folder / "tables"
         self.tables.mkdir()
-        self.path = self.tables / spec.name
+        self.path = self.tables / spec.place
         DeltaTable.create(
             str(self.path),
             arrow(spec, ()).schema,

@@ -116,7 +116,7 @@ class Verdict:
             "orphans": _summed(self.orphans),
             "orphans_after_vacuum": _summed(self.orphans_after_vacuum),
             "staged_commits_left": [f"{name}/{file}" for name, one in self.orphans.items() for file in one.staged],
-            "tables": {log.folder.name: self._table(log) for log in logs},
+            "tables": {name: self._table(name, log) for name, log in watch.logs.items()},
         }
 
     def print(self, console: Console) -> None:
@@ -138,9 +138,9 @@ class Verdict:
         """Count operations that a writer was told have failed."""
         return sum(answer.version is None for answer in self.watch.journals.answers.values())
 
-    def _table(self, log: TableLog) -> dict[str, int]:
-        model = self.watch.models[log.folder.name]
-        found = [one for one in self.watch.differences if one.table == log.folder.name]
+    def _table(self, name: str, log: TableLog) -> dict[str, int]:
+        model = self.watch.models[name]
+        found = [one for one in self.watch.differences if one.table == name]
         return {
             "versions": log.version,
             "rewrites": sum(commit.ours for commit in log.commits),

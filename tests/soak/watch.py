@@ -42,7 +42,7 @@ class Watch:
     def __post_init__(self) -> None:
         (self.folder / "requests").mkdir()
         for spec in TABLES:
-            self.logs[spec.name] = TableLog(self.tables / spec.name)
+            self.logs[spec.name] = TableLog(self.tables / spec.place)
             self.models[spec.name] = Model(spec.name)
 
     def refresh(self, spec: TableSpec) -> int:

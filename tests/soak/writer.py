@@ -94,7 +94,7 @@ def write(engine: Engine, options: WriterOptions, between: Callable[[], None] = 
             continue
         journal.committed(operation.nonce, version)
         if options.events_url:
-            _tell(rng, options.events_url, options.tables / spec.name, version)
+            _tell(rng, options.events_url, options.tables / spec.place, version)
     journal.close()
 
 
