@@ -1,4 +1,4 @@
-"""Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.delta` makes through py4j.
+"""Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.formats.delta` makes through py4j.
 
 A fake of that border only: everything above it is the real code. `FakeTable.others` plays the other writers just before
 a commit, `fails` makes commits fail before or after they were written, as a log store can.
@@ -16,10 +16,10 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from actor.delta.actions import decode_adds
-from actor.delta.live import LiveGroup, find_live
-from actor.delta.log import TableLog
-from shared.planner import FileGroup, Mode
+from actor.formats.delta.actions import decode_adds
+from actor.formats.delta.live_files import LiveGroup, find_live
+from actor.formats.delta.log import TableLog
+from shared.layout.planner import FileGroup, Mode
 
 LOCATION = "file:///lake/t"
 METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
@@ -313,7 +313,7 @@ class FakeSession:
 
 
 class FakeScala:
-    """Stands for `actor.delta.scala.Scala`: Scala's collections are Python's."""
+    """Stands for `actor.jvm.scala.Scala`: Scala's collections are Python's."""
 
     none = None
 
@@ -373,7 +373,7 @@ class _Metric:
 
 
 class FakeSessions:
-    """Stands for `actor.delta.sessions.Sessions`: the lease signs the table's commits."""
+    """Stands for `actor.jvm.sessions.Sessions`: the lease signs the table's commits."""
 
     def __init__(self, table: FakeTable) -> None:
         self._table = table

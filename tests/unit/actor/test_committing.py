@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from actor.delta.committing import Committer, Landing
-from actor.delta.writing import GroupWriter, WrittenGroup
+from actor.formats.delta.commit import Committer, Landing
+from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.table import Origin

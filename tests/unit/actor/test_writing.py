@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from actor.delta.actions import LoggedFile, decode_add
-from actor.delta.live import LiveGroup
-from actor.delta.log import TableLog
-from actor.delta.writing import GroupWriter, WrittenGroup, logical_rows
+from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
 from shared.errors import Corrupt, Unsupported
-from shared.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, Mode
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeScala, FakeTable, JavaError, add, live_group, vector
 
