@@ -19,7 +19,7 @@ from py4j.protocol import Py4JError
 from actor.formats.delta.actions import decode_adds
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 
 LOCATION = "file:///lake/t"
 METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
@@ -388,7 +388,7 @@ class FakeSessions:
         yield FakeSession(self._table)
 
 
-def group_of(table: FakeTable, *paths: str, mode: Mode = Mode.MINOR) -> FileGroup:
+def group_of(table: FakeTable, *paths: str, mode: RewriteMode = RewriteMode.MINOR) -> FileGroup:
     """A planned group of files that are live now, as the snapshot decodes them."""
     log = table.log()
     snapshot = log.snapshot()
