@@ -21,6 +21,7 @@ class Shop:
         self.fails: dict[str, Exception] = {}
         self.taken: set[str] = set()
         self.discarded: list[str] = []
+        self.swept: list[list[str]] = []
         self.begun: list[str] = []
         self.should_stop: Callable[[], bool] = lambda: False
 
@@ -40,6 +41,7 @@ class Shop:
                 should_stop=lambda: self.should_stop(),
                 is_live=lambda live: live.group.files[0].path not in self.taken,
                 discard=lambda groups: self.discarded.extend(one.live.group.files[0].path for one in groups),
+                sweep=lambda kept: self.swept.append([one.live.group.files[0].path for one in kept]),
             ),
             groups,
         )
@@ -54,9 +56,11 @@ def groups(*paths: str) -> list[LiveGroup]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_groups_are_written_in_their_order(threads: int) -> None:
     live = groups("a", "b", "c")
-    prepared = Shop(threads).run(live)
+    shop = Shop(threads)
+    prepared = shop.run(live)
     assert [one.live for one in prepared.written] == live
     assert (prepared.stale, prepared.skipped) == ((), ())
+    assert shop.swept == []
 
 
 def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_written_stay() -> None:
@@ -69,6 +73,7 @@ def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_writt
     assert prepared.skipped == (live[2].group,), "nothing is begun after a failure"
     assert shop.discarded == []
     assert shop.begun == ["a", "b"]
+    assert shop.swept == [["a"]], "what the failed write left is removed, what was written is kept"
 
 
 def test_a_failure_of_a_group_that_is_still_live_is_raised_and_what_was_written_is_deleted() -> None:
@@ -94,10 +99,16 @@ def test_whether_a_group_is_live_may_fail_to_be_known_and_what_was_written_is_de
     live = groups("a", "b")
     with pytest.raises(OSError, match="store away"):
         write_groups(
-            Workshop(shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones))),
+            Workshop(
+                shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones)), _ignore
+            ),
             live,
         )
     assert len(shop.discarded) == 1
+
+
+def _ignore(_kept: object) -> None:
+    pass
 
 
 def _fail(_live: LiveGroup) -> bool:

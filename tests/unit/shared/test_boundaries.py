@@ -9,9 +9,9 @@ from shared.cells import SETTLED_TAG, file_state, recount
 from shared.facts import Ask, JobFacts, Predicted
 from shared.grouping import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
 from shared.levels import FULL, ladder
-from shared.packing import cover, cover_in_order
+from shared.packing import cover
 from shared.planner import Mode, plan, plan_full, plan_settling
-from shared.policy import GIB, MIB, MaxMode, Order, Policy
+from shared.policy import GIB, MIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
 from shared.worth import Reason, Worth, is_purgeable, is_tolerable, judge, judge_full, judge_settling
 
@@ -279,14 +279,6 @@ def test_a_tag_wins_over_the_time_of_writing() -> None:
     assert tagged_window(file.tags, TEN) is None
 
 
-def test_where_files_are_packed_by_time_an_output_is_as_old_as_its_oldest_input() -> None:
-    policy = replace(TEN, order=Order.TIME, tolerance=Fraction(0))
-    files = [replace(file, modified_ms=100 - number) for number, file in enumerate(files_of(9, 9, 9))]
-    (group,) = plan(CELL, files, policy).groups
-    assert [file.path for file in group.files] == ["f2", "f1", "f0"]
-    assert dict(group.tags) == {GENERATED_TAG: "98"}
-
-
 # Covering.
 
 
@@ -306,24 +298,6 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
     found, rest = cover(sizes, 100)
     assert [[sizes[index] for index in one] for one in found] == bins
     assert [sizes[index] for index in rest] == left
-
-
-@pytest.mark.parametrize(
-    ("sizes", "limit", "runs", "badness"),
-    [
-        ([50, 50], 175, [range(2)], (0, 0)),
-        ([50, 49], 175, [], (50**2 + 51**2, 0)),
-        ([60, 60], 120, [], (2 * 40**2, 0)),  # A run must stay below the limit.
-        ([60, 60], 121, [range(2)], (0, 20**2)),
-        ([20, 90, 10], 175, [range(3)], (0, 20**2)),  # What is left weighs more than any overshoot.
-        ([20, 90, 10], 120, [range(1, 3)], (80**2, 0)),  # The smaller one is in the run, the larger one is left.
-        ([50, 50, 50, 50], 175, [range(2), range(2, 4)], (0, 0)),
-    ],
-)
-def test_a_row_is_broken_where_least_is_left_and_then_where_least_overshoots(
-    sizes: list[int], limit: int, runs: list[range], badness: tuple[int, int]
-) -> None:
-    assert cover_in_order(sizes, 100, limit) == (runs, badness)
 
 
 # What a job asks for.
