@@ -7,21 +7,30 @@ a commit, `fails` makes commits fail before or after they were written, as a log
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
+from urllib.parse import quote
 
 from py4j.protocol import Py4JError
 
-from actor.formats.delta.actions import decode_adds
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Bounds, Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
 from shared.layout.planner import FileGroup, RewriteMode
 
 LOCATION = "file:///lake/t"
+NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
+PLAIN = Storage(((Column(("v",), "INT64", "int", (64,)),),), {"snappy": 100})
+"""How files are stored unless a test says otherwise: one column of whole numbers."""
+
 METADATA = {"id": "t-1", "schemaString": '{"fields":[{"name":"p","type":"string"}]}', "partitionColumns": ["p"]}
 PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 2}
 
@@ -164,9 +173,10 @@ class FakeSnapshot:
 class FakeTransaction:
     """An optimistic transaction: refused if others removed what it read or removes, or changed the metadata."""
 
-    def __init__(self, table: "FakeTable") -> None:
+    def __init__(self, table: "FakeTable", snapshot: FakeSnapshot | None = None) -> None:
         self._table = table
-        self._snapshot = table.at(table.version)
+        self._snapshot = snapshot or table.at(table.version)
+        self._is_random = False
         self.read: list[str] = []
 
     def snapshot(self) -> FakeSnapshot:
@@ -181,8 +191,18 @@ class FakeTransaction:
     def registerSQLMetrics(self, _session: Any, metrics: dict[str, Any]) -> None:  # noqa: N802 - Delta's name
         self._table.metrics = {name: metric.value for name, metric in metrics.items()}
 
-    def writeFiles(self, frame: FakeFrame, _none: Any, _optimize: bool, _seq: Any) -> list[FakeAction]:  # noqa: N802
-        return [FakeAction(body) for body in self._table.write(frame)]
+    def __getattr__(self, name: str) -> Any:
+        if name == "newMetadata_$eq":
+            return self._set_metadata
+        raise AttributeError(name)
+
+    def _set_metadata(self, fields: dict[str, Any]) -> None:
+        asks = fields["configuration"].get("delta.randomizeFilePrefixes") == "true"
+        self._is_random = asks and self._table.heeds_random_prefixes
+
+    def writeFiles(self, frame: FakeFrame, options: Any, _optimize: bool, _seq: Any) -> list[FakeAction]:  # noqa: N802
+        self._table.options.append(options)
+        return [FakeAction(body) for body in self._table.write(frame, "Qx/" if self._is_random else "")]
 
     def commit(self, actions: list[FakeAction], operation: Any, _tags: Any) -> int:
         table = self._table
@@ -235,6 +255,12 @@ class FakeTable:
     fails_writing: dict[str, Exception] = field(default_factory=dict)
     unreadable: Exception | None = None
     conf: dict[str, str] = field(default_factory=dict)
+    inner_conf: dict[str, str] = field(default_factory=dict)
+    heeds_random_prefixes: bool = True
+    options: list[Any] = field(default_factory=list)
+    disk: dict[str, int] = field(default_factory=dict)
+    free: int | None = None
+    storage: dict[str, Storage] = field(default_factory=dict)
     names: Iterator[int] = field(default_factory=count)
 
     @property
@@ -258,15 +284,20 @@ class FakeTable:
     def live(self) -> set[str]:
         return {body["path"] for body in self.at(self.version).allFiles().bodies}
 
-    def write(self, frame: FakeFrame) -> list[dict[str, Any]]:
+    def write(self, frame: FakeFrame, folder: str = "") -> list[dict[str, Any]]:
+        """Write one file of a frame; a write that fails leaves a part, under the attempt's own prefix."""
+        spelled = frame.bodies[0]["partitionValues"]["p"] or ""
         for body in frame.bodies:
             if body["path"] in self.fails_writing:
+                self.disk[f"{folder or f'p={spelled}/'}{self.inner_conf[NAME_PREFIX]}part"] = 1
                 raise self.fails_writing[body["path"]]
         rows = frame.count() - self.drops_rows
-        out = add(
-            f"out-{next(self.names)}", None if self.drops_stats else rows, p="as Spark spells it", dataChange=True
-        )
-        self.rows[out["add"]["path"]] = rows
+        # As Spark: a folder by value, which tests see only where its name is not plain.
+        place = folder or ("" if re.fullmatch(r"[\w.-]*", spelled, re.ASCII) else f"p={quote(spelled)}/")
+        path = f"{place}out-{next(self.names)}"
+        out = add(path, None if self.drops_stats else rows, p="as Spark spells it", dataChange=True)
+        self.rows[path] = rows
+        self.disk[path] = out["add"]["size"]
         return [out["add"]]
 
     def lines(self, path: "FakePath") -> list[str]:
@@ -288,12 +319,33 @@ class FakePath:
     def __init__(self, table: FakeTable, *parts: Any) -> None:
         self._table = table
         self.name = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
+        self.is_root = self.name == LOCATION
 
     def isAbsolute(self) -> bool:  # noqa: N802 - Hadoop's name
         return self.name.startswith("/")
 
     def getFileSystem(self, _conf: Any) -> Any:  # noqa: N802 - Hadoop's name
-        return SimpleNamespace(open=self._open, delete=self._delete)
+        return SimpleNamespace(
+            open=self._open,
+            delete=self._delete,
+            getFileStatus=self._status,
+            listStatus=self._list,
+            getScheme=lambda: "s3a" if self._table.free is None else "file",
+            pathToFile=lambda _root: SimpleNamespace(getUsableSpace=lambda: self._table.free),
+        )
+
+    def _status(self, path: "FakePath") -> Any:
+        if path.name not in self._table.disk:
+            raise JavaError("Py4JJavaError", "FileNotFoundException")
+        return SimpleNamespace(getLen=lambda: self._table.disk[path.name])
+
+    def _list(self, place: "FakePath", pattern: str) -> list[Any]:
+        below = "" if place.is_root else place.name + "/"
+        names = {name.removeprefix(below).split("/")[0] for name in self._table.disk if name.startswith(below)}
+        if below and not names:
+            raise JavaError("Py4JJavaError", "FileNotFoundException")
+        found = sorted(name for name in names if fnmatchcase(name, pattern))
+        return [SimpleNamespace(getPath=lambda name=name: SimpleNamespace(getName=lambda: name)) for name in found]
 
     def _open(self, path: "FakePath") -> Any:
         text = "\n".join(self._table.lines(path))
@@ -301,6 +353,7 @@ class FakePath:
 
     def _delete(self, path: "FakePath", _recursive: bool) -> bool:
         self._table.deleted.append(path.name)
+        self._table.disk.pop(path.name, None)
         return True
 
 
@@ -309,7 +362,11 @@ class FakeSession:
 
     def __init__(self, table: FakeTable) -> None:
         self.conf = SimpleNamespace(set=table.conf.__setitem__, unset=lambda name: table.conf.pop(name, None))
-        self._jsparkSession = SimpleNamespace(sparkContext=lambda: None)
+        inner = SimpleNamespace(
+            setConfString=table.inner_conf.__setitem__, unsetConf=lambda name: table.inner_conf.pop(name, None)
+        )
+        state = SimpleNamespace(conf=lambda: inner)
+        self._jsparkSession = SimpleNamespace(sparkContext=lambda: None, sessionState=lambda: state)
 
 
 class FakeScala:
@@ -325,7 +382,7 @@ class FakeScala:
         )
         delta_log = SimpleNamespace(
             update=lambda *_: table.at(table.version),
-            startTransaction=lambda *_: FakeTransaction(table),
+            startTransaction=lambda _catalog, snapshot: FakeTransaction(table, snapshot),
             createDataFrame=lambda _snapshot, adds, *_: FakeFrame(table, [one.body for one in adds]),
             store=lambda: store,
             newDeltaHadoopConf=lambda: None,
@@ -339,6 +396,16 @@ class FakeScala:
         )
         self.digests = SimpleNamespace(sha256Hex=lambda stream: hashlib.sha256(stream.text.encode()).hexdigest())
         self.sql_metrics = SimpleNamespace(createMetric=lambda _context, _name: _Metric())
+
+    def metadata(self, fields_json: str) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(fields_json)
+        return fields
+
+    def delta_options(self, options: dict[str, Any], _conf: Any) -> dict[str, Any]:
+        return options
+
+    def glob_filter(self, pattern: str) -> str:
+        return pattern
 
     def optimize_operation(self, *_: Any) -> str:
         return "OPTIMIZE"
@@ -370,6 +437,23 @@ class _Metric:
 
     def set(self, value: int) -> None:
         self.value = value
+
+
+class FakeFooters:
+    """Stands for `actor.formats.delta.footers.Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
+
+    def __init__(self, scala: FakeScala, _log: TableLog) -> None:
+        self._table = scala._table
+
+    def storage(self, files: Sequence[LoggedFile]) -> Storage:
+        found = [self._table.storage.get(logged.file.path, PLAIN) for logged in files]
+        codecs = Counter[str]()
+        for one in found:
+            codecs.update(one.codec_bytes)
+        return Storage(tuple(dict.fromkeys(schema for one in found for schema in one.schemas)), codecs)
+
+    def bounds(self, _file: LoggedFile, _wanted: Iterable[Column]) -> dict[Column, Bounds]:
+        return {}
 
 
 class FakeSessions:

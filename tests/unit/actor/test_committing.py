@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
+from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.commit import CommitResult, Committer
+from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
@@ -37,7 +40,8 @@ class World:
         scala = FakeScala(self.table)
         txn = self.log.transaction()
         shape = self.log.shape(txn.snapshot())
-        writer = GroupWriter(scala, self.log, txn, shape.metadata.partition_columns)
+        self.paths = OutputPaths(scala, self.log, txn, shape)
+        writer = GroupWriter(scala, self.log, txn, shape, self.paths)
         self.written = [writer.write(live_group(self.table, "a", "b")), writer.write(live_group(self.table, "c"))]
         self.outputs = [output.file.path for group in self.written for output in group.outputs]
         self.asked = 0
@@ -273,3 +277,37 @@ def test_what_cannot_be_deleted_does_not_hide_why_it_was_to_be(world: World) -> 
 def test_nothing_to_discard_touches_nothing(world: World) -> None:
     world.committer.discard([])
     assert world.table.deleted == []
+
+
+@pytest.mark.parametrize("size", [None, 99, 101])
+def test_an_output_that_is_gone_or_cut_before_the_commit_stops_it(world: World, size: int | None) -> None:
+    """Somebody runs VACUUM without retention: the inputs must not be replaced by files that are not there."""
+    del world.table.disk[world.outputs[0]]
+    if size is not None:
+        world.table.disk[world.outputs[0]] = size
+    with pytest.raises(RetryableError, match=f"1 of 2 files .*{world.outputs[0]} \\({size} of 100 bytes\\)"):
+        world.commit()
+    assert world.table.version == 0
+    assert world.table.deleted == world.outputs
+    assert world.asked == 0, "the lease is asked last, so that it is fresh when the commit begins"
+
+
+def test_outputs_are_looked_for_before_every_attempt(world: World) -> None:
+    world.table.fails = [Failure(JavaError("X", message="DELTA_MAX_COMMIT_RETRIES_EXCEEDED"))]
+    world.once(lambda: world.table.disk.clear())
+    with pytest.raises(RetryableError, match="2 of 2 files"):
+        world.commit()
+    assert len(world.table.attempts) == 1
+
+
+def test_a_sweep_deletes_what_the_attempt_wrote_besides_its_outputs_and_nothing_of_others(world: World) -> None:
+    prefix = world.paths.prefix
+    world.table.disk |= {f"p=a/{prefix}left": 1, f"p=a/{prefix}kept": 1, "p=a/lwothers-left": 1, f"p=b/{prefix}x": 1}
+    kept = replace(world.written[0], outputs=(_named(world.written[0], f"p=a/{prefix}kept"),))
+    world.committer.sweep(world.paths, [kept])
+    assert world.table.deleted == [f"p=a/{prefix}left"]
+
+
+def _named(group: WrittenGroup, path: str) -> LoggedFile:
+    (output,) = group.outputs
+    return replace(output, file=replace(output.file, path=path))

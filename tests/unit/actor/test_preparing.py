@@ -11,7 +11,6 @@ from actor.formats.delta.write import WrittenGroup
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from shared.errors import Corrupt, LakewrightError, RetryableError
 from tests.support.fake_delta import FakeTable, JavaError, add, live_group
-from tests.support.time_limits import scaled
 
 
 class Shop:
@@ -22,6 +21,7 @@ class Shop:
         self.fails: dict[str, Exception] = {}
         self.taken: set[str] = set()
         self.discarded: list[str] = []
+        self.swept: list[list[str]] = []
         self.begun: list[str] = []
         self.should_stop: Callable[[], bool] = lambda: False
 
@@ -41,6 +41,7 @@ class Shop:
                 should_stop=lambda: self.should_stop(),
                 is_live=lambda live: live.group.files[0].path not in self.taken,
                 discard=lambda groups: self.discarded.extend(one.live.group.files[0].path for one in groups),
+                sweep=lambda kept: self.swept.append([one.live.group.files[0].path for one in kept]),
             ),
             groups,
         )
@@ -55,9 +56,11 @@ def groups(*paths: str) -> list[LiveGroup]:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_all_groups_are_written_in_their_order(threads: int) -> None:
     live = groups("a", "b", "c")
-    prepared = Shop(threads).run(live)
+    shop = Shop(threads)
+    prepared = shop.run(live)
     assert [one.live for one in prepared.written] == live
     assert (prepared.stale, prepared.skipped) == ((), ())
+    assert shop.swept == []
 
 
 def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_written_stay() -> None:
@@ -70,6 +73,7 @@ def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_writt
     assert prepared.skipped == (live[2].group,), "nothing is begun after a failure"
     assert shop.discarded == []
     assert shop.begun == ["a", "b"]
+    assert shop.swept == [["a"]], "what the failed write left is removed, what was written is kept"
 
 
 def test_a_failure_of_a_group_that_is_still_live_is_raised_and_what_was_written_is_deleted() -> None:
@@ -96,11 +100,15 @@ def test_whether_a_group_is_live_may_fail_to_be_known_and_what_was_written_is_de
     with pytest.raises(OSError, match="store away"):
         write_groups(
             WriteContext(
-                shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones))
+                shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones)), _ignore
             ),
             live,
         )
     assert len(shop.discarded) == 1
+
+
+def _ignore(_kept: object) -> None:
+    pass
 
 
 def _fail(_live: LiveGroup) -> bool:
@@ -119,7 +127,7 @@ def test_told_to_stop_no_further_group_is_begun_and_what_is_written_is_kept() ->
 
 def test_groups_are_written_side_by_side() -> None:
     shop = Shop(threads=2)
-    both = threading.Barrier(2, timeout=scaled(20))
+    both = threading.Barrier(2, timeout=20)
     write = shop.write
     shop.write = lambda live: (both.wait(), write(live))[1]  # type: ignore[method-assign]
     assert len(shop.run(groups("a", "b")).written) == 2

@@ -5,14 +5,16 @@ from collections.abc import Callable
 
 import pytest
 
+from actor.formats.delta.free_space import MIB
 from actor.formats.delta.read import read_cell
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
-from shared.errors import Corrupt, InvalidInput, LeaseLost, Unsupported
+from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported
 from tests.support.fake_delta import (
     LOCATION,
+    NAME_PREFIX,
     PROTOCOL,
     FakeScala,
     FakeSessions,
@@ -34,17 +36,16 @@ class World:
         self.table.commit(*map(add, "abcdefx"))
         self.memory = ReadCache()
         self.groups = tuple(group_of(self.table, *pair) for pair in ("ab", "cd", "ef"))
+        self.settings = TransactionSettings(write_threads=1)
         self.points: list[str] = []
         self.at: dict[str, Callable[[], None]] = {}
         self.should_stop: Callable[[], bool] = lambda: False
         self.may_commit: Callable[[], None] = lambda: None
 
-    def rewrite(self, mark: str = MARK) -> RewriteOutcome:
-        executor = TransactionExecutor(
-            FakeScala(self.table), FakeSessions(self.table), self.memory, TransactionSettings(write_threads=1)
-        )
+    def rewrite(self, mark: str = MARK, table_uuid: str = "") -> RewriteOutcome:
+        executor = TransactionExecutor(FakeScala(self.table), FakeSessions(self.table), self.memory, self.settings)
         control = RunControl(lambda: self.may_commit(), lambda: self.should_stop(), self._reached)
-        return executor.rewrite(RewriteRequest(LOCATION, self.groups, mark), control)
+        return executor.rewrite(RewriteRequest(LOCATION, self.groups, mark, table_uuid), control)
 
     def _reached(self, point: str) -> None:
         self.points.append(point)
@@ -159,3 +160,46 @@ def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world:
     with pytest.raises(Unsupported, match="clustering"):
         world.rewrite()
     assert world.table.counts == 0
+
+
+def test_another_table_at_the_same_place_is_not_touched(world: World) -> None:
+    with pytest.raises(OtherTable, match="made anew"):
+        world.rewrite(table_uuid="t-2")
+    assert world.table.counts == 0
+    assert ends(world.rewrite(table_uuid="t-1")) == [LANDED] * 3
+
+
+def test_a_write_that_failed_leaves_no_part_of_a_file(world: World) -> None:
+    world.table.fails_writing = {"c": JavaError("SparkException", message="No space left on device")}
+    with pytest.raises(RetryableError, match="No space left"):
+        world.rewrite()
+    assert world.table.disk == {}
+
+
+@pytest.mark.parametrize(("free", "is_written"), [(None, True), (100 * MIB + 750, True), (100 * MIB + 749, False)])
+def test_a_disk_without_room_for_the_outputs_and_the_reserve_is_not_written_to(
+    world: World, free: int | None, is_written: bool
+) -> None:
+    """Six inputs of 100 bytes may take 750."""
+    world.table.free = free
+    world.settings = TransactionSettings(write_threads=1, reserved_disk_bytes=100 * MIB)
+    if is_written:
+        assert ends(world.rewrite()) == [LANDED] * 3
+    else:
+        with pytest.raises(RetryableError, match="nothing was written"):
+            world.rewrite()
+        assert world.table.counts == 0
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_the_session_is_given_back_without_the_attempts_prefix(world: World, fails: bool) -> None:
+    seen: list[dict[str, str]] = []
+    world.at["files_written"] = lambda: seen.append(dict(world.table.inner_conf))
+    if fails:
+        world.may_commit = _lost
+        with pytest.raises(LeaseLost):
+            world.rewrite()
+    else:
+        world.rewrite()
+    assert [list(conf) for conf in seen] == [[NAME_PREFIX]]
+    assert world.table.inner_conf == {}

@@ -12,7 +12,7 @@ import pytest
 from actor.lease import Lease
 from actor.ports import EngineDeath, EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
-from shared.errors import LeaseLost, PermanentError, RetryableError
+from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
 from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.policy import MIB, Policy
 from shared.properties import terms
@@ -63,6 +63,7 @@ class World:
         self.facts, self.previous, self.reach = facts, previous, reach
         self.claims = 1
         self.deaths = 0
+        self.kind = "compact"
         self.claimed_at = 0.0
         self.finish_fails = 0
 
@@ -72,7 +73,7 @@ class World:
             while time.monotonic() == self.claimed_at:
                 pass
             self.claims -= 1
-            job = ["j-1", "t-1", "{}", "compact", "default", "1", "5", "7", self.previous, "0", "1", "1"]
+            job = ["j-1", "t-1", "{}", self.kind, "default", "1", "5", "7", self.previous, "0", "1", "1"]
             rest = [str(self.reach), "0", self.facts.encode(), "0", "0", str(self.deaths)]
             return json.dumps([[*job, *rest]] if self.claims >= 0 else [])
         if self.finish_fails:
@@ -370,3 +371,31 @@ def test_facts_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
     assert world.run()
     assert world.end()["verdict"] == "fail"
     assert world.heart.released == [world.lease]
+
+
+def test_a_job_of_another_kind_is_not_run_as_a_compaction() -> None:
+    world = World()
+    world.kind = "recluster"
+    world.run()
+    assert world.engine.reads == 0
+    assert world.end()["verdict"] == "fail"
+    assert "'recluster'" in world.end()["error"]
+
+
+@pytest.mark.parametrize(("table_uuid", "verdict"), [("t", "done"), ("another", "cancelled")])
+def test_a_job_about_another_table_at_the_same_place_changes_nothing(table_uuid: str, verdict: str) -> None:
+    world = World(facts=replace(FACTS, table_uuid=table_uuid))
+    world.run()
+    assert world.end()["verdict"] == verdict
+    assert bool(world.engine.origins) is (verdict == "done")
+
+
+def test_what_repeating_cannot_cure_is_set_aside_at_once() -> None:
+    world = World()
+
+    def corrupt() -> None:
+        raise Corrupt("rows differ")
+
+    world.engine.before_commit = corrupt
+    world.run()
+    assert world.end()["verdict"] == "quarantine"

@@ -5,20 +5,28 @@ import json
 import pytest
 
 from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Storage
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
+from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
-from shared.errors import Corrupt, Unsupported
+from shared.errors import Corrupt, PermanentError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import PartitionColumn
-from tests.support.fake_delta import FakeScala, FakeTable, JavaError, add, live_group, vector
+from tests.support.fake_delta import METADATA, PLAIN, FakeScala, FakeTable, JavaError, add, live_group, vector
 
 P = PartitionColumn("p", "p", "string")
 
 
-def write(table: FakeTable, live: LiveGroup, columns: tuple[PartitionColumn, ...] = (P,)) -> WrittenGroup:
-    log: TableLog = table.log()
-    return GroupWriter(FakeScala(table), log, log.transaction(), columns).write(live)
+def writer(table: FakeTable, log: TableLog) -> GroupWriter:
+    scala, txn = FakeScala(table), log.transaction()
+    shape = log.shape(txn.snapshot())
+    return GroupWriter(scala, log, txn, shape, OutputPaths(scala, log, txn, shape))
+
+
+def write(table: FakeTable, live: LiveGroup) -> WrittenGroup:
+    return writer(table, table.log()).write(live)
 
 
 def table_of(*actions: dict[str, object]) -> FakeTable:
@@ -71,7 +79,7 @@ def test_an_output_whose_rows_cannot_be_counted_is_deleted() -> None:
     log = table.log()
     log.rows = _cannot_count  # type: ignore[method-assign]
     with pytest.raises(JavaError):
-        GroupWriter(FakeScala(table), log, log.transaction(), (P,)).write(live)
+        writer(table, log).write(live)
     assert table.deleted == ["out-0"]
 
 
@@ -102,9 +110,10 @@ def file(value: str | None, column: PartitionColumn = P) -> LoggedFile:
 
 def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
     files = tuple(file(value, column) for value in values)
-    table = table_of(add("x"))
+    schema = json.dumps({"fields": [{"name": "p", "type": column.type}]})
+    table = table_of({"metaData": METADATA | {"schemaString": schema}}, add("x"))
     group = FileGroup(files[0].file.cell, tuple(one.file for one in files), RewriteMode.MINOR)
-    return write(table, LiveGroup(group, files, 0, None), (column,))
+    return write(table, LiveGroup(group, files, 0, None))
 
 
 @pytest.mark.parametrize(
@@ -147,3 +156,58 @@ def test_logical_rows_are_known_only_if_each_file_has_statistics() -> None:
     assert logical_rows([logged(0)]) == 0
     assert logical_rows([logged(3), logged(None)]) is None
     assert logical_rows([]) == 0
+
+
+@pytest.mark.parametrize("value", ["Zürich", "a b", "a%b", "a:b", "a/b", "\u3042"])
+def test_outputs_lie_on_plain_paths_whatever_the_partition_is_called(value: str) -> None:
+    """A remove by delta-rs misses a file whose path engines escape in different ways."""
+    table = table_of(add("x", p=value))
+    (output,) = write(table, live_group(table, "x")).outputs
+    assert output.file.path == "Qx/out-0"
+    assert json.loads(output.json)["partitionValues"] == {"p": value}
+
+
+def test_an_output_that_lies_where_an_engine_would_escape_it_is_never_committed() -> None:
+    table = table_of(add("x", p="a b"))
+    table.heeds_random_prefixes = False
+    with pytest.raises(PermanentError, match=r"p=a%20b/out-0.*The table is unchanged"):
+        write(table, live_group(table, "x"))
+    assert table.deleted == ["p=a%20b/out-0"]
+
+
+NARROW = Storage(((Column(("v",), "INT32", "int", (32,)),),), {"snappy": 100})
+
+
+def test_an_output_that_could_not_hold_a_value_of_the_inputs_is_deleted() -> None:
+    table = table_of(add("x"))
+    table.storage["out-0"] = NARROW
+    with pytest.raises(Unsupported, match="how values are stored"):
+        write(table, live_group(table, "x"))
+    assert table.deleted == ["out-0"]
+
+
+def test_an_output_that_holds_more_than_the_inputs_could_is_fine() -> None:
+    table = table_of(add("x"))
+    table.storage["x"] = NARROW
+    assert write(table, live_group(table, "x")).rows == 10
+
+
+def test_nanoseconds_are_not_rewritten_because_spark_would_cut_them() -> None:
+    table = table_of(add("x"))
+    table.storage["x"] = Storage(((Column(("t",), "INT64", "timestamp", ("NANOS", True)),),), {})
+    with pytest.raises(Unsupported, match="finer than the microseconds"):
+        write(table, live_group(table, "x"))
+    assert table.options == [], "nothing was written"
+
+
+@pytest.mark.parametrize(
+    ("configuration", "codec", "expected"),
+    [({}, "zstd", "zstd"), ({}, "brotli", None), ({"delta.parquet.compression.codec": "GZIP"}, "zstd", "gzip")],
+)
+def test_outputs_have_the_tables_codec_or_that_of_most_inputs(
+    configuration: dict[str, str], codec: str, expected: str | None
+) -> None:
+    table = table_of({"metaData": METADATA | {"configuration": configuration}}, add("x"))
+    table.storage["x"] = Storage(PLAIN.schemas, {codec: 100})
+    write(table, live_group(table, "x"))
+    assert table.options == [None if expected is None else {"compression": expected}]
