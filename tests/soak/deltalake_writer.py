@@ -21,7 +21,7 @@ OPTIMIZE_BYTES = 16_384
 class DeltalakeEngine:
     """Works on the snapshot that `view` has loaded, which others may overtake.
 
-    Tables are named by URI: of a path as text deltalake decodes what looks like an escape.
+    Tables are named by URI, as events name them.
     """
 
     def __init__(self, tables: Path) -> None:

