@@ -318,8 +318,12 @@ class FakePath:
 
     def __init__(self, table: FakeTable, *parts: Any) -> None:
         self._table = table
-        self.name = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
+        name = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
+        self.name = name.removeprefix(f"{LOCATION}/")
         self.is_root = self.name == LOCATION
+
+    def toString(self) -> str:  # noqa: N802 - Hadoop's name
+        return self.name
 
     def isAbsolute(self) -> bool:  # noqa: N802 - Hadoop's name
         return self.name.startswith("/")
@@ -440,7 +444,7 @@ class _Metric:
 
 
 class FakeFooters:
-    """Stands for `actor.formats.delta.footers.Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
+    """Stands for `Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
 
     def __init__(self, scala: FakeScala, _log: TableLog) -> None:
         self._table = scala._table
