@@ -96,6 +96,12 @@ def test_a_window_has_nothing_negative_and_no_bytes_without_files() -> None:
     state = recount(RUNGS, [5]).within(10) - replace(EMPTY_CELL, windows=((10, recount(RUNGS, [4, 20])),))
     ((_, window),) = state.plausible().windows
     assert window == EMPTY_CELL
+    heavy = DataFile("f", 5, CellKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""})
+    one = contribution(heavy, RUNGS)
+    ((_, window),) = (recount(RUNGS, [5]).within(10) - replace(EMPTY_CELL, windows=((10, one),))).plausible().windows
+    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (0, 0, 0)
+    ((_, window),) = (one + one).within(10).plausible().windows
+    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (2, 6, 2)
     lighter = recount(RUNGS, [5, 5]).within(10) - replace(EMPTY_CELL, windows=((10, recount(RUNGS, [9])),))
     ((_, window),) = lighter.plausible().windows
     assert (window.files, window.bytes, window.sizes) == (1, 1, (0, 0, 0, 0, 1, 0))
