@@ -95,7 +95,8 @@ class FakeFrame:
         self.table.listings += 1
         return _List(map(FakeAction, self.bodies))
 
-    def coalesce(self, _count: int) -> "FakeFrame":
+    def coalesce(self, count: int) -> "FakeFrame":
+        self.table.outputs_asked_for.append(count)
         return self
 
     def count(self) -> int:
@@ -257,6 +258,7 @@ class FakeTable:
     conf: dict[str, str] = field(default_factory=dict)
     inner_conf: dict[str, str] = field(default_factory=dict)
     heeds_random_prefixes: bool = True
+    outputs_asked_for: list[int] = field(default_factory=list)
     options: list[Any] = field(default_factory=list)
     disk: dict[str, int] = field(default_factory=dict)
     free: int | None = None

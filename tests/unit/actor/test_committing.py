@@ -1,6 +1,7 @@
 """A commit lands, is refused, or is not known: what is ours is deleted only where no commit can refer to it."""
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -81,6 +82,14 @@ def test_what_was_written_replaces_its_inputs_in_one_commit_that_changes_no_data
     bodies = [*world.table.bodies("add", after=0), *world.table.bodies("remove", after=0)]
     assert [body["dataChange"] for body in bodies] == [False] * 5
     assert world.table.deleted == []
+
+
+def test_the_inputs_are_removed_now_so_that_vacuum_leaves_them_to_readers_for_the_whole_retention(world: World) -> None:
+    before_ms = time.time_ns() // 1_000_000
+    world.commit()
+    after_ms = time.time_ns() // 1_000_000
+    for body in world.table.bodies("remove", after=0):
+        assert before_ms <= body["deletionTimestamp"] <= after_ms
 
 
 def test_delta_is_told_which_files_the_outputs_were_made_from(world: World) -> None:

@@ -95,6 +95,12 @@ def test_an_output_changes_no_data_and_keeps_the_inputs_spelling_of_the_partitio
     assert body["partitionValues"] == {"p": "Zürich"}
 
 
+def test_a_group_becomes_one_file() -> None:
+    table = table_of(add("x"), add("y"))
+    write(table, live_group(table, "x", "y"))
+    assert table.outputs_asked_for == [1]
+
+
 def test_an_output_carries_the_tags_of_its_group() -> None:
     table = table_of(add("x"))
     live = live_group(table, "x")
@@ -137,6 +143,7 @@ def test_spellings_that_readers_take_for_different_values_are_not_merged(
         ("timestamp", "2024-01-01T00:00:00Z", "2024-01-01 02:00:00+0200"),
         ("timestamp", "2024-01-01 00:00:00", "2024-01-01 00:00:00.0"),
         ("date", "", None),
+        ("timestamp", None, ""),
         ("integer", "7", "7"),
     ],
 )

@@ -241,6 +241,32 @@ def test_what_is_made_of_settled_bytes_says_so() -> None:
     assert [dict(group.tags) for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [{}]
 
 
+def test_one_file_of_the_top_level_makes_a_group_major() -> None:
+    (group,) = plan(CELL, files_of(9, 9, 9, 74), replace(TEN, tolerance=Fraction(0))).groups
+    assert (group.mode, sorted(file.size_bytes for file in group.files)) == (RewriteMode.MAJOR, [9, 9, 9, 74])
+
+
+def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_out() -> None:
+    policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10))
+    made = plan(CELL, [*files_of(40, 40, 40), DataFile("full", 100, CELL)], policy)
+    assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
+    assert made.predicted == stats_of_sizes(policy.ladder, [108, 100])
+    assert made.entropy_removed == 3 * 60**2
+    merged = plan(CELL, [*files_of(9, 9), DataFile("s", 9, CELL, tags={SETTLED_TAG: "1"})], replace(policy, fan_in=9))
+    assert merged.predicted == file_stats(policy.ladder, 25, is_settled=True), "24.3 rounded up"
+
+
+def test_a_file_to_purge_is_in_one_group_only() -> None:
+    policy = replace(TEN, tolerance=Fraction(0))
+    heavy = {"dv_id": "v", "rows": 100, "deleted_rows": 50}
+    files = [*files_of(40, 40), DataFile("small", 40, CELL, **heavy), DataFile("full", 100, CELL, **heavy)]
+    groups = plan(CELL, files, policy).groups
+    assert [(group.mode, sorted(file.path for file in group.files)) for group in groups] == [
+        (RewriteMode.MAJOR, ["f0", "f1", "small"]),
+        (RewriteMode.PURGE, ["full"]),
+    ]
+
+
 # Windows of time: an hour.
 
 HOURLY = replace(TEN, time_window_s=3600, tolerance=Fraction(0))

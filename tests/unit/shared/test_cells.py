@@ -106,6 +106,14 @@ def test_a_window_has_nothing_negative_and_no_bytes_without_files() -> None:
     )
     ((_, window),) = state.plausible().windows
     assert window == EMPTY_STATS
+    heavy = DataFile("f", 5, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""})
+    one = contribution(heavy, RUNGS)
+    ((_, window),) = (
+        (stats_of_sizes(RUNGS, [5]).within(10) - replace(EMPTY_STATS, windows=((10, one),))).plausible().windows
+    )
+    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (0, 0, 0)
+    ((_, window),) = (one + one).within(10).plausible().windows
+    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (2, 6, 2)
     lighter = stats_of_sizes(RUNGS, [5, 5]).within(10) - replace(
         EMPTY_STATS, windows=((10, stats_of_sizes(RUNGS, [9])),)
     )
