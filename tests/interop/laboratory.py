@@ -174,7 +174,9 @@ class Laboratory:
         """Everybody reads; `by` gives the control's place, and who reads at all."""
         control, reading = by
         expected = _expected(case, model)
-        for reader in filter(reading, self._staff.readers):
+        for reader in self._staff.readers:
+            if not reading(reader) and reader.name != place.writer:
+                continue
             seen = attempt(lambda reader=reader: reader.rows(location, case))
             verdict = judge(seen, expected, lambda reader=reader: attempt(lambda: reader.rows(control(), case)))
             yield Result(place, reader.name, "rows and types", verdict, _difference(seen, expected))
