@@ -94,11 +94,7 @@ def small() -> Iterator[Planned]:
         filtering=_is_quick,
         reading=_is_quick,
     )
-    by_spark = Round(
-        (Append(), Delete(), Overwrite()),
-        filtering=_is_quick,
-        reading=_is_quick,
-    )
+    by_spark = Round((Delete(), Overwrite()), filtering=_is_quick, reading=_is_quick)
     readers_only = Round(filtering=_is_quick)
     yield Planned(CASES["partitions of few alphabets"], "deltalake", by_deltalake)
     yield Planned(CASES["partitions of timestamps"], "deltalake", by_deltalake)
