@@ -56,11 +56,12 @@ class Failure:
 _LONGEST_TEXT = 600
 _COMPARED_TEXT = 120
 _STACK = re.compile(r"JVM stacktrace|Stack Trace:|\n\tat ")
-_VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+")
+_VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+|\S*\.parquet")
+_SEVERAL = re.compile(r"#(\W*#)+")
 
 
 def _essence(text: str) -> str:
-    return _VOLATILE.sub("#", text)[:_COMPARED_TEXT]
+    return _SEVERAL.sub("#", _VOLATILE.sub("#", text))[:_COMPARED_TEXT]
 
 
 def attempt(what: Callable[[], Any]) -> Any:
