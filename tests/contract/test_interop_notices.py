@@ -143,6 +143,17 @@ def test_a_path_that_another_engine_spells_otherwise_in_its_remove_is_noticed(tm
     assert any(one.place.operation == "DELETE" and one.check == "rows and types" for one in ours(results))
 
 
+def test_polars_misses_partition_values_where_paths_do_not_name_them(tmp_path: Path) -> None:
+    """It takes them from directories, not from the log: the other engines do not mind, so only this reader notices."""
+
+    def flat(location: Path) -> int:
+        return rewritten(location, directory="ab/")
+
+    results = results_of(flat, tmp_path, "partitions of few alphabets")
+
+    assert {one.reader for one in ours(results) if one.check == "rows and types"} == {"polars"}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
