@@ -21,6 +21,7 @@ from tests.interop.cases import CASES
 from tests.interop.engines.delta_rs import DatasetReader, DeltaRsWriter, QueryReader
 from tests.interop.engines.duck import DuckDbFiles, DuckDbReader
 from tests.interop.engines.polars_ import PolarsReader
+from tests.interop.known import recognized
 from tests.interop.laboratory import Laboratory, Round, Staff
 from tests.interop.operations import Delete, Merge, Operation
 from tests.interop.remote import Remote, RemoteError
@@ -152,6 +153,21 @@ def test_polars_misses_partition_values_where_paths_do_not_name_them(tmp_path: P
     results = results_of(flat, tmp_path, "partitions of few alphabets")
 
     assert {one.reader for one in ours(results) if one.check == "rows and types"} == {"polars"}
+
+
+def test_only_a_failure_is_ever_known_never_other_rows() -> None:
+    place = Place("partitions of few alphabets", "deltalake")
+    loud = Result(
+        place,
+        "polars",
+        "rows and types",
+        Verdict.OURS,
+        "ShapeError: could not create a new DataFrame: height of column 'p' (1)",
+    )
+    silent = Result(place, "polars", "rows and types", Verdict.OURS, "12 rows instead of 12; too many [...]")
+
+    assert recognized(loud).verdict is Verdict.KNOWN
+    assert recognized(silent).verdict is Verdict.OURS
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tests.interop.known import explain
 from tests.interop.verdicts import Place, Result, Verdict
 
 _SIGNS = {
@@ -15,6 +16,7 @@ _SIGNS = {
     Verdict.CANNOT: "cannot",
     Verdict.THEIRS: "own",
     Verdict.REFUSED: "refused",
+    Verdict.KNOWN: "known",
     Verdict.OURS: "**no**",
 }
 _MEANS = {
@@ -22,6 +24,7 @@ _MEANS = {
     Verdict.CANNOT: "the engine fails, with the same words on the table that was never rewritten",
     Verdict.THEIRS: "the engine differs, and so it does on the table that was never rewritten",
     Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
+    Verdict.KNOWN: "a difference that the rewrite makes, understood and explained below",
     Verdict.OURS: "a difference that only the rewrite makes: a defect of Lakewright",
 }
 _INTRODUCTION = """# Beside other engines
@@ -37,7 +40,7 @@ Where an engine differs from the model, the same is done to a copy of the table 
 difference is the engine's own only if it shows there, too: the same words of failure, the same wrong rows, or more of
 them. `make test` runs the part of this that once failed.
 """
-_WORST = (Verdict.OURS, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
+_WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 220
 
@@ -117,6 +120,7 @@ def _writers(results: list[Result]) -> Iterator[str]:
 def _differences(results: list[Result]) -> Iterator[str]:
     titles = {
         Verdict.OURS: "Defects of Lakewright",
+        Verdict.KNOWN: "Known differences that the rewrite makes",
         Verdict.REFUSED: "Tables that Lakewright refuses",
         Verdict.THEIRS: "Differences that are another engine's own",
         Verdict.CANNOT: "What an engine cannot do",
@@ -134,6 +138,9 @@ def _differences(results: list[Result]) -> Iterator[str]:
             more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
             where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
             yield f"| {engine} | {len(members)} | {_escaped(gist)} | {where} |"
+        yield ""
+        for why in dict.fromkeys(filter(None, map(explain, own))):
+            yield f"- {why}"
         yield ""
 
 

@@ -16,6 +16,7 @@ class Verdict(StrEnum):
     CANNOT = "cannot"  # The engine fails, and says the same of the table that we never touched.
     THEIRS = "theirs"  # The engine differs from the model, and in the same way without us.
     REFUSED = "refused"  # We did not rewrite a table that we may refuse, and said why.
+    KNOWN = "known"  # Ours, with a cause that is understood and written down (see `known`).
     OURS = "OURS"
 
 
