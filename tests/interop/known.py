@@ -23,9 +23,9 @@ KNOWN = (
     Known(
         "polars",
         re.compile(r"^SchemaFieldNotFoundError: path contains column not present in the given Hive schema"),
-        "Polars takes partition values from directories instead of the log, and asks that all paths have them or none. "
+        "Polars takes partition values from directories instead of the log, and wants them in all paths or in none. "
         "Outputs for values that engines escape differently lie in directories without them, as Delta itself lays "
-        "files under `delta.randomizeFilePrefixes`: elsewhere deltalake's removes would miss them, and rows be doubled. "
+        "files under `delta.randomizeFilePrefixes`: elsewhere deltalake's removes would miss them and double rows. "
         "The failure is loud. Read such a table with `use_pyarrow=True` or by another engine.",
     ),
     Known(

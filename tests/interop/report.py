@@ -8,7 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.interop.known import explain
+from tests.interop.known import explain, recognized
+from tests.interop.plan import whole
 from tests.interop.verdicts import Place, Result, Verdict
 
 _SIGNS = {
@@ -58,10 +59,11 @@ def keep(results: Iterable[Result], facts: dict[str, Any], file: Path) -> None:
 def load(file: Path) -> tuple[dict[str, Any], list[Result]]:
     """Read what `keep` wrote."""
     held = json.loads(file.read_text())
-    return held["facts"], [
+    results = (
         Result(Place(**one["place"]), one["reader"], one["check"], Verdict(one["verdict"]), one["detail"])
         for one in held["results"]
-    ]
+    )
+    return held["facts"], [recognized(result) for result in results]
 
 
 def page(facts: dict[str, Any], results: list[Result]) -> str:
@@ -76,7 +78,9 @@ def _head(facts: dict[str, Any], results: list[Result]) -> Iterator[str]:
     yield "| engine | version |\n|---|---|"
     yield from (f"| {name} | {version} |" for name, version in facts["versions"].items())
     yield ""
-    yield f"{len(results):,} checks in {rounds} rounds, {facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores:"
+    there_are = len(list(whole()))
+    took = f"{facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores"
+    yield f"{len(results):,} checks in {rounds} of the {there_are} rounds that `make interop` runs, {took}:"
     yield ""
     yield "| verdict | checks | means |\n|---|---|---|"
     yield from (f"| {_SIGNS[verdict]} | {counts[verdict]:,} | {means} |" for verdict, means in _MEANS.items())
