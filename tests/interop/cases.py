@@ -169,7 +169,8 @@ TYPE_CASES = (
     Case("wide decimals", _DECIMALS, batches=2, batch_rows=4),
     Case("plain, ZSTD", _PLAIN, creators=("spark, ZSTD", "deltalake, ZSTD")),
     Case("plain", _PLAIN),
-    Case("a place with blanks", _PLAIN, folder="a b%20c ü"),
+    Case("a place with blanks", _PLAIN, folder="a b ü"),
+    Case("a place with an escape in its name", _PLAIN, folder="a%20b"),
 )
 
 CASES = {case.name: case for case in (*TYPE_CASES, *PARTITION_CASES, *FEATURE_CASES)}
