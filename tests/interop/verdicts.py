@@ -56,6 +56,7 @@ class Failure:
 
 _LONGEST_TEXT = 600
 _COMPARED_TEXT = 120
+_COLOR = re.compile(r"\x1b\[\d*m")
 _STACK = re.compile(r"JVM stacktrace|Stack Trace:|\n\tat ")
 _VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+|\S*\.parquet")
 _SEVERAL = re.compile(r"#(\W*#)+")
@@ -85,7 +86,7 @@ def _words(text: str) -> str:
         .split("Stack Trace:", maxsplit=1)[0]
         .split("\n\tat ", maxsplit=1)[0]
     )
-    return " ".join(told.split())
+    return " ".join(_COLOR.sub("", told).split())
 
 
 def judge(seen: Any, expected: Any, without_us: Callable[[], Any]) -> Verdict:
