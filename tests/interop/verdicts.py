@@ -48,10 +48,10 @@ class Failure:
     text: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Failure) and _essence(self.text) == _essence(other.text)
+        return isinstance(other, Failure) and essence(self.text) == essence(other.text)
 
     def __hash__(self) -> int:
-        return hash(_essence(self.text))
+        return hash(essence(self.text))
 
 
 _LONGEST_TEXT = 600
@@ -62,7 +62,8 @@ _VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f
 _SEVERAL = re.compile(r"#(\W*#)+")
 
 
-def _essence(text: str) -> str:
+def essence(text: str) -> str:
+    """Return what an engine says without the names and numbers that differ from one time to the next."""
     return _SEVERAL.sub("#", _VOLATILE.sub("#", text))[:_COMPARED_TEXT]
 
 
