@@ -28,7 +28,7 @@ from tests.interop.operations import Delete, Merge, Operation
 from tests.interop.remote import Remote, RemoteError
 from tests.interop.report import keep, load, page
 from tests.interop.table_log import TableLog
-from tests.interop.verdicts import Place, Result, Verdict
+from tests.interop.verdicts import Failure, Place, Result, Verdict
 
 Table = pa.Table
 
@@ -154,6 +154,13 @@ def test_polars_misses_partition_values_where_paths_do_not_name_them(tmp_path: P
     results = results_of(flat, tmp_path, "partitions of few alphabets")
 
     assert {one.reader for one in ours(results) if one.check == "rows and types"} == {"polars"}
+
+
+def test_two_failures_are_the_same_but_for_the_files_that_they_name() -> None:
+    where = "FileNotFoundError: Object at location /tmp/x/{}/table/p={}/duckdb_{}_0.parquet not found"
+
+    assert Failure(where.format("treated", "100%", "a1")) == Failure(where.format("control", "a b", "99"))
+    assert Failure(where.format("treated", "100%", "a1")) != Failure("FileNotFoundError: the log is gone")
 
 
 def test_only_a_failure_is_ever_known_never_other_rows() -> None:

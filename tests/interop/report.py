@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.interop.known import explain, recognized
 from tests.interop.plan import whole
-from tests.interop.verdicts import Place, Result, Verdict
+from tests.interop.verdicts import Place, Result, Verdict, essence
 
 _SIGNS = {
     Verdict.AGREES: "yes",
@@ -136,12 +136,12 @@ def _differences(results: list[Result]) -> Iterator[str]:
         yield f"## {title}"
         yield ""
         yield "| engine | checks | what it says, shortened | for example |\n|---|---|---|---|"
-        groups = _grouped(own, lambda one: (_engine(one), _gist(one.detail)))
-        for (engine, gist), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
+        groups = _grouped(own, lambda one: (_engine(one), essence(one.detail)))
+        for (engine, _), members in sorted(groups, key=lambda group: (group[0][0], -len(group[1]))):
             places = list(dict.fromkeys(f"{one.place.case} by {one.place.creator}" for one in members))
             more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
             where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
-            yield f"| {engine} | {len(members)} | {_escaped(gist)} | {where} |"
+            yield f"| {engine} | {len(members)} | {_escaped(_gist(members[0].detail))} | {where} |"
         yield ""
         for why in dict.fromkeys(filter(None, map(explain, own))):
             yield f"- {why}"

@@ -48,20 +48,22 @@ class Failure:
     text: str
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Failure) and _essence(self.text) == _essence(other.text)
+        return isinstance(other, Failure) and essence(self.text) == essence(other.text)
 
     def __hash__(self) -> int:
-        return hash(_essence(self.text))
+        return hash(essence(self.text))
 
 
 _LONGEST_TEXT = 600
 _COMPARED_TEXT = 120
+_COLOR = re.compile(r"\x1b\[\d*m")
 _STACK = re.compile(r"JVM stacktrace|Stack Trace:|\n\tat ")
 _VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+|\S*\.parquet")
 _SEVERAL = re.compile(r"#(\W*#)+")
 
 
-def _essence(text: str) -> str:
+def essence(text: str) -> str:
+    """Return what an engine says without the names and numbers that differ from one time to the next."""
     return _SEVERAL.sub("#", _VOLATILE.sub("#", text))[:_COMPARED_TEXT]
 
 
@@ -85,7 +87,7 @@ def _words(text: str) -> str:
         .split("Stack Trace:", maxsplit=1)[0]
         .split("\n\tat ", maxsplit=1)[0]
     )
-    return " ".join(told.split())
+    return " ".join(_COLOR.sub("", told).split())
 
 
 def judge(seen: Any, expected: Any, without_us: Callable[[], Any]) -> Verdict:
