@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import structlog
 
 from actor.lease import Lease
-from actor.store.queue import SyncQueue
+from actor.queue_executor import SyncQueue
 from shared.errors import LakewrightError, LeaseLost, RetryableError
-from shared.queue import transitions
+from shared.queue import commands
 from shared.queue.model import Beat, BeatReply, BeatStatus, Claim, JobId
 
 log = structlog.get_logger()
@@ -151,7 +151,7 @@ class Heartbeat:
         beats = [Beat(lease.job, lease.token, lease.progress) for lease in leases]
         with self._connection:
             replies = self._queue.run(
-                transitions.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
+                commands.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
             )
         for lease, reply in zip(leases, replies, strict=True):
             self._take(lease, reply, sent)

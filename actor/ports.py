@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from shared.errors import PermanentError
-from shared.planner import FileGroup
+from shared.layout.planner import FileGroup
 from shared.table import CellKey, DataFile, TableMetadata, TableProtocol
 
 

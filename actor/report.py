@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
-from shared.cells import CellState
-from shared.facts import JobFacts, Measure
-from shared.planner import Mode
+from shared.job_payload import JobFacts, Measure
+from shared.layout.partition_stats import CellState
+from shared.layout.planner import Mode
 
 
 @dataclass(slots=True)

@@ -18,16 +18,16 @@ import structlog
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
+from actor.queue_executor import SyncQueue
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
-from actor.store.queue import SyncQueue
+from shared.commit_metadata import Mark
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
-from shared.facts import COMPACT, Ask, JobFacts
-from shared.marks import Mark
-from shared.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
+from shared.job_payload import COMPACT, Ask, JobFacts
+from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
-from shared.queue import transitions
+from shared.queue import commands
 from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
 from shared.table import CellKey, DataFile, Origin
 
@@ -129,7 +129,7 @@ class Worker:
             raise EngineDied(f"the engine died between jobs: {self._cause_of_death()}")
         sent = time.monotonic()
         claims = self._queue.run(
-            transitions.claim(
+            commands.claim(
                 self._queue.name,
                 worker=self._name,
                 nonce=uuid.uuid4().hex,
@@ -274,7 +274,7 @@ class Worker:
 
     def _finish(self, claim: Claim, verdict: Verdict, report: RunReport | None, error: str) -> Finished:
         """Report the end; tries for as long as the lease could still be ours, then leaves the job to the next actor."""
-        transition = transitions.finish(
+        transition = commands.finish(
             self._queue.name,
             worker=self._name,
             nonce=uuid.uuid4().hex,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from services.object_store_options import parse_store_options
 from services.redis_socket import socket_path, socket_url
-from services.stores import parse_store_options
 from shared.boundary import Boundary
 from shared.errors import InvalidInput
 from shared.locations import canonical_location

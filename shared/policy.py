@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
-from shared.levels import SMALL_LEVELS, Ladder, ladder
+from shared.layout.levels import SMALL_LEVELS, Ladder, ladder
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from shared import spellings as spelled
+from shared import property_parsers as spelled
 from shared.policy import DmlPolicy, Issue, Layer, MaxMode, PortablePaths, Priority
-from shared.spellings import Parser
+from shared.property_parsers import Parser
 
 PREFIX = "lakewright."
 QBEAST = "use.optimization."

@@ -1,1 +1,1 @@
-"""Decide: what to do about a cell, and how to remember why; pure."""
+"""Decisions: whether a partition is rewritten, why, and what the rewrite is predicted to gain; pure."""

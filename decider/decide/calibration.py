@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from shared.facts import Measure
+from shared.job_payload import Measure
 from shared.policy import Policy
 
 DOUBT_RUNS = 4

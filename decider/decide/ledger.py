@@ -13,16 +13,16 @@ from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.verdict import Decision, Verdict, corrected, decide_rung, decide_state, heed
-from shared.cells import CellState
+from decider.decide.decision import Decision, Verdict, corrected, decide_rung, decide_state, heed
 from shared.errors import InvalidInput
-from shared.facts import Ask
-from shared.levels import FULL
+from shared.job_payload import Ask
+from shared.layout.eligibility import Reason
+from shared.layout.levels import FULL
+from shared.layout.partition_stats import CellState
+from shared.partition_filter import parse_filter
 from shared.partitions import cell_label, cell_values
 from shared.policy import MIB, Policy, PortablePaths
-from shared.predicate import parse_filter
 from shared.table import CellKey, PartitionColumn
-from shared.worth import Reason
 
 MAX_WHOLE = 2**63 - 1
 """Largest whole number of a record: what a column of the archive holds."""

@@ -7,14 +7,14 @@ time of the last merge anew: a cell is settled when it has been quiet for so lon
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from shared.cells import EMPTY_CELL, CellState, contribution
-from shared.facts import Ask
-from shared.grouping import window_of
+from shared.job_payload import Ask
+from shared.layout.eligibility import is_left_to_settle, judge_full, judge_settling
+from shared.layout.file_selection import window_of
+from shared.layout.partition_stats import EMPTY_CELL, CellState, contribution
+from shared.partition_filter import permits
 from shared.policy import Policy
-from shared.predicate import permits
 from shared.queue.model import Timer, TimerChange
 from shared.table import CellKey, DataFile, PartitionColumn
-from shared.worth import is_left_to_settle, judge_full, judge_settling
 
 
 def timer_name(ask: Ask, cell: CellKey, start_ms: int | None = None) -> str:

@@ -1,1 +1,1 @@
-"""Store: everything the decider keeps in Redis, behind names of the domain."""
+"""Everything that the decider keeps in Redis."""

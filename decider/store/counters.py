@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from decider.store.answers import answered
-from decider.store.queue import AsyncQueue
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId

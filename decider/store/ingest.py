@@ -10,12 +10,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from decider.store.answers import answered
-from decider.store.cursors import Cursor
-from decider.store.queue import AsyncQueue
-from shared.queue import keys, transitions
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from decider.store.table_state import Cursor
+from shared.queue import commands, keys
+from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import NEVER, JobSpec, Staged, Stood, Timer
-from shared.queue.transitions import LEDGER_KEPT
 from shared.table import TableId
 
 JOBS_PER_INGEST = 100
@@ -50,13 +50,13 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
     Raises RetryableError where Redis does not answer; whether it was done is then seen by the cursor.
     """
     for spec in step.jobs[JOBS_PER_INGEST:]:
-        await queue.run(transitions.enqueue(queue.name, spec))
+        await queue.run(commands.enqueue(queue.name, spec))
     reset: bool | Staged = step.reset
     if step.reset and len(step.cells) > CELLS_INLINE:
         reset = await _stage(queue, step)
         step = replace(step, cells={}, timers=())
     result = await queue.run(
-        transitions.ingest(
+        commands.ingest(
             queue.name,
             table=table,
             expected=old.version if old else -1,

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decider.store.answers import answered
-from decider.store.queue import AsyncQueue
-from shared.queue import keys, reads
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.limits import MAX_JOBS_READ
 from shared.queue.model import Band, JobState
-from shared.queue.views import JobView, RunRecord
+from shared.queue.records import JobView, RunRecord
 
 HOUR_MS = 3_600_000
 
@@ -53,7 +53,7 @@ class Oldest:
 async def occupancy(queue: AsyncQueue) -> Occupancy:
     """Add up what the runs of the last hour took of the slots, those that still run included."""
     slots = int(await queue.redis.hget(keys.cfg(queue.name), "slots") or 0)
-    now_ms = (await queue.run(reads.depth(queue.name))).now_ms
+    now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     runs, since_ms = await _runs(queue, now_ms - HOUR_MS)
     window_ms = max(1, now_ms - since_ms)
     if not slots:
@@ -72,7 +72,7 @@ async def occupancy(queue: AsyncQueue) -> Occupancy:
 @answered
 async def oldest(queue: AsyncQueue) -> Oldest:
     """Look through the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
-    now_ms = (await queue.run(reads.depth(queue.name))).now_ms
+    now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     bands: dict[str, int] = {}
     tenants: dict[str, int] = {}
     tables: dict[str, int] = {}
@@ -98,13 +98,13 @@ async def _runs(queue: AsyncQueue, since_ms: int) -> tuple[list[JobView | RunRec
     """Return the running jobs and the runs that ended since then, and from when on the history tells of them."""
     found: list[JobView | RunRecord] = []
     for page_number in range(MAX_RUNNING_PAGES):
-        jobs = await queue.run(reads.jobs(queue.name, JobState.LEASED, offset=page_number * MAX_JOBS_READ))
+        jobs = await queue.run(queries.jobs(queue.name, JobState.LEASED, offset=page_number * MAX_JOBS_READ))
         found += jobs.jobs
         if jobs.next_offset is None:
             break
     before = ""
     for _ in range(MAX_RUN_PAGES):
-        page = await queue.run(reads.history(queue.name, before=before))
+        page = await queue.run(queries.history(queue.name, before=before))
         found += [run for run in page.runs if run.finished_ms > since_ms]
         if page.next_before is None or page.runs[-1].finished_ms <= since_ms:
             return found, since_ms

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import structlog
 
-from actor.delta.engine import start_engine
-from actor.delta.java import find_java
-from actor.delta.spark import stop_session
-from actor.store.presence import About
+from actor.formats.delta.engine import start_engine
+from actor.jvm.java import find_java
+from actor.jvm.spark import stop_session
+from actor.presence import About
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.secrets import known_secrets
 from services.actor.serve import serve
 from services.actor.settings import ActorSettings, actor_settings
 from services.actor.spark import engine_settings, start_spark
+from services.bootstrap import prepare
 from services.logs import configure_logs
-from services.places import java_search
-from services.prepare import prepare
-from services.releases import installed
+from services.paths import java_search
 from services.settings import host_name, log_format
+from services.versions import installed
 from shared.errors import LakewrightError
 
 log = structlog.get_logger()

@@ -10,8 +10,8 @@ import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import EngineDied, TableEngine
-from actor.store.presence import About, Presence
-from actor.store.queue import SyncQueue, connect
+from actor.presence import About, Presence
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Reached, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
 from shared.errors import LakewrightError

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from services import places
+from services import paths
 from services.settings import (
     LOG_LEVEL,
     QUEUE,
@@ -88,9 +88,9 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
         allow_s3=allows_s3(environment),
         reserved_disk_bytes=read(RESERVED_DISK, number(int, 0, 1 << 30), 256) << 20,
         store_options=store_options(environment),
-        scratch_parent=places.data_dir(environment) / "spark",
-        ivy_dir=places.ivy_dir(environment),
-        ready_file=places.data_dir(environment) / "actor.ready",
+        scratch_parent=paths.data_dir(environment) / "spark",
+        ivy_dir=paths.ivy_dir(environment),
+        ready_file=paths.data_dir(environment) / "actor.ready",
         log_level=read(LOG_LEVEL, log_level_name, "info"),
         archive_dir=read(CLASS_ARCHIVE, Path, None),
         boundary=boundary(environment),

@@ -4,11 +4,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import EngineSettings
-from actor.delta.java import JavaHome
-from actor.delta.s3a import hadoop_settings
-from actor.delta.spark import SparkSettings, build_session
-from actor.delta.transaction import TransactionSettings
+from actor.formats.delta.engine import EngineSettings
+from actor.formats.delta.transaction import TransactionSettings
+from actor.jvm.java import JavaHome
+from actor.jvm.s3a import hadoop_settings
+from actor.jvm.spark import SparkSettings, build_session
 from services.actor.settings import ActorSettings
 
 

@@ -7,16 +7,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.cli import actors, events, jobs, queue, tables
-from services.cli.context import Setting, setting_of
-from services.cli.history import optimizations, scheduled
-from services.cli.optimize import optimize
-from services.cli.output import duration, size
-from services.cli.service import Service, become
-from services.cli.watch import watch
-from services.cli.what_if import what_if
-from services.ending import Ending
+from services.cli.cli_context import Setting, setting_of
+from services.cli.commands import actors, events, jobs, queue, tables
+from services.cli.commands.history import optimizations, scheduled
+from services.cli.commands.optimize import optimize
+from services.cli.commands.service import Service, become
+from services.cli.commands.watch import watch
+from services.cli.commands.what_if import what_if
+from services.cli.render import duration, size
 from services.logs import configure_logs
+from services.process_exit import Ending
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -90,12 +90,12 @@ def doctor(
 ) -> None:
     """Check what Lakewright needs on this machine, or whether a table was harmed. Exit code 1: something is wrong."""
     if table is not None:
-        from services.cli.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
+        from services.cli.commands.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
 
         if code := doctor_table(table, setting_of(context)):
             raise typer.Exit(code)
         return
-    from services.cli import doctor as checks  # noqa: PLC0415 - it looks at the services' parts, which may be absent
+    from services.cli.commands import doctor as checks  # noqa: PLC0415 - it looks at the services' parts, which may be absent
 
     environment = {**os.environ, URL: setting_of(context).url}
     findings = checks.run_checks(checks.doctor_settings(environment))

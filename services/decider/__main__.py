@@ -9,10 +9,10 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
+from services.decider.header_timeout import MAX_HEAD_BYTES, EndsSlowHeads
 from services.decider.settings import DeciderSettings, decider_settings
-from services.decider.slow_heads import MAX_HEAD_BYTES, EndsSlowHeads
-from services.ending import Ending
 from services.logs import configure_logs
+from services.process_exit import Ending
 from services.settings import log_format
 from shared.errors import LakewrightError
 

@@ -11,51 +11,51 @@ from functools import partial
 
 from fastapi import FastAPI
 
-from decider.duties.archive import APP, LEDGER_KEPT, TENANT, LedgerArchive
-from decider.duties.discovery import LEASE_MS, Discovery, Pace
-from decider.duties.optimizations import APP as OPTIMIZATIONS_APP
-from decider.duties.optimizations import OptimizationsTable, Sources
-from decider.duties.queue_care import QueueCare
-from decider.duties.settle import Settle
-from decider.duties.sweep import Sweep
-from decider.following.drift import DriftCheck
-from decider.following.follower import Follower
-from decider.following.standing import Shared
-from decider.following.watch import Watch
-from decider.http.app import create_app
-from decider.http.auth import require_credentials_beyond_loopback
-from decider.http.confirm import Confirmer
-from decider.http.metrics import Metrics
-from decider.http.services import CallLimits, HttpSettings, Services, Started
-from decider.intake.hints import Intake, Places
-from decider.intake.inbox import Inbox
-from decider.observe.delta_log import open_log
-from decider.observe.lake import open_lake
-from decider.observe.object_reads import ReadMeter
-from decider.observe.own_commits import open_own_commits
-from decider.observe.stores import Stores
-from decider.orient.policies import Defaults
-from decider.requests.adhoc import Adhoc
-from decider.requests.manual import ManualRuns
-from decider.store.actors import Actors
-from decider.store.archive import Archive, ArchivePlace
+from decider.api.app import create_app
+from decider.api.dependencies import CallLimits, HttpSettings, Services, Started
+from decider.api.metrics import Metrics
+from decider.api.sns_confirmation import Confirmer
+from decider.archive.delta_archive import Archive, ArchivePlace
+from decider.archive.ledger_batches import LedgerBatches
+from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_rows import LEDGER_SCHEMA
+from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
+from decider.background.discovery import LEASE_MS, Discovery, Pace
+from decider.background.ledger_archiver import APP, LEDGER_KEPT, TENANT, LedgerArchive
+from decider.background.queue_maintenance import QueueCare
+from decider.background.rewrite_archiver import APP as OPTIMIZATIONS_APP
+from decider.background.rewrite_archiver import OptimizationsTable, Sources
+from decider.background.sweep import Sweep
+from decider.background.timer_runner import Settle
+from decider.events.refresh_queue import Inbox
+from decider.events.resolver import Intake, Places
+from decider.formats.delta.log import open_log
+from decider.formats.delta.rewrites import open_own_commits
+from decider.formats.delta.scan import open_lake
+from decider.gateway.authentication import require_credentials_beyond_loopback
+from decider.optimize.on_demand import Adhoc
+from decider.optimize.property_trigger import ManualRuns
+from decider.state.effective_policy import Defaults
+from decider.storage.object_reads import ReadMeter
+from decider.storage.stores import Stores
+from decider.store.actor_registry import Actors
 from decider.store.counters import Counters
-from decider.store.cursors import TableStates
-from decider.store.ledger_batches import LedgerBatches
-from decider.store.ledger_rows import LEDGER_SCHEMA
-from decider.store.ledgers import Ledgers
-from decider.store.manual import Wishes
-from decider.store.optimization_rows import OPTIMIZATIONS_SCHEMA
-from decider.store.queue import AsyncQueue, connect
-from decider.store.rounds import Rounds
-from decider.store.runs import Runs
-from decider.store.server import RedisSafety
-from decider.store.steering import Steering
-from decider.store.tables import TableRegistry
-from decider.store.tail import Tails
+from decider.store.discovery_lease import Rounds
+from decider.store.manual_runs import Wishes
+from decider.store.queue_admin import Steering
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.redis_health import RedisSafety
+from decider.store.run_queries import Runs
+from decider.store.stream_reader import Tails
+from decider.store.table_registry import TableRegistry
+from decider.store.table_state import TableStates
+from decider.tracking.drift_check import DriftCheck
+from decider.tracking.refresh import Watch
+from decider.tracking.shared_defaults import Shared
+from decider.tracking.tracker import Follower
 from services.decider.settings import DeciderSettings
-from services.releases import installed
 from services.settings import host_name
+from services.versions import installed
 from shared.boundary import Boundary
 from shared.locations import canonical_location, deltalake_location, table_id
 from shared.table import TableRef

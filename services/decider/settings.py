@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from decider.http.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
+from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
     ALLOW_EXTERNAL_FILES,
     ARCHIVE,

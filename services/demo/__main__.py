@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from services.demo.play import Play, Setting
+from services.demo.demo_run import Play, Setting
 from services.demo.report import show
 from shared.errors import LakewrightError
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
-from services.demo.history import TableHistory
-from services.demo.rows import Fingerprint
+from services.demo.commit_log import TableHistory
+from services.demo.row_checksum import Fingerprint
 from shared.policy import Policy
 
 FUNNEL = {

@@ -11,8 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from services.demo.history import TableHistory
-from shared.cells import recount
+from services.demo.commit_log import TableHistory
+from shared.layout.partition_stats import recount
 from shared.policy import Policy
 
 DECISIONS_SHOWN = 10

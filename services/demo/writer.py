@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 from deltalake import DeltaTable, write_deltalake
 
-from services.demo.rows import commit_rows, fingerprint
+from services.demo.row_checksum import commit_rows, fingerprint
 
 BUCKET = "demo"
 

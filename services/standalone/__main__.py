@@ -9,10 +9,10 @@ from pathlib import Path
 import structlog
 
 from services.logs import configure_logs
-from services.places import data_dir
+from services.paths import data_dir
 from services.settings import http_address, log_format, log_level
-from services.standalone.household import PRIVATE_UMASK, StandaloneOptions, children, data_dir_lock
 from services.standalone.redis_server import AppendFsync
+from services.standalone.stack import PRIVATE_UMASK, StandaloneOptions, children, data_dir_lock
 from services.standalone.supervisor import Supervisor
 from shared.errors import LakewrightError
 

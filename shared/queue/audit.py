@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.queue import decode, keys
-from shared.queue.library import ScriptName
+from shared.queue.command import Transition
 from shared.queue.limits import require_count
+from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState, Level
-from shared.queue.transition import Transition
 
 PAGE = 100
 """Jobs or entries per call."""

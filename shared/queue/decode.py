@@ -25,7 +25,7 @@ from shared.queue.model import (
     StopReason,
     Token,
 )
-from shared.queue.views import JobView, QueueDepth, RunRecord
+from shared.queue.records import JobView, QueueDepth, RunRecord
 
 
 def text(raw: bytes | str) -> str:

@@ -19,12 +19,12 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from decider.decide.history import History
-from decider.decide.optimum import equal_files, neighbours
-from decider.decide.replay import Replayed, replay_lakewright, replay_peer
-from decider.decide.rules import PEERS
+from decider.whatif.baselines import PEERS
+from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer
+from decider.whatif.trace import History
 from shared.policy import KIB, MIB, Policy
 from shared.table import Commit
+from tests.bench.offline_optimum import equal_files, neighbours
 from tests.bench.policy_streams import STREAMS
 
 POLICY = Policy(target_bytes=512 * MIB)

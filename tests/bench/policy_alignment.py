@@ -10,10 +10,10 @@ import sys
 
 from rich.console import Console
 
-from decider.decide.history import History
-from decider.decide.optimum import equal_files
-from decider.decide.replay import replay_lakewright
+from decider.whatif.simulator import replay_lakewright
+from decider.whatif.trace import History
 from shared.table import Commit, DataFile
+from tests.bench.offline_optimum import equal_files
 from tests.bench.policy import POLICY
 from tests.bench.policy_streams import MINUTE_MS, WHOLE
 

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Callable, Iterator
 
-from decider.decide.history import History
+from decider.whatif.trace import History
 from shared.policy import KIB, MIB
 from shared.table import CellKey, Commit, DataFile, RemovedFile
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import structlog
 from pyspark.sql import SparkSession
 
-from actor.delta.java import find_java
-from actor.delta.spark import SparkSettings, build_session, stop_session
-from services.places import ivy_dir, java_search
-from services.prepare import prepare
+from actor.jvm.java import find_java
+from actor.jvm.spark import SparkSettings, build_session, stop_session
+from services.bootstrap import prepare
+from services.paths import ivy_dir, java_search
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from shared.errors import RetryableError
-from shared.queue import transitions
+from shared.queue import commands
 from shared.queue.model import Beat, BeatStatus, Claim, FinishOutcome, Verdict
 from tests.chaos.history import now_ns
 from tests.chaos.network import Weather
@@ -151,7 +151,7 @@ def memory_full(world: World) -> None:
     """Nothing new is taken, and the caller is told to try again; but what runs is kept alive and ends."""
     queue = world.queue()
     held: list[Claim] = []
-    claim = transitions.claim(QUEUE, worker="driver", nonce=uuid.uuid4().hex, slots=1, lease_ms=TIMES.lease_ms)
+    claim = commands.claim(QUEUE, worker="driver", nonce=uuid.uuid4().hex, slots=1, lease_ms=TIMES.lease_ms)
     if not wait(lambda: held.extend(queue.run(claim)) or held, seconds=10):
         world.not_shown.append("memory_full: the driver got no job to hold")
         return
@@ -273,14 +273,14 @@ def _end_while_full(world: World, held: Claim) -> None:
     refused = world.refused
     world.expect(wait(lambda: world.refused > refused, seconds=10), "memory_full: events were still taken")
     try:
-        queue.run(transitions.enqueue(QUEUE, next(one for one in world.tables if one.log).spec(0)))
+        queue.run(commands.enqueue(QUEUE, next(one for one in world.tables if one.log).spec(0)))
         world.expect(False, "memory_full: a new job was taken")
     except RetryableError:
         pass  # This is what a caller must be told: nothing is wrong with the job, and the memory may come back.
-    beat = transitions.heartbeat(QUEUE, worker="driver", beats=[Beat(held.id, held.token)], lease_ms=TIMES.lease_ms)
+    beat = commands.heartbeat(QUEUE, worker="driver", beats=[Beat(held.id, held.token)], lease_ms=TIMES.lease_ms)
     (alive,) = queue.run(beat)
     world.expect(alive.status is BeatStatus.OK, f"memory_full: the heartbeat was answered by {alive.status}")
-    end = transitions.finish(
+    end = commands.finish(
         QUEUE,
         worker="driver",
         nonce=uuid.uuid4().hex,

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 from shared.errors import RetryableError
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import JobState
 from tests.chaos.checker import judge
 from tests.chaos.faults import FAULTS
@@ -34,7 +34,7 @@ def run(binary: Path, seconds: float, seed: int, say: Callable[[str], None]) -> 
     with tempfile.TemporaryDirectory() as folder:
         world = World(redis, network, Path(folder), Random(seed))
         try:
-            world.queue().run(transitions.configure(QUEUE, SETTINGS))
+            world.queue().run(commands.configure(QUEUE, SETTINGS))
             for _ in range(WORKERS):
                 world.start_worker()
             _do_harm(world, seconds, say)
@@ -92,7 +92,7 @@ def _drained(world: World) -> int:
         try:
             if not world.tell_all():
                 continue
-            depth = world.queue().run(reads.depth(QUEUE)).depth
+            depth = world.queue().run(queries.depth(QUEUE)).depth
         except RetryableError:
             continue
         left = sum(depth[state] for state in JobState)

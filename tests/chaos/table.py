@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
-from shared import marks
-from shared.facts import JobFacts, Predicted
+from shared import commit_metadata
+from shared.job_payload import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.properties import terms
@@ -60,7 +60,7 @@ class FileTable:
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Take a moment, and commit unless the lease or a later run forbids it."""
         assert self._claim is not None
-        mark = marks.decode(request.user_metadata)
+        mark = commit_metadata.decode(request.user_metadata)
         assert mark is not None
         assert mark.started_ms is not None
         true_ms = time.clock_gettime_ns(time.CLOCK_REALTIME) // 1_000_000

@@ -6,7 +6,7 @@ from pathlib import Path
 from tests.chaos.skewed_worker import CLOCKS
 
 ROOT = Path(__file__).parents[2]
-UNDER_TEST = ("actor/heartbeat.py", "actor/lease.py", "actor/worker.py", "actor/report.py", "actor/store/queue.py")
+UNDER_TEST = ("actor/heartbeat.py", "actor/lease.py", "actor/worker.py", "actor/report.py", "actor/queue_executor.py")
 
 
 def test_a_worker_reads_no_clock_but_those_that_are_set_back() -> None:

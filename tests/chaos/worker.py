@@ -17,12 +17,12 @@ from typing import Any
 import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import PermanentError
-from shared.queue.library import ScriptLibrary, ScriptName, source
+from shared.queue.command import Transition, Tries
+from shared.queue.lua_library import ScriptLibrary, ScriptName, source
 from shared.queue.model import Claim
-from shared.queue.transition import Transition, Tries
 from tests.chaos.history import now_ns
 from tests.chaos.table import FileTable
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from actor.store.queue import connect
+from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
-from shared.queue import transitions
+from shared.queue import commands
+from shared.queue.command import Tries
 from shared.queue.model import Band, JobKey, JobSpec
-from shared.queue.transition import Tries
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
 from tests.chaos.table import facts
@@ -186,7 +186,7 @@ class World:
         while table.told < len(table.log) - 1:
             version, sent = table.told + 1, now_ns()
             cursor, job = {"version": str(version)}, table.spec(version)
-            call = transitions.ingest(QUEUE, table=table.name, expected=table.told, cursor=cursor, cells={}, jobs=[job])
+            call = commands.ingest(QUEUE, table=table.name, expected=table.told, cursor=cursor, cells={}, jobs=[job])
             try:
                 done = self.queue().run(call)
             except (RetryableError, PermanentError):
@@ -219,7 +219,7 @@ class World:
         self.expect(wait(self.commit, seconds=30), f"{fault}: no service within {scaled(30):.0f} s")
         self.recovered_s[fault].append((now_ns() - since) / 1e9)
         # An early cut takes the settings, too, and a back-off of the default length would outlast the end of the run.
-        self.queue().run(transitions.configure(QUEUE, SETTINGS))
+        self.queue().run(commands.configure(QUEUE, SETTINGS))
 
 
 def wait(condition: Callable[[], object], *, seconds: float) -> bool:

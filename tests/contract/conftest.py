@@ -9,7 +9,7 @@ import pytest
 if TYPE_CHECKING:  # Tests of other contracts must run where PySpark is not installed.
     from pyspark.sql import SparkSession
 
-    from actor.delta.engine import DeltaEngine
+    from actor.formats.delta.engine import DeltaEngine
     from tests.support.delta_lab import DeltaLab
 
 
@@ -27,7 +27,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
 @pytest.fixture(scope="session")
 def engine(spark: "SparkSession") -> "DeltaEngine":
     """The exact engine, one for all tests as in an actor."""
-    from actor.delta.engine import DeltaEngine
+    from actor.formats.delta.engine import DeltaEngine
 
     return DeltaEngine(spark)
 

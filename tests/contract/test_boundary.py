@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from actor.delta.engine import DeltaEngine, EngineSettings
+from actor.formats.delta.engine import DeltaEngine, EngineSettings
 from shared.boundary import Boundary
 from shared.errors import Unsupported
-from shared.planner import FileGroup
+from shared.layout.planner import FileGroup
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 

@@ -6,8 +6,8 @@ import pytest
 
 from actor.ports import GroupStatus, RewriteOutcome
 from shared.errors import Conflict
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
 from tests.support.steering import Steering

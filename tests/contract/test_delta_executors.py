@@ -5,13 +5,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from actor.delta.engine import DeltaEngine, EngineSettings, start_engine
-from actor.delta.log import TableLog
-from actor.delta.selftest import self_test
+from actor.formats.delta.engine import DeltaEngine, EngineSettings, start_engine
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.self_test import self_test
 from actor.ports import GroupStatus
 from shared.errors import Corrupt, LeaseLost, Unsupported
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from shared.table import DataFile
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from actor.delta.engine import DeltaEngine, EngineSettings
-from actor.delta.log import TableLog
-from actor.delta.output_paths import OutputPaths
-from actor.delta.transaction import TransactionSettings
+from actor.formats.delta.engine import DeltaEngine, EngineSettings
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.transaction import TransactionSettings
 from actor.ports import GroupStatus
 from shared.errors import RetryableError
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from shared.table import FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab

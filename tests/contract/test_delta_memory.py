@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from actor.delta.actions import LoggedFile
-from actor.delta.engine import DeltaEngine
-from actor.delta.log import TableLog, TableShape
-from actor.delta.memory import Remembered, TableMemory
-from actor.delta.reading import read_cell
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.engine import DeltaEngine
+from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.read import read_cell
+from actor.formats.delta.read_cache import Remembered, TableMemory
 from actor.ports import GroupStatus
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from shared.table import CellKey, DataFile, FileKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
@@ -136,7 +136,7 @@ def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, lis
 def test_a_large_table_is_remembered_cell_by_cell(
     lab: DeltaLab, listings: Listings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actor.delta.reading.WHOLE_TABLE_FILES", 11)
+    monkeypatch.setattr("actor.formats.delta.read.WHOLE_TABLE_FILES", 11)
     table = tables.table(lab.directory / "t", days=True)
     memory, log = TableMemory(), log_of(lab, table)
     assert len(read_cell(log, CELL_1, memory).files) == 6

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from actor.delta.output_paths import OutputPaths, hive_folder
+from actor.formats.delta.output_paths import OutputPaths, hive_folder
 from actor.ports import GroupStatus
 from shared.data_paths import is_plain
 from shared.errors import PermanentError
+from shared.layout.planner import FileGroup, Mode, plan
 from shared.partitions import cell_key
-from shared.planner import FileGroup, Mode, plan
 from shared.policy import Policy, PortablePaths
 from shared.table import PartitionColumn
 from tests.support import delta_tables as tables

@@ -2,11 +2,11 @@
 
 import pytest
 
-from actor.delta.preflight import check_files, check_location, check_table
+from actor.formats.delta.preflight import check_files, check_location, check_table
 from actor.ports import RewriteRequest
 from shared.errors import Unsupported
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from shared.refusals import SAFE_FEATURES
 from shared.table import DataFile, TableMetadata, TableProtocol
 from tests.support import delta_tables as tables

@@ -5,12 +5,12 @@ import threading
 
 import pytest
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus
-from shared.cells import SETTLED_TAG
 from shared.errors import Unsupported
+from shared.layout.partition_stats import SETTLED_TAG
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE, cell_key
-from shared.planner import FileGroup, Mode
 from shared.table import CellKey, FileKey, PartitionColumn
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark

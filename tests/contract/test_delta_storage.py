@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from actor.delta.log import TableLog
+from actor.formats.delta.log import TableLog
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 

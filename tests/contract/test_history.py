@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from tests.support.delta_lab import DeltaLab
 from tests.support.live_decider import POLICY, LiveDecider, WrittenTable, decider_settings

@@ -11,7 +11,7 @@ pytest.importorskip("duckdb", reason="DuckDB and Polars are in the group `dev`")
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from tests.interop.laboratory import Laboratory, Staff
 from tests.interop.plan import Planned, small, whole
 from tests.interop.staff import staff

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 
-from actor.delta.engine import DeltaEngine
-from actor.delta.optimize import OptimizeExecutor
+from actor.formats.delta.engine import DeltaEngine
+from actor.formats.delta.optimize_fallback import OptimizeExecutor
 from actor.ports import RewriteRequest
 from shared.errors import OtherTable
 from shared.locations import canonical_location, decoded_path, deltalake_location, hadoop_path

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import ReadKind, ReadMeter
+from decider.formats.delta.log import open_log
+from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.partitions import cell_values
 from shared.table import Snapshot
 from tests.support.plain_replay import plain_replay

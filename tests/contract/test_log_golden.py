@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import ReadKind, ReadMeter
+from decider.formats.delta.log import open_log
+from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, LakewrightError
 from shared.partitions import cell_values
 from shared.table import Snapshot

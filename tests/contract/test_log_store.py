@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from actor.delta.logstore import EXCLUSIVE
-from actor.delta.scala import Scala
+from actor.jvm.log_stores import EXCLUSIVE
+from actor.jvm.scala import Scala
 
 pytestmark = pytest.mark.spark
 

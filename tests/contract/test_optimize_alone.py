@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from services.cli.__main__ import app
-from services.cli.context import Setting
-from shared.marks import decode
+from services.cli.cli_context import Setting
+from shared.commit_metadata import decode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
 

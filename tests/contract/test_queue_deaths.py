@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from shared.queue import reads, steering, transitions
+from shared.queue import admin_commands, commands, queries
 from shared.queue.limits import DEATHS_UNTIL_ALONE
 from shared.queue.model import FinishOutcome, JobState, Verdict
 from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, spec
@@ -20,7 +20,7 @@ CAUSE = "OutOfMemoryError: Java heap space"
 @pytest.fixture(autouse=True)
 def many_attempts(bench: Bench) -> None:
     """Let nothing end in quarantine by the number of attempts."""
-    bench.run(transitions.configure(QUEUE, {"max_attempts": 100, "backoff_base_ms": 1, "backoff_cap_ms": 1}))
+    bench.run(commands.configure(QUEUE, {"max_attempts": 100, "backoff_base_ms": 1, "backoff_cap_ms": 1}))
 
 
 def end_once(bench: Bench, verdict: Verdict | str) -> FinishOutcome | None:
@@ -47,7 +47,7 @@ def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_
         assert bench.finish(claim, Verdict.CRASHED, error=CAUSE) is outcome
     job = bench.job()
     assert (job.state, job.deaths, job.error) == (JobState.QUARANTINED, 3, CAUSE)
-    assert [run.verdict for run in bench.run(reads.history(QUEUE)).runs] == ["crashed"] * 3
+    assert [run.verdict for run in bench.run(queries.history(QUEUE)).runs] == ["crashed"] * 3
 
 
 def test_it_is_still_known_when_it_is_tried_again_after_a_while(bench: Bench) -> None:
@@ -64,7 +64,7 @@ def test_a_person_who_requeues_it_and_a_run_that_is_done_have_it_forgotten(bench
     bench.enqueue(spec())
     for _ in range(3):
         end_once(bench, Verdict.CRASHED)
-    bench.run(steering.requeue(QUEUE, spec().id))
+    bench.run(admin_commands.requeue(QUEUE, spec().id))
     (claim,) = bench.claim()
     assert (claim.deaths, claim.attempts) == (0, 0)
     bench.finish(claim, Verdict.CRASHED)
@@ -87,7 +87,7 @@ def test_silence_makes_a_job_run_alone_but_proves_nothing_against_it(bench: Benc
 
 
 def test_a_job_in_quarantine_always_says_why(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, {"max_attempts": 1}))
+    bench.run(commands.configure(QUEUE, {"max_attempts": 1}))
     bench.enqueue(spec())
     end_once(bench, EXPIRED)
     assert bench.claim() == ()
@@ -120,4 +120,4 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
         bench.clock.advance(20)
         for claim in bench.claim():
             bench.finish(claim, Verdict.CANCELLED)
-        bench.run(transitions.cancel(QUEUE, wish.id, nonce=bench.nonce()))
+        bench.run(commands.cancel(QUEUE, wish.id, nonce=bench.nonce()))

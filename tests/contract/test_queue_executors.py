@@ -3,9 +3,10 @@
 import pytest
 import redis
 
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from shared.errors import InvalidInput, PermanentError, RetryableError
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
+from shared.queue.command import Tries
 from shared.queue.model import (
     Band,
     Beat,
@@ -20,7 +21,6 @@ from shared.queue.model import (
     Token,
     Verdict,
 )
-from shared.queue.transition import Tries
 from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
 from tests.support.queue_executors import EXECUTORS
 from tests.support.redis_server import RedisServer
@@ -109,7 +109,7 @@ def test_a_failure_that_repeating_cannot_cure_is_quarantined_with_its_first_atte
 
 
 def test_a_quarantined_job_gets_one_try_after_a_while_and_keeps_merging_until_then(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, {"max_attempts": 1}))
+    bench.run(commands.configure(QUEUE, {"max_attempts": 1}))
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.QUARANTINED
@@ -149,7 +149,7 @@ def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
     bench.clock.advance(LEASE_MS)
     (second,) = bench.claim(worker="w-2")
     bench.finish(second)
-    done, expired = bench.run(reads.history(QUEUE)).runs
+    done, expired = bench.run(queries.history(QUEUE)).runs
     assert (done.verdict, done.token) == ("done", second.token)
     assert (expired.verdict, expired.outcome, expired.token, expired.worker) == (
         "expired",
@@ -226,8 +226,8 @@ def test_a_wish_does_not_shorten_a_back_off(bench: Bench) -> None:
 
 def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
     bench.enqueue(spec())
-    assert bench.run(transitions.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.GONE
-    assert bench.run(transitions.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.UNKNOWN
+    assert bench.run(commands.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.GONE
+    assert bench.run(commands.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.UNKNOWN
     assert bench.claim() == ()
 
 
@@ -235,7 +235,7 @@ def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
 def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verdict: Verdict) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    assert bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING
+    assert bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING
     reply = bench.beat(claim)
     assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.CANCEL)
     assert bench.finish(claim, verdict) is FinishOutcome.GONE
@@ -244,7 +244,7 @@ def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verd
 def test_a_cancelled_job_whose_worker_died_does_not_come_back(bench: Bench) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     bench.clock.advance(LEASE_MS)
     assert bench.claim() == ()
     assert bench.find() is None
@@ -255,12 +255,12 @@ def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_afte
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
     bench.enqueue(spec(2))
-    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     assert bench.job().pending_version is None
     assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.GONE
     bench.enqueue(spec(2))
     (claim,) = bench.claim()
-    bench.run(transitions.cancel(QUEUE, claim.id, nonce=bench.nonce()))
+    bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     bench.enqueue(spec(3))
     assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.REQUEUED
     assert bench.job().version == 3
@@ -272,7 +272,7 @@ def test_a_repeated_cancel_spares_what_was_wished_for_in_between(bench: Bench, *
     bench.enqueue(spec(1))
     if is_running:
         bench.claim()
-    cancel = transitions.cancel(QUEUE, spec().id, nonce="c")
+    cancel = commands.cancel(QUEUE, spec().id, nonce="c")
     first = bench.run(cancel)
     bench.enqueue(spec(2))
     before = bench.state()
@@ -390,7 +390,7 @@ def test_a_silent_server_is_named(name: str) -> None:
     made = EXECUTORS[name]("redis://127.0.0.1:1/0", QUEUE, None, Tries(2, 0.01))
     said = r"127\.0\.0\.1:1 did not answer depth in 2 tries"
     with made as executor, pytest.raises(RetryableError, match=said):
-        executor.run(reads.depth(QUEUE))
+        executor.run(queries.depth(QUEUE))
 
 
 def test_a_client_that_retries_by_itself_is_refused(redis_server: RedisServer) -> None:
@@ -406,5 +406,5 @@ def test_a_client_that_retries_by_itself_is_refused(redis_server: RedisServer) -
 
 def test_a_beat_for_an_unknown_job_is_lost(bench: Bench) -> None:
     beats = [Beat(spec().id, Token(1))]
-    (reply,) = bench.run(transitions.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))
+    (reply,) = bench.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))
     assert reply.status is BeatStatus.LOST

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import Band, DecideOutcome, EnqueueOutcome, FinishOutcome, JobState, Staged, Timer, TimerChange
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
@@ -138,9 +138,7 @@ def test_timers_are_set_moved_and_stopped_and_the_first_of_each_table_is_known(b
 def test_a_decision_takes_its_timer_queues_its_job_and_keeps_its_record_together(bench: Bench) -> None:
     timer = Timer("a", 50)
     bench.ingest(-1, 1, timers=[timer, Timer("b", 90)])
-    call = transitions.decide(
-        QUEUE, nonce="n", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1}
-    )
+    call = commands.decide(QUEUE, nonce="n", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1})
     for _ in range(2):
         # The second time stands for a reply that was lost.
         assert bench.run(call) is DecideOutcome.QUEUED
@@ -154,7 +152,7 @@ def test_a_decision_whose_timer_is_another_by_now_changes_nothing(bench: Bench) 
     bench.ingest(-1, 1, timers=[Timer("a", 50)])
     before = bench.state()
     for timer in (Timer("a", 49), Timer("x", 50)):
-        call = transitions.decide(QUEUE, nonce=timer.name, table="t-1", timer=timer, job=spec(), record="why")
+        call = commands.decide(QUEUE, nonce=timer.name, table="t-1", timer=timer, job=spec(), record="why")
         assert bench.run(call) is DecideOutcome.LATE
     assert bench.state() == before
 
@@ -165,9 +163,7 @@ def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_
     bench.enqueue(spec())
     if is_running:
         bench.claim()
-    call = transitions.decide(
-        QUEUE, nonce="n", table="t-1", timer=Timer("a", 50), again_ms=99, job=spec(5), record="why"
-    )
+    call = commands.decide(QUEUE, nonce="n", table="t-1", timer=Timer("a", 50), again_ms=99, job=spec(5), record="why")
     assert bench.run(call) is DecideOutcome.BUSY
     assert bench.state().zset("due") == {"t-1": 99}
     assert bench.job().version == 1
@@ -216,7 +212,7 @@ def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
         bench.enqueue(spec(cell=f"{number}"))
         bench.clock.advance(1_000)
     (claim,) = bench.claim()
-    depth = bench.run(reads.depth(QUEUE))
+    depth = bench.run(queries.depth(QUEUE))
     assert depth.depth == {
         JobState.QUEUED: 4,
         JobState.DELAYED: 0,
@@ -224,11 +220,11 @@ def test_reads_show_every_state_and_page_through_it(bench: Bench) -> None:
         JobState.QUARANTINED: 0,
     }
     assert depth.oldest_wait_ms == 4_000
-    first = bench.run(reads.jobs(QUEUE, JobState.QUEUED, limit=3))
-    rest = bench.run(reads.jobs(QUEUE, JobState.QUEUED, offset=first.next_offset or 0, limit=3))
+    first = bench.run(queries.jobs(QUEUE, JobState.QUEUED, limit=3))
+    rest = bench.run(queries.jobs(QUEUE, JobState.QUEUED, offset=first.next_offset or 0, limit=3))
     assert [view.key.cell for view in (*first.jobs, *rest.jobs)] == ["1", "2", "3", "4"]
     assert rest.next_offset is None
-    (leased,) = bench.run(reads.jobs(QUEUE, JobState.LEASED)).jobs
+    (leased,) = bench.run(queries.jobs(QUEUE, JobState.LEASED)).jobs
     assert (leased.id, leased.token, leased.worker) == (claim.id, claim.token, "w-1")
     assert (leased.started_ms, leased.lease_until_ms) == (bench.clock.now_ms, claim.lease_until_ms)
 
@@ -241,8 +237,8 @@ def test_the_history_keeps_every_run_with_its_result_newest_first(bench: Bench) 
         (claim,) = bench.claim()
         bench.clock.advance(100)
         bench.finish(claim, result=f'{{"run":{number}}}', counters={"runs": 1})
-    page = bench.run(reads.history(QUEUE, limit=2))
-    rest = bench.run(reads.history(QUEUE, before=page.next_before or "", limit=2))
+    page = bench.run(queries.history(QUEUE, limit=2))
+    rest = bench.run(queries.history(QUEUE, before=page.next_before or "", limit=2))
     runs = (*page.runs, *rest.runs)
     assert [run.result for run in runs] == ['{"run":2}', '{"run":1}', '{"run":0}']
     last = runs[0]

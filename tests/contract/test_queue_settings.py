@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import InvalidInput
-from shared.queue import keys, reads, transitions
+from shared.queue import commands, keys, queries
 from shared.queue.model import Band
 from tests.support.queue_audit import mended_by
 from tests.support.queue_bench import QUEUE, Bench, spec
@@ -17,7 +17,7 @@ def written(bench: Bench) -> dict[str, str]:
 
 def test_only_what_is_given_is_written(bench: Bench) -> None:
     before = written(bench)
-    bench.run(transitions.configure(QUEUE, {"aging_ms": 5_000, "strict_in_row": 3}))
+    bench.run(commands.configure(QUEUE, {"aging_ms": 5_000, "strict_in_row": 3}))
     assert written(bench) == before | {"aging_ms": "5000", "strict_in_row": "3"}
 
 
@@ -26,9 +26,9 @@ def test_a_schema_is_raised_and_never_lowered(bench: Bench, there: str | None, t
     bench.client.delete(keys.cfg(QUEUE))
     if there is not None:
         bench.client.hset(keys.cfg(QUEUE), "schema", there)
-    bench.run(transitions.configure(QUEUE, {}))
+    bench.run(commands.configure(QUEUE, {}))
     assert written(bench) == {"schema": then}
-    bench.run(transitions.configure(QUEUE, {"slots": 4}))
+    bench.run(commands.configure(QUEUE, {"slots": 4}))
     assert written(bench) == {"schema": then, "slots": "4"}
 
 
@@ -36,13 +36,13 @@ def test_a_schema_is_raised_and_never_lowered(bench: Bench, there: str | None, t
 def test_a_base_above_the_cap_is_refused_and_nothing_is_written(bench: Bench, given: dict[str, int]) -> None:
     before = written(bench)
     with pytest.raises(InvalidInput, match="above its cap") as refused:
-        bench.run(transitions.configure(QUEUE, given))
+        bench.run(commands.configure(QUEUE, given))
     assert refused.value.field == "backoff_base_ms"
     assert written(bench) == before
 
 
 def test_base_and_cap_may_both_move_beyond_where_either_was(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, {"backoff_base_ms": 1_000_000, "backoff_cap_ms": 2_000_000}))
+    bench.run(commands.configure(QUEUE, {"backoff_base_ms": 1_000_000, "backoff_cap_ms": 2_000_000}))
     assert written(bench)["backoff_base_ms"] == "1000000"
 
 
@@ -53,21 +53,21 @@ def wait_in(bench: Bench, band: Band, count: int) -> None:
 
 def test_a_band_that_is_strict_no_longer_shares_from_then_on_and_takes_nothing_for_what_was(bench: Bench) -> None:
     """Two bands that wait throughout: first by rank, then half of the claims each, then by rank again."""
-    bench.run(transitions.configure(QUEUE, {"strict_in_row": 4}))
+    bench.run(commands.configure(QUEUE, {"strict_in_row": 4}))
     wait_in(bench, Band.URGENT, 90)
     wait_in(bench, Band.LOW, 40)
     assert urgent(bench, 30) == 24
-    bench.run(transitions.configure(QUEUE, {"strict_bands": 0}))
+    bench.run(commands.configure(QUEUE, {"strict_bands": 0}))
     assert 9 <= urgent(bench, 20) <= 11
     assert 9 <= urgent(bench, 20) <= 11
-    bench.run(transitions.configure(QUEUE, {"strict_bands": 1, "strict_in_row": 1_000}))
+    bench.run(commands.configure(QUEUE, {"strict_bands": 1, "strict_in_row": 1_000}))
     assert urgent(bench, 20) == 20
     assert sum(mended_by(bench, QUEUE, bench.client)) == 0
 
 
 def urgent(bench: Bench, count: int) -> int:
     """How many of the next claims are of the urgent band; they are the ones that were foreseen."""
-    foreseen = [one.id for one in bench.run(reads.order(QUEUE, claims=10))]
+    foreseen = [one.id for one in bench.run(queries.order(QUEUE, claims=10))]
     served = [claim for _ in range(count // 10) for claim in bench.claim(slots=10)]
     assert [claim.id for claim in served[:10]] == foreseen
     return sum(claim.band is Band.URGENT for claim in served)
@@ -78,7 +78,7 @@ def test_what_waits_is_moved_to_another_ageing_interval_by_the_next_audit(bench:
     bench.clock.advance(-100_000)
     bench.enqueue(spec(cell="earlier, worse", priority=5))
     bench.clock.advance(100_000)
-    assert bench.run(reads.order(QUEUE))[0].priority == 0
-    bench.run(transitions.configure(QUEUE, {"aging_ms": 1_000}))
+    assert bench.run(queries.order(QUEUE))[0].priority == 0
+    bench.run(commands.configure(QUEUE, {"aging_ms": 1_000}))
     assert sum(mended_by(bench, QUEUE, bench.client)) == 1, "at priority 0 nothing is to be moved"
-    assert bench.run(reads.order(QUEUE))[0].priority == 5
+    assert bench.run(queries.order(QUEUE))[0].priority == 5

@@ -3,10 +3,10 @@
 import pytest
 
 from shared.errors import InvalidInput
-from shared.queue import keys, reads, steering, transitions
+from shared.queue import admin_commands, commands, keys, queries
+from shared.queue.admin_commands import Preemption, Quota, Slots
 from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, StopReason, Verdict
-from shared.queue.reads import Why
-from shared.queue.steering import Preemption, Quota, Slots
+from shared.queue.queries import Why
 from tests.support.queue_audit import mended_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
@@ -25,7 +25,7 @@ def fill(bench: Bench, count: int, **more: object) -> None:
 
 def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
     """The limit holds over all bands in which the table has jobs, and each run's end lets one more in."""
-    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(2)))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(2)))
     fill(bench, 3, band=Band.NORMAL)
     fill(bench, 3, band=Band.LOW)
     fill(bench, 1, band=Band.LOW, table="other")
@@ -37,20 +37,20 @@ def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
 
 
 def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
-    bench.run(steering.limit(QUEUE, Level.TENANT, "acme", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Level.TENANT, "acme", Slots(1)))
     fill(bench, 2, table="a")
     fill(bench, 2, table="b")
     (claim,) = bench.claim(slots=8)
     bench.finish(claim)
     assert len(bench.claim(slots=8)) == 1
-    bench.run(steering.limit(QUEUE, Level.TENANT, "acme", None))
+    bench.run(admin_commands.limit(QUEUE, Level.TENANT, "acme", None))
     assert len(bench.claim(slots=8)) == 2
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
-    bench.run(transitions.configure(QUEUE, {"slots": 8}))
-    bench.run(steering.limit(QUEUE, Level.TABLE, "big", Quota(50)))
-    bench.run(steering.limit(QUEUE, Level.TABLE, "small", Quota(1)))
+    bench.run(commands.configure(QUEUE, {"slots": 8}))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "big", Quota(50)))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "small", Quota(1)))
     fill(bench, 8, table="big")
     fill(bench, 8, table="small")
     served = [claim.key.table for claim in bench.claim(slots=8)]
@@ -62,33 +62,33 @@ def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
 )
 def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, level: Level, name: str) -> None:
     fill(bench, 2)
-    bench.run(steering.pause(QUEUE, level, name))
+    bench.run(admin_commands.pause(QUEUE, level, name))
     assert bench.claim(slots=2) == ()
     fill(bench, 3)
     assert bench.claim(slots=3) == ()
-    bench.run(steering.pause(QUEUE, level, name, paused=False))
+    bench.run(admin_commands.pause(QUEUE, level, name, paused=False))
     assert len(bench.claim(slots=3)) == 3
 
 
 def test_resuming_finds_the_limit_that_was_there(bench: Bench) -> None:
-    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
-    bench.run(steering.pause(QUEUE, Level.TABLE, "t-1"))
-    bench.run(steering.pause(QUEUE, Level.TABLE, "t-1", paused=False))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    bench.run(admin_commands.pause(QUEUE, Level.TABLE, "t-1"))
+    bench.run(admin_commands.pause(QUEUE, Level.TABLE, "t-1", paused=False))
     fill(bench, 3)
     assert len(bench.claim(slots=3)) == 1
 
 
 def test_a_paused_band_stays_paused_when_the_queue_is_resumed(bench: Bench) -> None:
-    bench.run(steering.pause(QUEUE, Level.BAND, "2"))
-    bench.run(steering.pause(QUEUE, Level.QUEUE))
-    bench.run(steering.pause(QUEUE, Level.QUEUE, paused=False))
+    bench.run(admin_commands.pause(QUEUE, Level.BAND, "2"))
+    bench.run(admin_commands.pause(QUEUE, Level.QUEUE))
+    bench.run(admin_commands.pause(QUEUE, Level.QUEUE, paused=False))
     fill(bench, 1)
     assert bench.claim() == ()
 
 
 def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
     """Leaving the tree at the limit must not be a way to be served for nothing."""
-    bench.run(steering.limit(QUEUE, Level.TABLE, "greedy", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "greedy", Slots(1)))
     fill(bench, 3, table="greedy", cost_bytes=3 << 20)
     fill(bench, 9, table="modest", cost_bytes=1 << 20)
     served = []
@@ -102,7 +102,7 @@ def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
 @pytest.mark.parametrize("lost", ["j:", "infl", "lease", "h:", "p:", "v", "n:", "i:"])
 def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, lost: str) -> None:
     """Whatever single key a cut log took with it, one audit is enough for what still waits to be served."""
-    bench.run(steering.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
     fill(bench, 3)
     (running,) = bench.claim()
     assert bench.claim() == ()
@@ -124,12 +124,12 @@ def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, los
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
 def test_a_weight_out_of_range_is_refused(weight: float) -> None:
     with pytest.raises(InvalidInput):
-        steering.weigh(QUEUE, Level.TENANT, "acme", weight)
+        admin_commands.weigh(QUEUE, Level.TENANT, "acme", weight)
 
 
 def test_only_tenants_and_tables_have_limits() -> None:
     with pytest.raises(InvalidInput, match="a band has no limit"):
-        steering.limit(QUEUE, Level.BAND, "2", Slots(1))
+        admin_commands.limit(QUEUE, Level.BAND, "2", Slots(1))
 
 
 # The guard, and what is foreseen
@@ -138,7 +138,7 @@ def test_only_tenants_and_tables_have_limits() -> None:
 def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: Bench) -> None:
     fill(bench, 20, band=Band.URGENT)
     fill(bench, 3, band=Band.LOW)
-    foreseen = bench.run(reads.order(QUEUE, claims=20))
+    foreseen = bench.run(queries.order(QUEUE, claims=20))
     served = bench.claim(slots=20)
     assert [claim.band for claim in served] == ([Band.URGENT] * 8 + [Band.LOW]) * 2 + [Band.URGENT] * 2
     assert [one.id for one in foreseen] == [claim.id for claim in served]
@@ -156,14 +156,14 @@ def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_str
 
 
 def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming(bench: Bench) -> None:
-    bench.run(steering.weigh(QUEUE, Level.TENANT, "acme", 3))
-    bench.run(steering.limit(QUEUE, Level.TABLE, "b", Slots(2)))
+    bench.run(admin_commands.weigh(QUEUE, Level.TENANT, "acme", 3))
+    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "b", Slots(2)))
     for number in range(10):
         bench.enqueue(spec(cell=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
         bench.enqueue(spec(cell=f"{number}", table="b", tenant="umbrella"))
         bench.enqueue(spec(cell=f"{number}", table="c", tenant="umbrella", band=Band.LOW))
     before = bench.state()
-    foreseen = bench.run(reads.order(QUEUE, claims=20))
+    foreseen = bench.run(queries.order(QUEUE, claims=20))
     assert bench.state() == before
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
 
@@ -178,8 +178,8 @@ def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_lim
         for _ in names if cell == "runs" else ():
             bench.claim()
     for name in names[:30]:
-        bench.run(steering.limit(QUEUE, level, name, Slots(1)))
-    foreseen = bench.run(reads.order(QUEUE, claims=5))
+        bench.run(admin_commands.limit(QUEUE, level, name, Slots(1)))
+    foreseen = bench.run(queries.order(QUEUE, claims=5))
     assert len(foreseen) == 5
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
 
@@ -192,26 +192,26 @@ def test_promotion_makes_a_delayed_job_the_next_one(bench: Bench) -> None:
     (claim,) = bench.claim()
     bench.finish(claim, Verdict.FAIL)
     fill(bench, 3, band=Band.HIGH)
-    assert bench.run(steering.promote(QUEUE, claim.id)) is MoveOutcome.QUEUED
+    assert bench.run(admin_commands.promote(QUEUE, claim.id)) is MoveOutcome.QUEUED
     (promoted,) = bench.claim()
     assert (promoted.id, promoted.band, promoted.priority, promoted.attempts) == (claim.id, Band.URGENT, 0, 1)
-    assert bench.run(steering.promote(QUEUE, claim.id)) is MoveOutcome.LEASED
+    assert bench.run(admin_commands.promote(QUEUE, claim.id)) is MoveOutcome.LEASED
 
 
 def test_requeueing_a_quarantined_job_forgets_its_failures(bench: Bench) -> None:
     bench.enqueue(spec())
     for _ in range(SETTINGS.max_attempts):
-        bench.run(steering.promote(QUEUE, spec().id))
+        bench.run(admin_commands.promote(QUEUE, spec().id))
         (claim,) = bench.claim()
         bench.finish(claim, Verdict.FAIL, error="broken")
     assert bench.job().state is JobState.QUARANTINED
-    assert bench.run(steering.requeue(QUEUE, claim.id)) is MoveOutcome.QUEUED
+    assert bench.run(admin_commands.requeue(QUEUE, claim.id)) is MoveOutcome.QUEUED
     assert (bench.job().attempts, bench.job().error) == (0, None)
 
 
 def test_moving_a_job_that_is_not_there_says_so(bench: Bench) -> None:
-    assert bench.run(steering.promote(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
-    assert bench.run(steering.requeue(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
+    assert bench.run(admin_commands.promote(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
+    assert bench.run(admin_commands.requeue(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
 
 
 # Preemption
@@ -225,7 +225,7 @@ def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench
     bench.beat(running["dear"], '{"share": 0.1}')
     bench.beat(running["nearly done"], '{"share": 0.9}')
     bench.enqueue(spec(cell="urgent", band=Band.URGENT))
-    (revoked,) = bench.run(steering.preempt(QUEUE, AT_ONCE))
+    (revoked,) = bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
     assert revoked.victim == running["dear"].id
     reply = bench.beat(running["dear"])
     assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.PREEMPT)
@@ -242,7 +242,7 @@ def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Ben
     fill(bench, 1, band=Band.URGENT, table="urgent")
     revoked = []
     for _ in range(2):
-        revoked += bench.run(steering.preempt(QUEUE, AT_ONCE))
+        revoked += bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
         bench.clock.advance(2_000)
     assert [one.victim for one in revoked] == [low.id]
 
@@ -251,8 +251,8 @@ def test_one_waiting_job_revokes_one_run_at_a_time(bench: Bench) -> None:
     fill(bench, 3, band=Band.LOW)
     bench.claim(slots=3)
     bench.enqueue(spec(cell="urgent", band=Band.URGENT))
-    assert len(bench.run(steering.preempt(QUEUE, AT_ONCE))) == 1
-    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+    assert len(bench.run(admin_commands.preempt(QUEUE, AT_ONCE))) == 1
+    assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
 
 
 def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> None:
@@ -260,7 +260,7 @@ def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> 
     for number in range(3):
         (low,) = bench.claim()
         bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT))
-        assert len(bench.run(steering.preempt(QUEUE, AT_ONCE))) == (1 if number < 2 else 0)
+        assert len(bench.run(admin_commands.preempt(QUEUE, AT_ONCE))) == (1 if number < 2 else 0)
         bench.finish(low, Verdict.YIELD)
         (urgent,) = bench.claim()
         assert urgent.band is Band.URGENT
@@ -273,13 +273,13 @@ def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_befor
     bench.enqueue(spec(cell="running", band=Band.URGENT))
     bench.claim(slots=2)
     fill(bench, 2, band=Band.HIGH)
-    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+    assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
     bench.enqueue(spec(cell="waits", band=Band.URGENT))
     rules = Preemption(patience_ms=5_000, run_ms=60_000)
     bench.clock.advance(59_000)
-    assert bench.run(steering.preempt(QUEUE, rules)) == ()
+    assert bench.run(admin_commands.preempt(QUEUE, rules)) == ()
     bench.clock.advance(1_000)
-    (revoked,) = bench.run(steering.preempt(QUEUE, rules))
+    (revoked,) = bench.run(admin_commands.preempt(QUEUE, rules))
     assert revoked.victim == spec(cell="low").id
 
 
@@ -287,7 +287,7 @@ def test_an_urgent_run_gives_its_slot_to_nobody(bench: Bench) -> None:
     bench.enqueue(spec(cell="running", band=Band.URGENT))
     bench.claim()
     bench.enqueue(spec(cell="waits", band=Band.URGENT))
-    assert bench.run(steering.preempt(QUEUE, AT_ONCE)) == ()
+    assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
 
 
 @pytest.mark.parametrize(("waited_ms", "revoked"), [(4_999, 0), (5_000, 1)])
@@ -298,4 +298,4 @@ def test_a_job_may_preempt_once_it_has_waited_as_long_as_its_patience(
     bench.claim()
     bench.enqueue(spec(cell="waits", band=Band.URGENT))
     bench.clock.advance(waited_ms)
-    assert len(bench.run(steering.preempt(QUEUE, Preemption(patience_ms=5_000, run_ms=0)))) == revoked
+    assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(patience_ms=5_000, run_ms=0)))) == revoked

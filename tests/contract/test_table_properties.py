@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import ReadMeter
-from decider.orient.policies import Defaults, Effective, LogFacts, Origin, Source
+from decider.formats.delta.log import open_log
+from decider.state.effective_policy import Defaults, Effective, LogFacts, Origin, Source
+from decider.storage.object_reads import ReadMeter
 from shared.policy import Policy
 from shared.properties import PREFIX, REFUSED
 from shared.table import TableId, TableRef
@@ -107,8 +107,8 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that checks for drift at every look, and trusts no table to be the one it was."""
-    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
-    monkeypatch.setattr("decider.following.drift.DriftCheck._is_due", lambda *_: True)
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
     # A shallow clone names the files of another table, which is refused unless it is allowed.
     settings = decider_settings(redis_url, roots=(tmp_path.as_uri(),), allow_external_files=True)
     live = LiveDecider(settings).start()

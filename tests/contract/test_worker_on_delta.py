@@ -14,15 +14,15 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
-from decider.store.archive import Archive, ArchivePlace
-from decider.store.ledger_rows import LEDGER_SCHEMA
-from shared.facts import JobFacts, Predicted
+from decider.archive.delta_archive import Archive, ArchivePlace
+from decider.archive.ledger_rows import LEDGER_SCHEMA
+from shared.job_payload import JobFacts, Predicted
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
 from shared.properties import terms
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobSpec
 from tests.support.delta_lab import DeltaLab
 from tests.support.stack import commits_of
@@ -69,7 +69,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     before = rows(location)
     facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 6, 0), terms({}))
     spec = JobSpec(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
-    queue.run(transitions.enqueue("default", spec))
+    queue.run(commands.enqueue("default", spec))
     deleted: list[int] = []
 
     def delete_one_row(_claim: Claim, point: str) -> None:
@@ -82,7 +82,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     assert worker.run_next()
 
     assert rows(location) == [row for row in before if row[0] != 350]
-    (run,) = queue.run(reads.history("default")).runs
+    (run,) = queue.run(queries.history("default")).runs
     result = json.loads(run.result)
     assert run.verdict == "done"
     assert result["groups_stale"] == 1
@@ -93,7 +93,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     ]
     assert len(first) == 6, "two of three groups of three files landed"
     assert later, "the third was planned again"
-    assert queue.run(reads.job("default", spec.id)) is None
+    assert queue.run(queries.job("default", spec.id)) is None
 
 
 def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
@@ -112,7 +112,7 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
     assert all(append(number) for number in range(1, 10))
     facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 8, 0), terms({}))
     spec = JobSpec(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
-    queue.run(transitions.enqueue("default", spec))
+    queue.run(commands.enqueue("default", spec))
     assert Worker(lab.engine, queue, actor, WorkerSettings()).run_next()
     table = DeltaTable(str(location))
     assert len(table.file_uris()) < 9

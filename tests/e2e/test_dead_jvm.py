@@ -9,8 +9,8 @@ import uuid
 import pytest
 from deltalake import write_deltalake
 
-from actor.store.queue import SyncQueue, connect
-from shared.queue import transitions
+from actor.queue_executor import SyncQueue, connect
+from shared.queue import commands
 from shared.queue.limits import DEATHS_UNTIL_ALONE
 from shared.queue.model import Verdict
 from tests.support import writers
@@ -76,9 +76,9 @@ def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> Non
 def crash_unseen(stack: Stack) -> bool:
     """Let another actor's engine die under the job, without the time that starting a JVM takes."""
     queue = SyncQueue(connect(stack.redis.url), "default")
-    claims = queue.run(transitions.claim("default", worker="x", nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000))
+    claims = queue.run(commands.claim("default", worker="x", nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000))
     for claim in claims:
-        end = transitions.finish(
+        end = commands.finish(
             "default", worker="x", nonce=uuid.uuid4().hex, id=claim.id, token=claim.token,
             verdict=Verdict.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
         )  # fmt: skip

@@ -10,14 +10,14 @@ from redis import exceptions
 from redis.client import Pipeline
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.presence import DEATH_KEPT_MS, About, Presence
-from actor.store.queue import SyncQueue, connect
+from actor.presence import DEATH_KEPT_MS, About, Presence
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.facts import JobFacts, Predicted
+from shared.job_payload import JobFacts, Predicted
 from shared.policy import MIB, Policy
 from shared.properties import terms
-from shared.queue import transitions
+from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobSpec
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.memory_engine import MemoryEngine
@@ -115,14 +115,14 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
     engine.before_commit = lambda: _expect(may_commit.wait(scaled(20)))
     live = start(engine)
     jobs = queue(redis_url)
-    jobs.run(transitions.enqueue("default", wish(1)))
+    jobs.run(commands.enqueue("default", wish(1)))
     until("it works", lambda: listed(decider)["a-1"]["state"] == "working")
     assert listed(decider)["a-1"]["jobs"] == [wish(1).id]
     assert decider.get("/v1/actors")["busy_slots"] == 1
 
     answer = decider.post("/v1/actors/a-1/drain", {})
     assert answer.status_code == 200, answer.text
-    jobs.run(transitions.enqueue("default", wish(2)))
+    jobs.run(commands.enqueue("default", wish(2)))
     assert listed(decider)["a-1"]["state"] == "draining"
     until("it has heard of it", live.actor.draining.is_set)
     may_commit.set()

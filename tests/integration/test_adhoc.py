@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
+from decider.archive.ledger_reader import Ledgers
 from decider.decide import ledger
-from decider.following.follower import Follower
-from decider.orient.policies import Defaults
-from decider.requests.adhoc import Adhoc, Request
-from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue, connect
-from shared.facts import JobFacts
+from decider.optimize.on_demand import Adhoc, Request
+from decider.state.effective_policy import Defaults
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.tracking.tracker import Follower
+from shared.job_payload import JobFacts
+from shared.layout.eligibility import Reason
 from shared.policy import MIB, Policy
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
-from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -96,9 +96,9 @@ def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_sw
 
         async def asked(table: TableRef, *, force: bool) -> bool:
             (job,) = (await adhoc.optimize(table, Request(force=force))).jobs
-            view = await queue.run(reads.job("default", job.id))
+            view = await queue.run(queries.job("default", job.id))
             assert view is not None
-            await queue.run(transitions.cancel("default", job.id, nonce=f"{table.id}-{force}"))
+            await queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))
             return JobFacts.decode(view.facts).despite_switch
 
         kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from decider.archive import delta_archive
+from decider.archive.ledger_batches import LedgerBatches
+from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS
 from decider.decide import ledger
-from decider.decide.verdict import decide_state
-from decider.duties.archive import APP, BATCH_RECORDS, KEPT_MS
-from decider.store import archive
+from decider.decide.decision import decide_state
 from decider.store.counters import Counters
-from decider.store.ledger_batches import LedgerBatches
-from shared.cells import recount
 from shared.errors import RetryableError
+from shared.layout.partition_stats import recount
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.queue import keys
@@ -228,7 +228,7 @@ def test_notes_are_found_however_many_commits_ago_they_were_made(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A table that was archived long before the others is named by an old note only."""
-    monkeypatch.setattr(archive, "NOTES_READ", 2)
+    monkeypatch.setattr(delta_archive, "NOTES_READ", 2)
 
     async def story(world: World) -> None:
         await world.write()

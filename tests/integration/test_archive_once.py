@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from decider.duties.archive import APP
+from decider.background.ledger_archiver import APP
 from shared.errors import RetryableError
 from shared.queue import keys
 from tests.support.archive_world import World, in_world

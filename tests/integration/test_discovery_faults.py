@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from decider.duties.discovery import TRIES, Discovery, Pace
-from decider.observe.lake import Folder
-from decider.store.queue import connect
-from decider.store.rounds import Round, Rounds, RoundState
+from decider.background.discovery import TRIES, Discovery, Pace
+from decider.formats.delta.scan import Folder
+from decider.store.discovery_lease import Round, Rounds, RoundState
+from decider.store.queue_executor import connect
 from shared.errors import LakewrightError, PermanentError, RetryableError
 from tests.support.time_limits import scaled
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.cli.doctor import Status, check_redis
+from services.cli.commands.doctor import Status, check_redis
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.redis

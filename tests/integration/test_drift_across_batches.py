@@ -6,11 +6,11 @@ once its batch is over. The snapshot is always right.
 
 import pytest
 
-from decider.following.drift import DEFAULT_EVERY_MS
-from decider.orient.cells import recount
-from decider.store.cursors import TableStates
-from shared.facts import JobFacts
-from shared.planner import plan
+from decider.state.fold import recount
+from decider.store.table_state import TableStates
+from decider.tracking.drift_check import DEFAULT_EVERY_MS
+from shared.job_payload import JobFacts
+from shared.layout.planner import plan
 from shared.policy import MIB
 from shared.table import DataFile, RemovedFile
 from tests.support.timed_world import POLICY, TABLE, World, cell, in_world

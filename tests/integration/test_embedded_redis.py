@@ -16,13 +16,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from actor.store import queue as actor_queue
-from decider.store import queue as decider_queue
+from actor import queue_executor as actor_queue
+from decider.store import queue_executor as decider_queue
 from services.private import closed_dir
 from services.redis_socket import socket_path
 from services.standalone import redis_server
-from services.standalone.household import PRIVATE_UMASK
 from services.standalone.redis_server import AppendFsync, RedisBinary, RedisOptions
+from services.standalone.stack import PRIVATE_UMASK
 from services.standalone.supervisor import ChildSpec, Supervisor
 from shared.errors import PermanentError
 from tests.support.time_limits import scaled

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from decider.following.follower import TRUSTED_MS, Follower
-from decider.following.recount import Recounter
-from decider.orient.cells import recount
-from decider.orient.policies import Defaults
-from decider.store.cursors import Known, TableStates
-from decider.store.queue import AsyncQueue, connect
-from shared.cells import CellState
+from decider.state.effective_policy import Defaults
+from decider.state.fold import recount
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.table_state import Known, TableStates
+from decider.tracking.rebuild import Recounter
+from decider.tracking.tracker import TRUSTED_MS, Follower
+from shared.layout.partition_stats import CellState
 from shared.policy import MIB, Policy
-from shared.queue import keys, reads
+from shared.queue import keys, queries
 from shared.queue.model import JobState
-from shared.queue.views import JobView
+from shared.queue.records import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
@@ -44,11 +44,11 @@ class World:
         return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, Alone(Defaults(policy)))
 
     async def jobs(self) -> list[JobView]:
-        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
         return [job for page in pages for job in page.jobs]
 
     async def waiting(self) -> int:
-        return sum((await self.queue.run(reads.depth("default"))).depth.values())
+        return sum((await self.queue.run(queries.depth("default"))).depth.values())
 
     async def cells(self) -> dict[CellKey, CellState]:
         return await self.states.all_cells(TABLE.id)

@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
+from decider.archive.ledger_reader import Ledgers
 from decider.decide import ledger
-from decider.decide.verdict import Verdict
-from decider.following.follower import Follower
-from decider.orient.policies import Defaults
+from decider.decide.decision import Verdict
+from decider.state.effective_policy import Defaults
 from decider.store.counters import Counters
-from decider.store.cursors import TableStates
-from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue, connect
-from shared.facts import JobFacts
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.table_state import TableStates
+from decider.tracking.tracker import Follower
+from shared.job_payload import JobFacts
+from shared.layout.eligibility import Reason
 from shared.policy import MIB, Policy
-from shared.queue import reads
+from shared.queue import queries
 from shared.queue.model import JobState
-from shared.queue.views import JobView
+from shared.queue.records import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
-from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -59,7 +59,7 @@ class World:
         await self.follower.follow(TABLE)
 
     async def jobs(self) -> dict[str, JobView]:
-        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
         return {job.key.cell: job for page in pages for job in page.jobs}
 
     async def counters(self) -> dict[str, int]:

@@ -9,9 +9,9 @@ import httpx
 import pytest
 import redis as redis_library
 
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from decider.decide import ledger
-from shared.queue import keys, transitions
+from shared.queue import commands, keys
 from shared.queue.model import Verdict
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -227,7 +227,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
     (job,) = decider.get("/v1/jobs", table=name)["jobs"]
     with connect(redis_url) as client:
         queue = SyncQueue(client, "default")
-        (claim,) = queue.run(transitions.claim("default", worker="w1", nonce="n1", slots=1, lease_ms=60_000))
+        (claim,) = queue.run(commands.claim("default", worker="w1", nonce="n1", slots=1, lease_ms=60_000))
         assert claim.id == job["id"]
         running = decider.get(f"/v1/jobs/{job['id']}")
         assert (running["job"]["state"], running["job"]["worker"]) == ("leased", "w1")
@@ -236,7 +236,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
         stopping = decider.client.delete(f"/v1/jobs/{job['id']}")
         assert stopping.json()["outcome"] == "stopping"
         queue.run(
-            transitions.finish(
+            commands.finish(
                 "default",
                 worker="w1",
                 nonce="n2",

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actor.store.presence import About, Presence
-from actor.store.queue import SyncQueue, connect
+from actor.presence import About, Presence
+from actor.queue_executor import SyncQueue, connect
 from services.cli.__main__ import app
-from shared.queue import keys, transitions
+from shared.queue import commands, keys
 from shared.queue.model import Band, Claim, JobKey, JobSpec, Verdict
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.waiting import until
@@ -39,12 +39,12 @@ def queue(redis_url: str) -> Iterator[SyncQueue]:
 
 
 def claimed(queue: SyncQueue, nonce: str) -> tuple[Claim, ...]:
-    return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000))
+    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000))
 
 
 def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider: LiveDecider, queue: SyncQueue) -> None:
     for cell, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(transitions.enqueue(QUEUE, spec(cell, band)))
+        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
     shown = decider.get("/v1/queue")
     assert shown["depth"]["queued"] == 3
     assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
@@ -57,7 +57,7 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider:
 def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueue) -> None:
     """The first to arrive is the oldest, wherever the order of service puts it."""
     for cell, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(transitions.enqueue(QUEUE, spec(cell, band)))
+        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
         job = keys.job(QUEUE, spec(cell).id)
         queue.redis.zincrby(keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[cell], job.partition("j:")[2])
     oldest = decider.get("/v1/queue")["oldest_s"]
@@ -72,13 +72,13 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
     live = LiveDecider(decider_settings(redis_url)).start()
     try:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
-        queue.run(transitions.enqueue(QUEUE, spec("a")))
+        queue.run(commands.enqueue(QUEUE, spec("a")))
         (claim,) = claimed(queue, "n1")
         now_s, _ = queue.redis.time()
         queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
         while_running = live.get("/v1/queue")["occupancy"]["tenants"]["sales"]
         how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1}
-        queue.run(transitions.finish(QUEUE, id=claim.id, token=claim.token, verdict=Verdict.DONE, **how))
+        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=Verdict.DONE, **how))
         shown = live.get("/v1/queue")
         assert while_running == pytest.approx(0.125, abs=0.01)
         assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
@@ -88,7 +88,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
 
 
 def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueue) -> None:
-    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/pause", {"level": "tenant", "name": "sales"}).status_code == 200
     assert claimed(queue, "n1") == ()
     assert decider.get("/v1/queue")["settings"] == {"limit:tenant|sales": "!"}
@@ -111,9 +111,9 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     decider: LiveDecider, queue: SyncQueue
 ) -> None:
     job = spec("a")
-    queue.run(transitions.enqueue(QUEUE, job))
+    queue.run(commands.enqueue(QUEUE, job))
     (claim,) = claimed(queue, "n1")
-    end = transitions.finish(
+    end = commands.finish(
         QUEUE,
         worker="w",
         nonce="f1",
@@ -132,7 +132,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
 
 
 def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueue) -> None:
-    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/audit", {}).json()["mended"] == 0
     queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
     assert claimed(queue, "n1") == ()
@@ -146,7 +146,7 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
-    queue.run(transitions.enqueue(QUEUE, spec("a")))
+    queue.run(commands.enqueue(QUEUE, spec("a")))
     assert "have had the least of their shares" in said("queue", "show")
     assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
     assert "The queue is paused" in said("queue", "pause")

@@ -21,7 +21,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from decider.http.app import create_app
+from decider.api.app import create_app
 from services.decider.build import build_services
 from services.decider.settings import DeciderSettings
 from tests.support.event_samples import SAMPLES

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from decider.http.armour import HEADERS
-from decider.http.credentials import Credentials, parse_secrets, parse_tokens, signature
+from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens, signature
+from decider.gateway.security_headers import HEADERS
 from tests.support.event_samples import ARN, SAMPLES, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings, s3_event
 from tests.support.redis_server import RedisServer

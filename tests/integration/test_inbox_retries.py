@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decider.intake.inbox import Inbox, Patience
+from decider.events.refresh_queue import Inbox, Patience
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer

@@ -4,11 +4,11 @@ import asyncio
 
 import pytest
 
-from decider.intake.hints import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, Intake, Places
-from decider.intake.inbox import Inbox
-from decider.observe.shapes.hint import Hint
-from decider.store.queue import connect
-from decider.store.tables import TableRegistry
+from decider.events.refresh_queue import Inbox
+from decider.events.resolver import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, Intake, Places
+from decider.events.table_hint import Hint
+from decider.store.queue_executor import connect
+from decider.store.table_registry import TableRegistry
 from shared.locations import table_id
 from shared.table import TableRef
 from tests.support.time_limits import scaled

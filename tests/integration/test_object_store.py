@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from decider.observe.delta_log import DeltaLog, open_log
-from decider.observe.object_reads import ReadKind, ReadMeter
-from decider.observe.stores import MAX_RETRIES, Stores
+from decider.formats.delta.log import DeltaLog, open_log
+from decider.storage.object_reads import ReadKind, ReadMeter
+from decider.storage.stores import MAX_RETRIES, Stores
 from services.settings import store_options
-from shared.cells import recount
 from shared.errors import InvalidInput, PermanentError, RetryableError
+from shared.layout.partition_stats import recount
 from shared.store_options import StoreOptions
 from shared.table import TableMetadata
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings, s3_event

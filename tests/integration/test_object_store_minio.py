@@ -12,9 +12,9 @@ import httpx
 import pytest
 from deltalake import DeltaTable
 
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import ReadMeter
-from decider.observe.stores import Stores
+from decider.formats.delta.log import open_log
+from decider.storage.object_reads import ReadMeter
+from decider.storage.stores import Stores
 from shared.errors import PermanentError
 from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from decider.duties.optimizations import OptimizationsTable
+from decider.background.rewrite_archiver import OptimizationsTable
 from services.decider.build import build_services
-from shared.levels import ladder
-from shared.marks import Mark
+from shared.commit_metadata import Mark
+from shared.layout.levels import ladder
 from shared.policy import Policy
 from shared.table import Origin
 from tests.support import delta_tables as tables

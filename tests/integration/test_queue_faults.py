@@ -9,9 +9,9 @@ from typing import Any, get_origin
 import pytest
 from redis import Redis
 
-from shared.queue import audit, keys, reads, steering, transitions
+from shared.queue import admin_commands, audit, commands, keys, queries
+from shared.queue.command import Transition, Tries
 from shared.queue.model import BeatStatus, Claim, FinishOutcome, JobState, Level
-from shared.queue.transition import Transition, Tries
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -61,7 +61,7 @@ def thief(redis_server: RedisServer) -> Iterator[Thief]:
 def executor(request: pytest.FixtureRequest, thief: Thief) -> Iterator[Executor]:
     with EXECUTORS[request.param](thief.url, QUEUE, None, Tries(4, 0.01)) as made:
         # The first calls load the scripts, so that the reply that is stolen is the one that is meant.
-        made.run(reads.depth(QUEUE))
+        made.run(queries.depth(QUEUE))
         yield made
 
 
@@ -105,9 +105,9 @@ def functions(module: ModuleType) -> set[str]:
 
 
 def test_no_transition_is_left_out() -> None:
-    assert len(functions(transitions)) >= 8
+    assert len(functions(commands)) >= 8
     tried = {name.partition(":")[0] for name in CALLS}
-    assert tried - {"audit"} == functions(transitions) | functions(steering)
+    assert tried - {"audit"} == functions(commands) | functions(admin_commands)
     assert set(DAMAGE) == functions(audit)
     assert set(MEANWHILE) == set(CALLS) - {"enqueue"}, "an enqueue has tests of its own below"
 
@@ -151,12 +151,12 @@ def test_an_enqueue_whose_job_was_taken_before_its_repetition_costs_one_run_at_m
     with EXECUTORS["sync"](redis_server.url, QUEUE, None, Tries(1, 0.01)) as other:
         thief.meanwhile = taken
         thief.steal(1)
-        executor.run(transitions.enqueue(QUEUE, spec()))
+        executor.run(commands.enqueue(QUEUE, spec()))
         if is_over:
             runs += other.run(claim("c-9"))
         assert other.run(finish(runs[-1], "f-9")).outcome is FinishOutcome.GONE
         assert len(runs) == 1 + is_over
-        assert other.run(reads.job(QUEUE, spec().id)) is None
+        assert other.run(queries.job(QUEUE, spec().id)) is None
 
 
 START = keys.prefix(QUEUE)
@@ -181,7 +181,7 @@ def test_an_audit_whose_reply_was_lost_has_mended_once(
     """Each audit script finds real damage; its repetition finds none, and the store is as before the damage."""
     damage, call = DAMAGE[name]
     with redis_server.client() as client:
-        executor.run(transitions.enqueue(QUEUE, spec()))
+        executor.run(commands.enqueue(QUEUE, spec()))
         sound = without_times(read_state(client, QUEUE))
         damage(client)
         assert without_times(read_state(client, QUEUE)) != sound, "without damage nothing is tested"
@@ -196,11 +196,11 @@ def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_ser
     killer = threading.Thread(target=own_redis_server.restart)
     with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
         for number in range(400):
-            executor.run(transitions.enqueue(QUEUE, spec(f"{number}")))
+            executor.run(commands.enqueue(QUEUE, spec(f"{number}")))
             if number == 100:
                 killer.start()
         killer.join(scaled(30))
-        assert executor.run(reads.depth(QUEUE)).depth[JobState.QUEUED] == 400
+        assert executor.run(queries.depth(QUEUE)).depth[JobState.QUEUED] == 400
         with own_redis_server.client() as client:
             every_queued_job_is_reachable(read_state(client, QUEUE))
 
@@ -211,24 +211,24 @@ def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisSer
         tokens: list[int] = []
         for life in range(3):
             for number in range(10):
-                executor.run(transitions.enqueue(QUEUE, spec(f"{life}-{number}")))
+                executor.run(commands.enqueue(QUEUE, spec(f"{life}-{number}")))
             (finished,) = executor.run(claim(f"c-{life}-a"))
             (running,) = executor.run(claim(f"c-{life}-b"))
             assert executor.run(finish(finished, f"f-{life}")).outcome is FinishOutcome.GONE
             own_redis_server.restart()
             (reply,) = executor.run(beat(running))
             assert reply.status is BeatStatus.OK, "an acknowledged claim must survive"
-            assert executor.run(reads.job(QUEUE, finished.id)) is None, "an acknowledged end must survive"
+            assert executor.run(queries.job(QUEUE, finished.id)) is None, "an acknowledged end must survive"
             tokens += [finished.token, running.token]
-        depth = executor.run(reads.depth(QUEUE)).depth
+        depth = executor.run(queries.depth(QUEUE)).depth
         assert (depth[JobState.QUEUED], depth[JobState.LEASED]) == (3 * 8, 3)
         assert tokens == sorted(set(tokens))
 
 
 def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own_redis_server: RedisServer) -> None:
     with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
-        executor.run(transitions.enqueue(QUEUE, spec("a")))
-        executor.run(transitions.enqueue(QUEUE, spec("b")))
+        executor.run(commands.enqueue(QUEUE, spec("a")))
+        executor.run(commands.enqueue(QUEUE, spec("b")))
         (first,) = executor.run(claim("c-1"))
         with own_redis_server.client() as client:
             client.hdel(keys.virtual(QUEUE), "token")

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actor.store.presence import About, Presence
-from actor.store.queue import SyncQueue, connect
-from decider.duties import queue_care
+from actor.presence import About, Presence
+from actor.queue_executor import SyncQueue, connect
+from decider.background import queue_maintenance
 from services.cli.__main__ import app
-from shared.queue import keys, steering, transitions
+from shared.queue import admin_commands, commands, keys
+from shared.queue.admin_commands import Quota
 from shared.queue.model import Band, Claim, FinishOutcome, JobKey, JobSpec, Level, Verdict
 from shared.queue.settings import QueueSettings
-from shared.queue.steering import Quota
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.waiting import until
 
@@ -34,7 +34,7 @@ def queue(redis_url: str) -> Iterator[SyncQueue]:
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that looks for slots all the time."""
-    monkeypatch.setattr(queue_care, "SLOTS_EVERY_S", 0.02)
+    monkeypatch.setattr(queue_maintenance, "SLOTS_EVERY_S", 0.02)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
@@ -50,7 +50,7 @@ def wish(number: int) -> JobSpec:
 
 
 def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
-    return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=60_000))
+    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=60_000))
 
 
 def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alone(
@@ -71,9 +71,9 @@ def test_a_quota_that_grows_lets_in_at_once_what_it_held_back(
     """No run has ended and no audit has come: the slots alone have changed."""
     announce(queue, 2)
     until("the slots are known", lambda: decider.get("/v1/queue")["slots"] == 2)
-    queue.run(steering.limit(QUEUE, level, name, Quota(50)))
+    queue.run(admin_commands.limit(QUEUE, level, name, Quota(50)))
     for number in range(12):
-        queue.run(transitions.enqueue(QUEUE, wish(number)))
+        queue.run(commands.enqueue(QUEUE, wish(number)))
     assert len(claimed(queue, "before", slots=8)) == 1
     assert claimed(queue, "still", slots=8) == ()
     announce(queue, 16)
@@ -94,10 +94,10 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
     assert answer.status_code == 200
     assert answer.json() == decider.get("/v1/queue/settings")
     assert shown(decider) == asdict(QueueSettings(max_attempts=1))
-    queue.run(transitions.enqueue(QUEUE, wish(1)))
+    queue.run(commands.enqueue(QUEUE, wish(1)))
     (claim,) = claimed(queue, "n1")
     how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "verdict": Verdict.FAIL}
-    end = queue.run(transitions.finish(QUEUE, id=claim.id, token=claim.token, **how))
+    end = queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, **how))
     assert end.outcome is FinishOutcome.QUARANTINED
 
 

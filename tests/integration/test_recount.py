@@ -2,11 +2,11 @@
 
 import pytest
 
-from decider.following.recount import RECORDS
+from decider.archive.ledger_reader import Ledgers
 from decider.store import ingest as storing
 from decider.store.ingest import CELLS_INLINE
-from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue
+from decider.store.queue_executor import AsyncQueue
+from decider.tracking.rebuild import RECORDS
 from shared.policy import MIB
 from shared.queue import keys
 from shared.queue.model import Staged

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actor.store.queue import SyncQueue, connect
-from shared.queue import transitions
+from actor.queue_executor import SyncQueue, connect
+from shared.queue import commands
 from shared.queue.model import JobId, Token, Verdict
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -32,11 +32,11 @@ def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
 
 
 def claim(queue: SyncQueue) -> tuple[Any, ...]:
-    return tuple(queue.run(transitions.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
+    return tuple(queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
 
 
 def finish(queue: SyncQueue, job: JobId, token: Token, verdict: Verdict) -> None:
-    made = transitions.finish(
+    made = commands.finish(
         "default", worker="w", nonce="f", id=job, token=token, verdict=verdict, cost_bytes=0, seen_version=99
     )
     queue.run(made)
@@ -87,6 +87,6 @@ def test_a_paused_table_keeps_its_job_until_it_is_resumed(
     assert paused.json() == {"sentence": "Table orders is paused; what runs goes on."}
     assert claim(queue) == ()
     decider.post(f"/v1/tables/{name}/resume", {})
-    (job,) = queue.run(transitions.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))
+    (job,) = queue.run(commands.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))
     assert job.key.table == decider.get(f"/v1/tables/{name}")["id"]
     assert decider.post("/v1/tables/nobody/pause", {}).status_code == 404

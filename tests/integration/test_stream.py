@@ -12,9 +12,9 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from decider.http.credentials import Credentials, parse_tokens
-from decider.http.services import Seats
-from decider.store.tail import COUNT, LEDGER, NOTES, RUNS, Tails, resumed
+from decider.api.dependencies import Seats
+from decider.gateway.credentials import Credentials, parse_tokens
+from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, Tails, resumed
 from services.cli.__main__ import app
 from services.cli.client import Api, Told
 from shared.errors import InvalidInput

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from decider.duties.sweep import Sweep
-from decider.intake.inbox import Inbox
+from decider.background.sweep import Sweep
+from decider.events.refresh_queue import Inbox
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.time_limits import scaled

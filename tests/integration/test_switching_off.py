@@ -7,15 +7,15 @@ from typing import Any, TypeVar
 
 import pytest
 
-from decider.following.follower import Follower
-from decider.orient.policies import Defaults
-from decider.store.queue import AsyncQueue, connect
+from decider.state.effective_policy import Defaults
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.tracking.tracker import Follower
 from shared.errors import RetryableError
 from shared.policy import MIB, Policy
-from shared.queue import reads
-from shared.queue.library import ScriptName
+from shared.queue import queries
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
-from shared.queue.transition import Transition
 from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
@@ -68,7 +68,7 @@ class World:
 
     async def waiting(self) -> list[str]:
         """Cells that have a job."""
-        pages = [await self.second.run(reads.jobs("default", state)) for state in JobState]
+        pages = [await self.second.run(queries.jobs("default", state)) for state in JobState]
         return sorted(job.key.cell for page in pages for job in page.jobs)
 
 

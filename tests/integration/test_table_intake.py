@@ -10,10 +10,10 @@ import pytest
 import redis as redis_library
 from deltalake import write_deltalake
 
-from decider.duties import discovery as discovery_module
-from decider.duties.discovery import Pace
-from decider.following.watch import DAY_MS, VANISHED_DAYS
-from decider.store.rounds import RoundState
+from decider.background import discovery as discovery_module
+from decider.background.discovery import Pace
+from decider.store.discovery_lease import RoundState
+from decider.tracking.refresh import DAY_MS, VANISHED_DAYS
 from services.decider import build
 from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -260,7 +260,7 @@ def test_properties_that_cannot_be_used_are_refused_at_registration(
 def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider: LiveDecider, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", 0)
     table = WrittenTable(lake / "orders", days=("2026-01-01",))
     table.append(11)
     name = decider.register(table.path)
@@ -285,7 +285,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
 def test_a_table_that_has_been_gone_for_long_is_forgotten(
     redis_url: str, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", 0)
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", 0)
     late_ms = [0]
     clock = build.now_ms
     monkeypatch.setattr(build, "now_ms", lambda: clock() + late_ms[0])

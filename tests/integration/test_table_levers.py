@@ -8,19 +8,19 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from decider.following import recount
+from decider.tracking import rebuild
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
 
 LIMIT = "lakewright.max-concurrent-jobs"
 ONE = {LIMIT: "1", "lakewright.weight": "2"}
-REAL = recount.ingest
+REAL = rebuild.ingest
 
 
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
-    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", -1)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
@@ -60,7 +60,7 @@ def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider:
 def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Register a table whose levers a recount has set before it died, and return its name."""
     name = decider.register(WrittenTable(folder / "orders").path)
-    monkeypatch.setattr(recount, "ingest", dies)
+    monkeypatch.setattr(rebuild, "ingest", dies)
     say(decider, name, ONE)
     decider.drain()
     assert levers(decider) == ["limit", "weight"]
@@ -71,7 +71,7 @@ def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
-    monkeypatch.setattr(recount, "ingest", REAL)
+    monkeypatch.setattr(rebuild, "ingest", REAL)
     say(decider, name, {"lakewright.fan-in": "4"})
     decider.drain()
     assert levers(decider) == []
@@ -87,7 +87,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     assert known is not None
     follower = decider.services.adhoc._follower
     races: list[str] = []
-    real = recount.steer
+    real = rebuild.steer
 
     async def late(*args: Any) -> None:
         if not races:
@@ -98,7 +98,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
         races.append(args[-1])
 
     set_properties(table, ONE)
-    monkeypatch.setattr(recount, "steer", late)
+    monkeypatch.setattr(rebuild, "steer", late)
     decider.sweep()
     assert races == [known.id, "", "2|1", ""]
     assert levers(decider) == []

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.redis
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that trusts no table to be the one it was, and checks every table for drift at every look."""
-    monkeypatch.setattr("decider.following.follower.TRUSTED_MS", -1)
-    monkeypatch.setattr("decider.following.drift.DriftCheck._is_due", lambda *_: True)
+    monkeypatch.setattr("decider.tracking.tracker.TRUSTED_MS", -1)
+    monkeypatch.setattr("decider.tracking.drift_check.DriftCheck._is_due", lambda *_: True)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
@@ -267,20 +267,20 @@ def test_switching_off_withdraws_what_waits_and_switching_on_brings_it_back(
 def test_a_policy_changed_while_a_job_runs_lets_it_finish_and_decides_anew(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    from actor.store.queue import SyncQueue, connect
-    from shared.queue import transitions
+    from actor.queue_executor import SyncQueue, connect
+    from shared.queue import commands
     from shared.queue.model import Beat, JobState
 
     name = decider.register(table.path)
     with connect(redis_url) as client:
         queue = SyncQueue(client, "default")
-        (claim,) = queue.run(transitions.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
+        (claim,) = queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
         alter(table, {"lakewright.min-input-files": "5", "lakewright.priority": "high"})
         decider.sweep()
         running = decider.get(f"/v1/jobs/{claim.id}")["job"]
         assert running["state"] == JobState.LEASED
         (beat,) = queue.run(
-            transitions.heartbeat("default", worker="w", beats=[Beat(claim.id, claim.token, "{}")], lease_ms=60_000)
+            commands.heartbeat("default", worker="w", beats=[Beat(claim.id, claim.token, "{}")], lease_ms=60_000)
         )
         assert "STOP" not in str(beat).upper()
     records = decider.get(f"/v1/tables/{name}")
@@ -318,8 +318,8 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
 def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
     decider: LiveDecider, table: WrittenTable
 ) -> None:
+    from shared.queue.admin_commands import Slots
     from shared.queue.model import Level
-    from shared.queue.steering import Slots
 
     name = decider.register(table.path)
     known = decider.run(decider.services.registry.find(name))
@@ -406,8 +406,8 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
 def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    from actor.store.queue import SyncQueue, connect
-    from shared.queue import transitions
+    from actor.queue_executor import SyncQueue, connect
+    from shared.queue import commands
 
     alter(table, {"lakewright.enabled": "false"})
     name = decider.register(table.path)
@@ -415,7 +415,7 @@ def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     decider.sweep()
     with connect(redis_url) as client:
         queue = SyncQueue(client, "default")
-        assert queue.run(transitions.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
+        assert queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
     alter(table, {"use.optimization.type": "b"})
     decider.sweep()
     assert decider.get(f"/v1/tables/{name}")["manual_run"]["outcome"] == "already_running"

@@ -4,21 +4,21 @@ import asyncio
 
 import pytest
 
+from decider.archive.ledger_reader import Ledgers
+from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
 from decider.decide import ledger
+from decider.decide.decision import Verdict
 from decider.decide.timers import parse_timer
-from decider.decide.verdict import Verdict
-from decider.duties.settle import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
-from decider.following.follower import Follower
-from decider.orient.policies import Defaults
-from decider.store.ledgers import Ledgers
-from decider.store.removal import forget
+from decider.state.effective_policy import Defaults
+from decider.store.cleanup import forget
+from decider.tracking.tracker import Follower
 from shared.errors import RetryableError
-from shared.facts import Ask, JobFacts
+from shared.job_payload import Ask, JobFacts
+from shared.layout.eligibility import Reason
 from shared.policy import MIB
-from shared.queue import keys, transitions
+from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
 from shared.table import RemovedFile, TableId, TableMetadata, TableRef
-from shared.worth import Reason
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, cell, in_world
@@ -218,7 +218,7 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == Ticked(1, 1)
         await world.write(cell(1), [100_000] * 9)
-        (claim,) = await world.queue.run(transitions.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
+        (claim,) = await world.queue.run(commands.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
         facts = JobFacts.decode(claim.facts)
         assert facts.ask is Ask.LEVELS
         assert facts.reaching(claim.reach).ask is Ask.FULL

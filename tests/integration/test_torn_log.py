@@ -8,8 +8,8 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
-from decider.store.queue import connect
-from decider.store.server import renew_log
+from decider.store.queue_executor import connect
+from decider.store.redis_health import renew_log
 from tests.support.redis_server import RedisServer, find_binaries
 from tests.support.waiting import until
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from redis import Redis
 
-from decider.store.server import RedisSafety
-from services.cli.doctor import Status, check_redis
+from decider.store.redis_health import RedisSafety
+from services.cli.commands.doctor import Status, check_redis
 from shared.errors import RetryableError
-from shared.queue import transitions
+from shared.queue import commands
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.queue_calls import spec
 from tests.support.redis_server import RedisServer
@@ -121,12 +121,12 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
         break_it(own_redis_server, client)
         before = stored(client)
         with pytest.raises(RetryableError, match=reason):
-            decider.run(decider.services.queue.run(transitions.enqueue("default", spec())))
+            decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
         with pytest.raises(RetryableError, match=reason):
             decider.run(decider.services.intake.discovered(table.path.as_uri()))
         assert stored(client) == before
         mend_it(own_redis_server, client)
-    decider.run(decider.services.queue.run(transitions.enqueue("default", spec())))
+    decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
     assert decider.run(decider.services.intake.discovered(table.path.as_uri()))
 
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import Corrupt, PermanentError, RetryableError
-from shared.facts import JobFacts, Predicted
+from shared.job_payload import JobFacts, Predicted
 from shared.policy import MIB
-from shared.queue import reads, steering, transitions
+from shared.queue import admin_commands, commands, queries
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
@@ -44,7 +44,7 @@ def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: B
     bench.engine = MemoryEngine([5 * MIB] * 8)
     policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
     facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB)).encode()
-    bench.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+    bench.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
     worker = bench.worker()
     while worker.run_next():
         pass
@@ -136,7 +136,7 @@ def test_a_run_tells_the_share_that_is_done_so_that_it_is_known_what_preempting_
     told: list[float] = []
 
     def is_told() -> bool:
-        job = bench.queue.run(reads.job("default", spec(0).id))
+        job = bench.queue.run(queries.job("default", spec(0).id))
         said = json.loads((job.progress if job else None) or "{}")
         told.extend([said["share"]] if "share" in said else [])
         return bool(told)
@@ -185,7 +185,7 @@ def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(
 def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_for_one_that_does(bench: Bench) -> None:
     """Its facts look like those of a compaction, and mean something else."""
     other = replace(spec(1), key=JobKey(KEY.table, KEY.cell, "vacuum"))
-    bench.queue.run(transitions.enqueue("default", other))
+    bench.queue.run(commands.enqueue("default", other))
     files = dict(bench.engine.files)
     assert bench.worker().run_next()
     (run,) = bench.runs()
@@ -208,7 +208,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     bench.engine.append([5 * MIB] * 6)
 
     def cancel() -> None:
-        bench.queue.run(transitions.cancel("default", spec(0).id, nonce="cancel-1"))
+        bench.queue.run(commands.cancel("default", spec(0).id, nonce="cancel-1"))
         until("a heartbeat was told to stop", stopped, seconds=10)
 
     worker = bench.worker(groups_per_commit=1)
@@ -226,7 +226,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
 def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench) -> None:
     """Facts of another release must not take a slot with them."""
     broken = JobSpec(KEY, "default", Band.NORMAL, 5, 0, 1, '{"location": 1}')
-    bench.queue.run(transitions.enqueue("default", broken))
+    bench.queue.run(commands.enqueue("default", broken))
     worker = bench.worker()
     assert worker.run_next()
     assert bench.state() is JobState.DELAYED
@@ -258,7 +258,7 @@ def test_releasing_a_lost_lease_leaves_the_new_one_of_another_slot_alone(bench: 
     worker = bench.worker()
     bench.enqueue(1)
     heart = worker._heartbeat
-    (claim,) = bench.queue.run(transitions.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=2000))
+    (claim,) = bench.queue.run(commands.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=2000))
     old = heart.hold(claim, sent=time.monotonic())
     new = heart.hold(claim, sent=time.monotonic())
     heart.release(old)
@@ -270,17 +270,17 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
 
     def stuck() -> None:
         urgent = JobSpec(JobKey("t-2", "{}", "compact"), "default", Band.URGENT, 0, 1, 1)
-        bench.queue.run(transitions.enqueue("default", urgent))
-        rules = steering.Preemption(patience_ms=0, run_ms=0)
-        assert len(bench.queue.run(steering.preempt("default", rules))) == 1
+        bench.queue.run(commands.enqueue("default", urgent))
+        rules = admin_commands.Preemption(patience_ms=0, run_ms=0)
+        assert len(bench.queue.run(admin_commands.preempt("default", rules))) == 1
         assert bench.engine.cancelled.wait(scaled(10)), "the rewrite must be cancelled after its grace"
         raise RetryableError("cancelled")
 
     bench.engine.before_commit = stuck
     bench.enqueue(1)
     assert bench.worker().run_next()
-    job = bench.queue.run(reads.job("default", spec(0).id))
+    job = bench.queue.run(queries.job("default", spec(0).id))
     assert job is not None
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
     assert bench.runs()[0].verdict == Verdict.YIELD
-    assert [one.band for one in bench.queue.run(reads.order("default"))] == [Band.URGENT, Band.NORMAL]
+    assert [one.band for one in bench.queue.run(queries.order("default"))] == [Band.URGENT, Band.NORMAL]

@@ -9,10 +9,10 @@ import redis
 
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
-from shared.cells import SETTLED_TAG
-from shared.facts import Ask, JobFacts, Predicted
+from shared.job_payload import Ask, JobFacts, Predicted
+from shared.layout.partition_stats import SETTLED_TAG
 from shared.policy import MIB
-from shared.queue import transitions
+from shared.queue import commands
 from shared.queue.model import JobState, Verdict
 from tests.support.memory_engine import MemoryEngine
 from tests.support.worker_bench import EIGHT, POLICY, Bench, counters, spec
@@ -27,7 +27,7 @@ def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(re
         worker = made.worker()
         for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
             settle = replace(spec(version), facts=replace(facts, ask=Ask.SETTLE).encode())
-            made.queue.run(transitions.enqueue("default", settle))
+            made.queue.run(commands.enqueue("default", settle))
             assert worker.run_next()
             assert [file.size_bytes for file in made.engine.files.values()] == expected
             assert all(SETTLED_TAG in file.tags for file in made.engine.files.values())
@@ -42,7 +42,7 @@ def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
     facts = JobFacts.decode(spec(1).facts)
     try:
         full = replace(spec(1), facts=replace(facts, ask=Ask.FULL).encode())
-        made.queue.run(transitions.enqueue("default", full))
+        made.queue.run(commands.enqueue("default", full))
         assert made.worker().run_next()
         sizes = sorted(file.size_bytes for file in made.engine.files.values())
         assert sum(size < 6 * MIB for size in sizes) <= 1
@@ -58,7 +58,7 @@ def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teach
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
     try:
         full = replace(spec(1), facts=replace(JobFacts.decode(spec(1).facts), ask=Ask.FULL).encode(), reach=1)
-        made.queue.run(transitions.enqueue("default", full))
+        made.queue.run(commands.enqueue("default", full))
         made.enqueue(2)
         made.engine.version = 2
         assert made.worker().run_next()
@@ -124,7 +124,7 @@ def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> Non
     policy = replace(POLICY, tolerance=Fraction(0))
     facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB), is_hot=True).encode()
     try:
-        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()
         (run,) = made.runs()
         assert len(json.loads(run.result)["versions"]) == 4
@@ -173,7 +173,7 @@ def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine(EIGHT))
     made.engine.configuration = OFF
     try:
-        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()
         assert len(made.engine.files) == 1
     finally:
@@ -185,7 +185,7 @@ def test_a_job_about_a_table_that_was_dropped_and_made_anew_is_cancelled_with_th
     made = Bench(redis_url, engine)
     try:
         facts = replace(JobFacts.decode(spec(1).facts), table_uuid="dropped").encode()
-        made.queue.run(transitions.enqueue("default", replace(spec(1), facts=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()
         (run,) = made.runs()
         assert run.verdict == Verdict.CANCELLED

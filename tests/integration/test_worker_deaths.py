@@ -8,14 +8,14 @@ import pytest
 
 from actor.heartbeat import Heartbeat
 from actor.ports import EngineDeath, EngineDied
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
-from shared.facts import JobFacts, Predicted
+from shared.job_payload import JobFacts, Predicted
 from shared.properties import terms
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.limits import DEATHS_UNTIL_ALONE
 from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
-from shared.queue.views import JobView
+from shared.queue.records import JobView
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.redis
 @pytest.fixture
 def bench(redis_url: str) -> Iterator[Bench]:
     made = Bench(redis_url, MemoryEngine(EIGHT))
-    made.queue.run(transitions.configure("default", {"backoff_base_ms": 1, "backoff_cap_ms": 1}))
+    made.queue.run(commands.configure("default", {"backoff_base_ms": 1, "backoff_cap_ms": 1}))
     yield made
     made.stopping.set()
     made.close()
 
 
 def job(bench: Bench) -> JobView:
-    found = bench.queue.run(reads.job("default", spec(0).id))
+    found = bench.queue.run(queries.job("default", spec(0).id))
     assert found is not None, "the job is gone"
     return found
 
@@ -157,19 +157,19 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
     ]
     heart.start()
     try:
-        bench.queue.run(transitions.enqueue("default", other(1)))
+        bench.queue.run(commands.enqueue("default", other(1)))
         slots[0].start()
         assert busy.wait(scaled(10)), "the first slot has an innocent job"
         bench.engine.append(EIGHT)
         make_suspected(bench)
         slots[1].start()
         until("the suspected job is claimed", lambda: job(bench).state is JobState.LEASED)
-        bench.queue.run(transitions.enqueue("default", other(2)))
+        bench.queue.run(commands.enqueue("default", other(2)))
         until("it waits alone", lambda: not actor.gate.enter())
         assert most[0] == 1
         release.set()
         until("the suspected job is done", lambda: bench.state() is None)
-        until("the other job is done", lambda: bench.queue.run(reads.job("default", other(2).id)) is None)
+        until("the other job is done", lambda: bench.queue.run(queries.job("default", other(2).id)) is None)
         assert most[0] == 1, "jobs ran side by side"
     finally:
         release.set()
@@ -186,9 +186,9 @@ def make_suspected(bench: Bench) -> None:
     nonces = (f"n{number}" for number in itertools.count())
 
     def crashed_once() -> bool:
-        claims = bench.queue.run(transitions.claim("default", worker="x", nonce=next(nonces), slots=1, lease_ms=60_000))
+        claims = bench.queue.run(commands.claim("default", worker="x", nonce=next(nonces), slots=1, lease_ms=60_000))
         for claim in claims:
-            end = transitions.finish(
+            end = commands.finish(
                 "default", worker="x", nonce=next(nonces), id=claim.id, token=claim.token,
                 verdict=Verdict.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
             )  # fmt: skip

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from tests.bench.spark import started_spark
 from tests.interop.laboratory import Laboratory, Staff
 from tests.interop.plan import WORKER, Planned, whole

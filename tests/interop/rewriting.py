@@ -9,18 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import GroupStatus, RewriteRequest
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import LakewrightError
-from shared.facts import Ask, JobFacts, Predicted
+from shared.job_payload import Ask, JobFacts, Predicted
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE, cell_key
-from shared.planner import FileGroup, Mode
 from shared.policy import Policy
 from shared.properties import terms
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import Band, JobKey, JobSpec
 from shared.table import CellKey
 from tests.interop.table_log import TableLog
@@ -78,11 +78,11 @@ class WorkerRewrite:
             predicted = Predicted(2, 1, 0)
             facts = JobFacts(location.as_uri(), table, policy, "asked", predicted, terms({}), Ask.FULL)
             key = JobKey(table, cell, "compact")
-            self._queue.run(transitions.enqueue(_QUEUE, JobSpec(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
+            self._queue.run(commands.enqueue(_QUEUE, JobSpec(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
         before = len(TableLog.read(location).commits)
         while self._worker.run_next():
             pass
-        runs = [run for run in self._queue.run(reads.history(_QUEUE)).runs if run.key.table == table]
+        runs = [run for run in self._queue.run(queries.history(_QUEUE)).runs if run.key.table == table]
         failed = [run for run in runs if run.verdict != "done"]
         if failed:
             raise RewriteRefusedError(f"{failed[0].verdict}: {failed[0].error or failed[0].result}")

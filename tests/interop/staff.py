@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from tests.interop.engines.delta_rs import DatasetReader, DeltaRsWriter, QueryReader
 from tests.interop.engines.duck import DuckDbFiles, DuckDbReader, DuckDbWriter
 from tests.interop.engines.kernel import KernelReader, KernelWriter, compile_kernel

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from shared.cells import CellState, recount
+from shared.layout.partition_stats import CellState, recount
 from shared.locations import table_id
 from shared.queue import keys
 from tests.load.lake import Lake

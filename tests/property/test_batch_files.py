@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from decider.orient.batch_files import BatchFiles
-from decider.orient.cells import fold, recount
-from shared.cells import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, CellState
+from decider.state.batch_files import BatchFiles
+from decider.state.fold import fold, recount
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, CellState
 from shared.path_keys import canonical_path
 from shared.policy import MIB, Policy
 from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata

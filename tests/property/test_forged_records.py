@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import UNCALIBRATED, Calibration
+from decider.decide.decision import Decision, Verdict, corrected, decide, decide_rung, decide_state, heed
 from decider.decide.ledger import Record
-from decider.decide.verdict import Decision, Verdict, corrected, decide, decide_rung, decide_state, heed
-from shared.cells import EMPTY_CELL, CellState, file_state
-from shared.facts import Ask
+from shared.job_payload import Ask
+from shared.layout.eligibility import Reason
+from shared.layout.partition_stats import EMPTY_CELL, CellState, file_state
 from shared.policy import MIB, DmlPolicy, MaxMode, Policy
 from shared.table import CellKey, Commit, Origin, PartitionColumn
-from shared.worth import Reason
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
 """Reasons that lie outside of the numbers: what the commit was, and that somebody asked."""

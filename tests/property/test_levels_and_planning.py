@@ -8,13 +8,13 @@ from itertools import count
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.cells import EMPTY_CELL, CellState, file_state
-from shared.levels import FULL, SMALL_LEVELS
-from shared.packing import cover
-from shared.planner import Plan, plan, state_of
+from shared.layout.eligibility import judge
+from shared.layout.levels import FULL, SMALL_LEVELS
+from shared.layout.packing import cover
+from shared.layout.partition_stats import EMPTY_CELL, CellState, file_state
+from shared.layout.planner import Plan, plan, state_of
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
-from shared.worth import judge
 
 CELL = CellKey("{}")
 

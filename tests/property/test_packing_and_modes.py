@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.orient.cells import recount
-from shared.cells import EMPTY_CELL, SETTLED_TAG, contribution
-from shared.grouping import window_of
-from shared.levels import FULL, SMALL_LEVELS, Ladder
-from shared.packing import cover
-from shared.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
+from decider.state.fold import recount
+from shared.layout.eligibility import Reason, judge
+from shared.layout.file_selection import window_of
+from shared.layout.levels import FULL, SMALL_LEVELS, Ladder
+from shared.layout.packing import cover
+from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, contribution
+from shared.layout.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Reason, judge
 
 CELL = CellKey("{}")
 POLICIES = st.builds(

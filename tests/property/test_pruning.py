@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
+from shared.layout.eligibility import Reason, judge, judge_settling
+from shared.layout.planner import state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import state_of
 from shared.policy import KIB, Policy
 from shared.table import DataFile
-from shared.worth import Reason, judge, judge_settling
 
 TARGET = 64 * KIB
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actor.store.queue import SyncQueue
-from shared.queue import steering, transitions
+from actor.queue_executor import SyncQueue
+from shared.queue import admin_commands, commands
+from shared.queue.admin_commands import Slots
 from shared.queue.model import Band, Claim, JobKey, JobSpec, Level, Verdict
-from shared.queue.steering import Slots
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -53,7 +53,7 @@ class Race:
     def __post_init__(self) -> None:
         self.arrived, self.served = [0] * len(self.flows), [0.0] * len(self.flows)
         for number, flow in enumerate(self.flows):
-            self.queue.run(steering.weigh(QUEUE, self.level, self.name(number), flow.weight))
+            self.queue.run(admin_commands.weigh(QUEUE, self.level, self.name(number), flow.weight))
             for _ in range(8):
                 self.arrive(number)
 
@@ -78,7 +78,7 @@ class Race:
             cost_bytes=flow.sizes[serial % len(flow.sizes)] * MIB,
             version=1,
         )
-        self.queue.run(transitions.enqueue(QUEUE, spec))
+        self.queue.run(commands.enqueue(QUEUE, spec))
         self.arrived[number] += 1
 
     def number_of(self, claim: Claim) -> int:
@@ -148,7 +148,7 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(queue: SyncQueue, leve
     flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
     race = Race(queue, level, flows, shared_table=True)
     limit = data.draw(st.integers(1, 3))
-    queue.run(steering.limit(QUEUE, Level.TABLE, SHARED, Slots(limit)))
+    queue.run(admin_commands.limit(QUEUE, Level.TABLE, SHARED, Slots(limit)))
     marks = [list(race.served)]
     running: list[Claim] = []
     for step in range(CLAIMS):
@@ -196,12 +196,12 @@ def test_the_bound_holds_for_what_jobs_cost_in_the_end(queue: SyncQueue, level: 
 
 
 def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
-    return queue.run(transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+    return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
 
 
 def finish(queue: SyncQueue, claim: Claim, cost_bytes: int | None = None) -> None:
     queue.run(
-        transitions.finish(
+        commands.finish(
             QUEUE,
             worker="w",
             nonce=f"f{claim.token}",
@@ -221,18 +221,18 @@ def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: 
 def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueue) -> None:
     """Its tag is the tree's virtual time, which no backlog can be before; on the same table's level as well."""
     emptied(queue)
-    queue.run(transitions.enqueue(QUEUE, wish("0")))
+    queue.run(commands.enqueue(QUEUE, wish("0")))
     for first in range(0, BACKLOG, 500):
         pipeline = queue.redis.pipeline(transaction=False)
         for number in range(first, first + 500):
-            call = transitions.enqueue(QUEUE, wish(str(number)))
+            call = commands.enqueue(QUEUE, wish(str(number)))
             pipeline.fcall(LIBRARY.function(call.script), len(call.keys), *call.keys, *call.args)
         pipeline.execute()
     for number in range(100):
         claimed(queue, f"n{number}", 8)
-    queue.run(transitions.enqueue(QUEUE, wish("x", tenant="newcomer", table="other")))
+    queue.run(commands.enqueue(QUEUE, wish("x", tenant="newcomer", table="other")))
     assert [claim.tenant for claim in claimed(queue, "first")] == ["newcomer"]
-    queue.run(transitions.enqueue(QUEUE, wish("x", table="another")))
+    queue.run(commands.enqueue(QUEUE, wish("x", table="another")))
     assert [claim.key.table for claim in claimed(queue, "second")] == ["another"]
 
 
@@ -250,10 +250,10 @@ def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
     """A better priority p' overtakes priority p only if it arrives less than (p - p') ageing intervals later."""
     clock = emptied(queue)
     start_ms, aging_ms = clock.now_ms, 60_000
-    queue.run(transitions.enqueue(QUEUE, wish("patient", priority=priority)))
+    queue.run(commands.enqueue(QUEUE, wish("patient", priority=priority)))
     for number, (better, after_ms) in enumerate(rivals):
         clock.advance(after_ms)
-        queue.run(transitions.enqueue(QUEUE, wish(str(number), priority=better)))
+        queue.run(commands.enqueue(QUEUE, wish(str(number), priority=better)))
     overtook = []
     for number in range(len(rivals) + 1):
         (claim,) = claimed(queue, f"n{number}")

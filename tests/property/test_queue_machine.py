@@ -11,9 +11,10 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from actor.store.queue import SyncQueue
-from shared.queue import audit, keys, reads, steering, transitions
-from shared.queue.library import ScriptName
+from actor.queue_executor import SyncQueue
+from shared.queue import admin_commands, audit, commands, keys, queries
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
     Band,
     Beat,
@@ -32,7 +33,6 @@ from shared.queue.model import (
     Verdict,
 )
 from shared.queue.settings import QueueSettings
-from shared.queue.transition import Transition
 from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
@@ -85,7 +85,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.steps = 0
         self.remembered: list[tuple[Transition[Any], Any]] = []
         self.again: tuple[Transition[Any], Any] | None = None
-        self.queue.run(transitions.configure(QUEUE, asdict(SETTINGS)))
+        self.queue.run(commands.configure(QUEUE, asdict(SETTINGS)))
 
     def run(self, transition: Transition[Any]) -> Any:
         """Run a transition and keep it, so that `lost_reply` can run it a second time."""
@@ -105,7 +105,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(spec=specs)
     def enqueue(self, spec: JobSpec) -> None:
-        assert self.run(transitions.enqueue(QUEUE, spec)) == self.model.put(spec)
+        assert self.run(commands.enqueue(QUEUE, spec)) == self.model.put(spec)
         self.arrived(spec)
 
     @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
@@ -114,7 +114,7 @@ class QueueMachine(RuleBasedStateMachine):
         expected = self.cursor if on_time else self.cursor + 1
         before = self.dump()
         reply = self.run(
-            transitions.ingest(
+            commands.ingest(
                 QUEUE,
                 table="t1",
                 expected=expected,
@@ -138,8 +138,8 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(slots=st.integers(1, 3), worker=st.sampled_from(["w1", "w2"]))
     def claim(self, slots: int, worker: str) -> None:
         nonce = f"n{self.steps}"
-        foreseen = None if self.something_is_due() else self.queue.run(reads.order(QUEUE, claims=slots))
-        got = self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        foreseen = None if self.something_is_due() else self.queue.run(queries.order(QUEUE, claims=slots))
+        got = self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
         stopping = {job_id for job_id, job in self.model.jobs.items() if job.stopping}
         for job_id in self.model.take_up_due(serves=bool(got)):
             if job_id in stopping:
@@ -180,7 +180,7 @@ class QueueMachine(RuleBasedStateMachine):
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
         before = self.dump()
-        finish = transitions.finish(
+        finish = commands.finish(
             QUEUE,
             worker="w1",
             nonce=f"n{self.steps}",
@@ -219,7 +219,7 @@ class QueueMachine(RuleBasedStateMachine):
         claim = self.some_claim(data)
         before = self.dump()
         beats = [Beat(claim.id, claim.token, "{}")]
-        (reply,) = self.run(transitions.heartbeat(QUEUE, worker="w1", beats=beats, lease_ms=LEASE_MS))
+        (reply,) = self.run(commands.heartbeat(QUEUE, worker="w1", beats=beats, lease_ms=LEASE_MS))
         if not self.model.holds(claim):
             assert reply.status is BeatStatus.LOST
             assert self.dump() == before, "I4: a stale call changes nothing"
@@ -233,7 +233,7 @@ class QueueMachine(RuleBasedStateMachine):
     def cancel(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
         leased = self.model.jobs[job_id].state is JobState.LEASED
-        outcome = self.run(transitions.cancel(QUEUE, job_id, nonce=f"n{self.steps}"))
+        outcome = self.run(commands.cancel(QUEUE, job_id, nonce=f"n{self.steps}"))
         assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.GONE)
         self.model.cancel(job_id)
         started = self.started(job_id) if leased else 0
@@ -241,16 +241,16 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
     def weigh(self, data: st.DataObject, level: Level, weight: float | None) -> None:
-        self.run(steering.weigh(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
+        self.run(admin_commands.weigh(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
 
     @rule(
         data=st.data(),
         level=st.sampled_from([Level.TENANT, Level.TABLE]),
-        most=st.sampled_from([None, steering.Slots(1), steering.Slots(2)]),
+        most=st.sampled_from([None, admin_commands.Slots(1), admin_commands.Slots(2)]),
     )
-    def limit(self, data: st.DataObject, level: Level, most: steering.Slots | None) -> None:
+    def limit(self, data: st.DataObject, level: Level, most: admin_commands.Slots | None) -> None:
         name = data.draw(st.sampled_from(NAMES[level]))
-        self.run(steering.limit(QUEUE, level, name, most))
+        self.run(admin_commands.limit(QUEUE, level, name, most))
         self.model.limits.pop((level, name), None)
         if most is not None:
             self.model.limits[level, name] = most.count
@@ -261,7 +261,7 @@ class QueueMachine(RuleBasedStateMachine):
         name = data.draw(st.sampled_from(NAMES[level])) if level in NAMES else ""
         if self.model.paused and paused:
             level, name, paused = *data.draw(st.sampled_from(sorted(self.model.paused))), False
-        self.run(steering.pause(QUEUE, level, name, paused=paused))
+        self.run(admin_commands.pause(QUEUE, level, name, paused=paused))
         (self.model.paused.add if paused else self.model.paused.discard)((level, name))
         if level is Level.BAND and paused:
             self.model.held_back.add(name)
@@ -270,7 +270,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), band=st.sampled_from([Band.URGENT, Band.NORMAL]))
     def promote(self, data: st.DataObject, band: Band) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
-        outcome = self.run(steering.promote(QUEUE, job_id, band))
+        outcome = self.run(admin_commands.promote(QUEUE, job_id, band))
         leased = self.model.jobs[job_id].state is JobState.LEASED
         assert outcome is (MoveOutcome.LEASED if leased else MoveOutcome.QUEUED)
         self.model.promote(job_id, int(band))
@@ -279,7 +279,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def requeue(self, data: st.DataObject) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
-        outcome = self.run(steering.requeue(QUEUE, job_id))
+        outcome = self.run(admin_commands.requeue(QUEUE, job_id))
         leased = self.model.jobs[job_id].state is JobState.LEASED
         assert outcome is (MoveOutcome.LEASED if leased else MoveOutcome.QUEUED)
         self.model.requeue(job_id)
@@ -288,7 +288,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule()
     def preempt(self) -> None:
         """Only for a strict job, only at the cost of a weighted one, and nobody more than twice."""
-        for one in self.run(steering.preempt(QUEUE, steering.Preemption(0, 0, 2))):
+        for one in self.run(admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0, 2))):
             waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
             assert one.waiting in self.model.ready()
             assert waiting.wish.band < SETTINGS.strict_bands <= victim.wish.band
@@ -381,7 +381,7 @@ class QueueMachine(RuleBasedStateMachine):
             assert not events or job_id in self.model.jobs, f"I5: {job_id} lost {events}"
 
     def teardown(self) -> None:
-        depth = self.queue.run(reads.depth(QUEUE)).depth
+        depth = self.queue.run(queries.depth(QUEUE)).depth
         assert depth == {state: len(self.model.of(state)) for state in JobState}
 
 

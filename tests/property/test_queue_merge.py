@@ -10,8 +10,8 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actor.store.queue import SyncQueue
-from shared.queue import reads, transitions
+from actor.queue_executor import SyncQueue
+from shared.queue import commands, queries
 from shared.queue.model import Band, Debounce, JobKey, JobSpec
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
@@ -52,11 +52,11 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     redis_client.flushdb()
     TestClock(redis_client, QUEUE)
     if while_running:
-        queue.run(transitions.enqueue(QUEUE, JobSpec(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
-        queue.run(transitions.claim(QUEUE, worker="w", nonce="n", slots=1, lease_ms=60_000))
+        queue.run(commands.enqueue(QUEUE, JobSpec(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
+        queue.run(commands.claim(QUEUE, worker="w", nonce="n", slots=1, lease_ms=60_000))
     for spec in specs:
-        queue.run(transitions.enqueue(QUEUE, spec))
-    job = queue.run(reads.job(QUEUE, specs[0].id))
+        queue.run(commands.enqueue(QUEUE, spec))
+    job = queue.run(queries.job(QUEUE, specs[0].id))
     assert job is not None
     raw: Any = redis_client.hgetall("{lw:laws}:j:" + job.id)
     mark = b"d_" if while_running else b""
@@ -121,10 +121,10 @@ def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
             for _ in range(data.draw(st.integers(1, 4))):
                 key = JobKey("t" if by_tenant else flow, f"{next(numbers)}", "compact")
                 spec = JobSpec(key, flow if by_tenant else "x", Band.NORMAL, 5, costs[flow], 1)
-                queue.run(transitions.enqueue(QUEUE, spec))
+                queue.run(commands.enqueue(QUEUE, spec))
                 waiting[flow] += 1
         else:
-            claim = transitions.claim(QUEUE, worker="w", nonce=f"n{next(numbers)}", slots=1, lease_ms=60_000)
+            claim = commands.claim(QUEUE, worker="w", nonce=f"n{next(numbers)}", slots=1, lease_ms=60_000)
             for got in queue.run(claim):
                 served = got.tenant if by_tenant else got.key.table
                 waiting[served] -= 1

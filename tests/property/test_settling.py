@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decider.decide.timers import timers_after_commit
-from shared.cells import SETTLED_TAG, CellState
-from shared.levels import FULL, SMALL_LEVELS
+from shared.layout.eligibility import Reason, judge_settling
+from shared.layout.levels import FULL, SMALL_LEVELS
+from shared.layout.partition_stats import SETTLED_TAG, CellState
+from shared.layout.planner import plan, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import plan, plan_settling, state_of
 from shared.policy import KIB, MIB, MaxMode, Policy
 from shared.queue.model import TimerChange
 from shared.table import DataFile
-from shared.worth import Reason, judge_settling
 
 POLICIES = st.builds(
     Policy,

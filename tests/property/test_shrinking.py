@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.verdict import decide_state
-from shared.levels import SMALL_LEVELS
+from decider.decide.decision import decide_state
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.planner import plan, state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import plan, state_of
 from shared.policy import KIB, MIB, Policy
 from shared.table import DataFile
 

@@ -11,20 +11,20 @@ from itertools import count
 
 import pytest
 
-from decider.decide.history import History
-from decider.decide.replay import replay_lakewright
+from decider.decide.decision import decide_state
 from decider.decide.timers import timers_after_commit, timers_after_recount, timers_after_rewrite
-from decider.decide.verdict import decide_state
-from decider.orient.cells import fold, merged_in, recount
-from shared.cells import EMPTY_CELL, SETTLED_TAG, WINDOWS_KEPT, CellState
-from shared.grouping import window_of
-from shared.levels import FULL
+from decider.state.fold import fold, merged_in, recount
+from decider.whatif.simulator import replay_lakewright
+from decider.whatif.trace import History
+from shared.layout.eligibility import judge_settling
+from shared.layout.file_selection import window_of
+from shared.layout.levels import FULL
+from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, WINDOWS_KEPT, CellState
+from shared.layout.planner import Plan, plan, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE as CELL
-from shared.planner import Plan, plan, plan_settling, state_of
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata
-from shared.worth import judge_settling
 
 MINUTE_MS = 60_000
 HERE = TableMetadata("u-1")

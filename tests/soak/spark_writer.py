@@ -1,7 +1,7 @@
 """A foreign writer with Spark, and the reader with Spark: one JVM for both, because two would not have a core each.
 
 Its commits are exclusive between processes by the log store that an actor uses, too: Delta's own for local files
-checks and then renames, and loses the commits of others (see `actor.delta.logstore`). Everything else is Delta's.
+checks and then renames, and loses the commits of others (see `actor.jvm.log_stores`). Everything else is Delta's.
 
 Requests to read lie in `requests` as JSON, and are answered between two operations; after `stop` until `end` appears.
 """
@@ -15,8 +15,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.delta.java import JavaSearch, find_java
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.jvm.java import JavaSearch, find_java
+from actor.jvm.spark import SparkSettings, build_session, stop_session
 from tests.soak.deltalake_writer import arrow
 from tests.soak.log import newest_version, restorable_versions
 from tests.soak.operations import Action, Operation, View, Where

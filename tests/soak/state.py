@@ -2,7 +2,7 @@
 
 import json
 
-from shared.cells import SETTLED_TAG, CellState, file_state
+from shared.layout.partition_stats import SETTLED_TAG, CellState, file_state
 from tests.soak.log import TableLog
 from tests.soak.tables import TableSpec
 from tests.soak.values import Value, from_log

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.cells import CellState, file_state
+from shared.layout.partition_stats import CellState, file_state
 from tests.soak.log import TableLog
 from tests.soak.state import recount, state_differences
 from tests.soak.tables import spec_of

@@ -9,21 +9,21 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
+from decider.archive.delta_archive import Archive, ArchivePlace
+from decider.archive.ledger_batches import LedgerBatches
+from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_rows import LEDGER_SCHEMA
+from decider.background.ledger_archiver import APP, LedgerArchive
 from decider.decide import ledger
-from decider.decide.verdict import decide_state
-from decider.duties.archive import APP, LedgerArchive
-from decider.intake.inbox import Inbox
-from decider.store.archive import Archive, ArchivePlace
-from decider.store.ledger_batches import LedgerBatches
-from decider.store.ledger_rows import LEDGER_SCHEMA
-from decider.store.ledgers import Ledgers
-from decider.store.queue import AsyncQueue, connect
-from decider.store.tables import TableRegistry
-from shared.cells import recount
+from decider.decide.decision import decide_state
+from decider.events.refresh_queue import Inbox
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
+from shared.layout.partition_stats import recount
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
-from shared.queue import transitions
+from shared.queue import commands
 from shared.table import TableId, TableRef
 
 
@@ -58,7 +58,7 @@ class World:
     async def keep(self, table: TableRef, record: str) -> None:
         """Add one record to a table's ledger."""
         self.calls += 1
-        await self.queue.run(transitions.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
+        await self.queue.run(commands.decide("default", nonce=f"n{self.calls}", table=table.id, record=record))
 
     def archived(self) -> Counter[int]:
         """How often the archive holds each record, named by its version."""

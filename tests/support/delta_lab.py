@@ -8,10 +8,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from actor.ports import RewriteOutcome, RewriteRequest
+from shared.layout.planner import FileGroup, Mode
 from shared.partitions import WHOLE_TABLE
-from shared.planner import FileGroup, Mode
 from shared.table import CellKey, DataFile
 from tests.support.steering import Steering
 

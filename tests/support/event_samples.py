@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decider.observe.shapes.hint import Confirm, Echo, Hint, Taken
+from decider.events.table_hint import Confirm, Echo, Hint, Taken
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "events"
 

@@ -1,4 +1,4 @@
-"""Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.delta` makes through py4j.
+"""Delta's JVM objects without a JVM: a table in memory behind the calls that `actor.formats.delta` makes through py4j.
 
 A fake of that border only: everything above it is the real code. `FakeTable.others` plays the other writers just before
 a commit, `fails` makes commits fail before or after they were written, as a log store can.
@@ -19,12 +19,12 @@ from urllib.parse import quote
 
 from py4j.protocol import Py4JError
 
-from actor.delta.actions import LoggedFile, decode_adds
-from actor.delta.columns import Column
-from actor.delta.footers import Bounds, Storage
-from actor.delta.live import LiveGroup, find_live
-from actor.delta.log import TableLog
-from shared.planner import FileGroup, Mode
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Bounds, Storage
+from actor.formats.delta.live_files import LiveGroup, find_live
+from actor.formats.delta.log import TableLog
+from shared.layout.planner import FileGroup, Mode
 
 LOCATION = "file:///lake/t"
 NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
@@ -372,7 +372,7 @@ class FakeSession:
 
 
 class FakeScala:
-    """Stands for `actor.delta.scala.Scala`: Scala's collections are Python's."""
+    """Stands for `actor.jvm.scala.Scala`: Scala's collections are Python's."""
 
     none = None
 
@@ -442,7 +442,7 @@ class _Metric:
 
 
 class FakeFooters:
-    """Stands for `actor.delta.footers.Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
+    """Stands for `actor.formats.delta.footers.Footers`, whose every line is a call of parquet-java; see `FakeTable.storage`."""
 
     def __init__(self, scala: FakeScala, _log: TableLog) -> None:
         self._table = scala._table
@@ -459,7 +459,7 @@ class FakeFooters:
 
 
 class FakeSessions:
-    """Stands for `actor.delta.sessions.Sessions`: the lease signs the table's commits."""
+    """Stands for `actor.jvm.sessions.Sessions`: the lease signs the table's commits."""
 
     def __init__(self, table: FakeTable) -> None:
         self._table = table

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from shared.queue.library import ScriptName
-from shared.queue.transition import Transition
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptName
 
 
 class FakeClock:
@@ -21,7 +21,7 @@ class FakeClock:
 
 
 class FakeQueue:
-    """Stands for `actor.store.queue.SyncQueue`; `answer` returns a script's raw reply, or raises."""
+    """Stands for `actor.queue_executor.SyncQueue`; `answer` returns a script's raw reply, or raises."""
 
     name = "default"
 

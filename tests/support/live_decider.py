@@ -18,12 +18,12 @@ import structlog
 import uvicorn
 from deltalake import DeltaTable, write_deltalake
 
-from decider.http.app import create_app
-from decider.http.services import Services
+from decider.api.app import create_app
+from decider.api.dependencies import Services
 from services.decider.build import build_services
+from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, parse_policy
-from services.decider.slow_heads import MAX_HEAD_BYTES
-from shared.cells import CellState, recount
+from shared.layout.partition_stats import CellState, recount
 from shared.policy import Policy
 from tests.support.time_limits import scaled
 from tests.support.waiting import until

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import replace
 
-from decider.observe.delta_checksum import Checksum
+from decider.formats.delta.checksum import Checksum
 from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from shared.cells import CellState, recount
+from shared.layout.partition_stats import CellState, recount
 from shared.policy import KIB, Policy
 from tests.support.stack import Stack, commits_of
 from tests.support.waiting import until

@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from shared.queue import audit, keys
-from shared.queue.transition import Transition
+from shared.queue.command import Transition
 from tests.support.queue_executors import Executor
 
 

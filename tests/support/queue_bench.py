@@ -6,7 +6,7 @@ from typing import Any
 
 import redis
 
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import (
     Band,
     Beat,
@@ -19,8 +19,8 @@ from shared.queue.model import (
     JobSpec,
     Verdict,
 )
+from shared.queue.records import JobView
 from shared.queue.settings import QueueSettings
-from shared.queue.views import JobView
 from tests.support.queue_executors import Executor
 from tests.support.queue_state import State, TestClock, read_state
 
@@ -43,37 +43,37 @@ class Bench:
         self.clock = TestClock(client, QUEUE)
         self._nonces = (f"n{number}" for number in itertools.count())
         self.run = executor.run
-        self.run(transitions.configure(QUEUE, asdict(SETTINGS)))
+        self.run(commands.configure(QUEUE, asdict(SETTINGS)))
 
     def nonce(self) -> str:
         """A name for a call that none before had."""
         return next(self._nonces)
 
     def enqueue(self, wish: JobSpec) -> Enqueued:
-        return self.run(transitions.enqueue(QUEUE, wish))
+        return self.run(commands.enqueue(QUEUE, wish))
 
     def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
         nonce = nonce or next(self._nonces)
-        return self.run(transitions.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
+        return self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
 
     def beat(self, claim: Claim, progress: str = "") -> BeatReply:
         beats = [Beat(claim.id, claim.token, progress)]
-        return self.run(transitions.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
+        return self.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
 
     def finish(
         self, claim: Claim, verdict: Verdict = Verdict.DONE, *, seen: int | None = None, **more: Any
     ) -> FinishOutcome:
         values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
         seen = claim.version if seen is None else seen
-        end = transitions.finish(QUEUE, id=claim.id, token=claim.token, verdict=verdict, seen_version=seen, **values)
+        end = commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=verdict, seen_version=seen, **values)
         return self.run(end).outcome
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
         values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
-        return self.run(transitions.ingest(QUEUE, expected=expected, **values))
+        return self.run(commands.ingest(QUEUE, expected=expected, **values))
 
     def find(self, wish: JobSpec | None = None) -> JobView | None:
-        return self.run(reads.job(QUEUE, (wish or spec()).id))
+        return self.run(queries.job(QUEUE, (wish or spec()).id))
 
     def job(self, wish: JobSpec | None = None) -> JobView:
         found = self.find(wish)

@@ -6,7 +6,8 @@ from typing import Any
 
 from redis import Redis
 
-from shared.queue import audit, keys, steering, transitions
+from shared.queue import admin_commands, audit, commands, keys
+from shared.queue.command import Transition
 from shared.queue.model import (
     Band,
     Beat,
@@ -18,7 +19,6 @@ from shared.queue.model import (
     Timer,
     Verdict,
 )
-from shared.queue.transition import Transition
 from tests.support.queue_executors import Executor
 
 QUEUE = "default"
@@ -30,11 +30,11 @@ def spec(cell: str = "{}", version: int = 1) -> JobSpec:
 
 
 def claim(nonce: str = "c-1") -> Transition[tuple[Claim, ...]]:
-    return transitions.claim(QUEUE, worker="w-1", nonce=nonce, slots=1, lease_ms=LEASE_MS)
+    return commands.claim(QUEUE, worker="w-1", nonce=nonce, slots=1, lease_ms=LEASE_MS)
 
 
 def finish(held: Claim, nonce: str = "f-1") -> Transition[Any]:
-    return transitions.finish(
+    return commands.finish(
         QUEUE,
         worker="w-1",
         nonce=nonce,
@@ -48,7 +48,7 @@ def finish(held: Claim, nonce: str = "f-1") -> Transition[Any]:
 
 
 def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Transition[Any]:
-    return transitions.ingest(
+    return commands.ingest(
         QUEUE,
         table="t-1",
         expected=expected,
@@ -61,13 +61,13 @@ def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Tr
 
 
 def held(executor: Executor) -> Claim:
-    executor.run(transitions.enqueue(QUEUE, spec()))
+    executor.run(commands.enqueue(QUEUE, spec()))
     (found,) = executor.run(claim("c-0"))
     return found
 
 
 def beat(of: Claim) -> Transition[Any]:
-    return transitions.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
+    return commands.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
 
 
 def failed(made: Executor) -> None:
@@ -77,7 +77,7 @@ def failed(made: Executor) -> None:
 
 def waits_for_a_slot(made: Executor) -> None:
     held(made)
-    made.run(transitions.enqueue(QUEUE, replace(spec("urgent"), band=Band.URGENT)))
+    made.run(commands.enqueue(QUEUE, replace(spec("urgent"), band=Band.URGENT)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +94,14 @@ class Place:
 def timer_rang(made: Place) -> Transition[Any]:
     timer = Timer("a", 50)
     made.run(replaced(-1, timers=[timer, Timer("b", 90)]))
-    return transitions.decide(
+    return commands.decide(
         QUEUE, nonce="d-1", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1}
     )
 
 
 def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged | None = None) -> Transition[Any]:
     cursor = {"version": str(expected + 1)}
-    return transitions.ingest(
+    return commands.ingest(
         QUEUE,
         table="t-1",
         expected=expected,
@@ -123,39 +123,39 @@ def staged(made: Place) -> Transition[Any]:
     return replaced(0, staged=Staged("x", 2, 1))
 
 
-SLOTS = steering.Slots
+SLOTS = admin_commands.Slots
 CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
-    "enqueue": lambda _: transitions.enqueue(QUEUE, spec()),
-    "claim": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), claim())[1],
+    "enqueue": lambda _: commands.enqueue(QUEUE, spec()),
+    "claim": lambda made: (made.run(commands.enqueue(QUEUE, spec())), claim())[1],
     "heartbeat": lambda made: beat(held(made)),
     "finish": lambda made: finish(held(made)),
     "ingest": lambda _: ingest(),
     "ingest: reset": lambda made: (made.run(ingest()), replaced(0))[1],
     "ingest: staged": staged,
     "decide": timer_rang,
-    "cancel": lambda made: transitions.cancel(QUEUE, held(made).id, nonce="x-1"),
-    "promote": lambda made: (made.run(transitions.enqueue(QUEUE, spec())), steering.promote(QUEUE, spec().id))[1],
-    "requeue": lambda made: (failed(made), steering.requeue(QUEUE, spec().id))[1],
-    "weigh": lambda _: steering.weigh(QUEUE, Level.TABLE, "t-1", 2),
-    "limit": lambda made: (held(made), steering.limit(QUEUE, Level.TABLE, "t-1", SLOTS(1)))[1],
-    "pause": lambda made: (held(made), steering.pause(QUEUE, Level.TENANT, "acme"))[1],
+    "cancel": lambda made: commands.cancel(QUEUE, held(made).id, nonce="x-1"),
+    "promote": lambda made: (made.run(commands.enqueue(QUEUE, spec())), admin_commands.promote(QUEUE, spec().id))[1],
+    "requeue": lambda made: (failed(made), admin_commands.requeue(QUEUE, spec().id))[1],
+    "weigh": lambda _: admin_commands.weigh(QUEUE, Level.TABLE, "t-1", 2),
+    "limit": lambda made: (held(made), admin_commands.limit(QUEUE, Level.TABLE, "t-1", SLOTS(1)))[1],
+    "pause": lambda made: (held(made), admin_commands.pause(QUEUE, Level.TENANT, "acme"))[1],
     "pause: resume": lambda made: (
-        made.run(transitions.enqueue(QUEUE, spec())),
+        made.run(commands.enqueue(QUEUE, spec())),
         made.run(PAUSE),
         made.run(claim("c-0")),
         RESUME,
     )[3],
-    "preempt": lambda made: (waits_for_a_slot(made), steering.preempt(QUEUE, steering.Preemption(0, 0)))[1],
+    "preempt": lambda made: (waits_for_a_slot(made), admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0)))[1],
     "audit": lambda made: (held(made), audit.jobs(QUEUE, [spec().id]))[1],
-    "configure": lambda _: transitions.configure(QUEUE, {"max_attempts": 3}),
+    "configure": lambda _: commands.configure(QUEUE, {"max_attempts": 3}),
 }
 """A call of each transition, with what must have happened before it; behind a colon, another use of the same one."""
 
-PAUSE = steering.pause(QUEUE, Level.TENANT, "acme")
-RESUME = steering.pause(QUEUE, Level.TENANT, "acme", paused=False)
-CANCEL = transitions.cancel(QUEUE, spec().id, nonce="o-1")
-NEXT = transitions.enqueue(QUEUE, spec(version=2))
-TAKE = transitions.claim(QUEUE, worker="w-2", nonce="o-1", slots=1, lease_ms=LEASE_MS)
+PAUSE = admin_commands.pause(QUEUE, Level.TENANT, "acme")
+RESUME = admin_commands.pause(QUEUE, Level.TENANT, "acme", paused=False)
+CANCEL = commands.cancel(QUEUE, spec().id, nonce="o-1")
+NEXT = commands.enqueue(QUEUE, spec(version=2))
+TAKE = commands.claim(QUEUE, worker="w-2", nonce="o-1", slots=1, lease_ms=LEASE_MS)
 FIRST, LAST = "first", "last"
 MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
     "claim": (FIRST, (CANCEL,)),
@@ -168,13 +168,13 @@ MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
     "cancel": (FIRST, (NEXT,)),
     "promote": (FIRST, (TAKE,)),
     "requeue": (FIRST, (TAKE,)),
-    "weigh": (LAST, (steering.weigh(QUEUE, Level.TABLE, "t-1", 3),)),
-    "limit": (LAST, (steering.limit(QUEUE, Level.TABLE, "t-1", SLOTS(2)),)),
+    "weigh": (LAST, (admin_commands.weigh(QUEUE, Level.TABLE, "t-1", 3),)),
+    "limit": (LAST, (admin_commands.limit(QUEUE, Level.TABLE, "t-1", SLOTS(2)),)),
     "pause": (LAST, (RESUME,)),
     "pause: resume": (LAST, (PAUSE,)),
     "preempt": (FIRST, (CANCEL,)),
     "audit": (FIRST, (NEXT,)),
-    "configure": (LAST, (transitions.configure(QUEUE, {"max_attempts": 5}),)),
+    "configure": (LAST, (commands.configure(QUEUE, {"max_attempts": 5}),)),
 }
 """What another client does between a call and its repetition, and where the call then counts: before it, or after."""
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
-from actor.store import queue as for_threads
-from decider.store import queue as for_asyncio
-from shared.queue.library import ScriptLibrary
-from shared.queue.transition import Transition, Tries
+from actor import queue_executor as for_threads
+from decider.store import queue_executor as for_asyncio
+from shared.queue.command import Transition, Tries
+from shared.queue.lua_library import ScriptLibrary
 from tests.support.time_limits import scaled
 
 R = TypeVar("R")

@@ -7,7 +7,7 @@ from typing import Any
 import redis
 
 from shared.queue import keys
-from shared.queue.library import ScriptLibrary
+from shared.queue.lua_library import ScriptLibrary
 
 TEST_TIME = """
 -- The clock of tests: microseconds in a key.

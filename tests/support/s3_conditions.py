@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from actor.delta.engine import DeltaEngine, EngineSettings
-from actor.delta.spark import stop_session
+from actor.formats.delta.engine import DeltaEngine, EngineSettings
+from actor.jvm.spark import stop_session
 from actor.ports import RewriteRequest
 from shared.errors import LakewrightError
 from tests.support.delta_lab import mark

@@ -18,14 +18,14 @@ from obstore.exceptions import AlreadyExistsError
 from obstore.store import S3Store
 from py4j.protocol import Py4JJavaError
 
-from actor.delta.java import find_java
-from actor.delta.logstore import CONDITIONAL_PUT
-from actor.delta.s3a import hadoop_settings
-from actor.delta.scala import Scala
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.jvm.java import find_java
+from actor.jvm.log_stores import CONDITIONAL_PUT
+from actor.jvm.s3a import hadoop_settings
+from actor.jvm.scala import Scala
+from actor.jvm.spark import SparkSettings, build_session, stop_session
 from services.actor.settings import ALLOW_S3
-from services.places import ivy_dir, java_search
-from services.prepare import prepare
+from services.bootstrap import prepare
+from services.paths import ivy_dir, java_search
 from shared.store_options import StoreOptions
 
 

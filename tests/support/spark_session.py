@@ -10,8 +10,8 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from actor.delta.java import JavaSearch, find_java
-from actor.delta.spark import SparkSettings, build_session, stop_session
+from actor.jvm.java import JavaSearch, find_java
+from actor.jvm.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
 from tests.support.time_limits import scaled
 

@@ -1,6 +1,6 @@
 """The defaults of a decider that nobody shares a Redis with."""
 
-from decider.orient.policies import Defaults
+from decider.state.effective_policy import Defaults
 
 
 class Alone:

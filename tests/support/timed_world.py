@@ -5,20 +5,20 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
 
-from decider.duties.settle import Settle, Ticked
-from decider.following.follower import Follower
-from decider.orient.policies import Defaults
-from decider.store.queue import AsyncQueue, connect
-from decider.store.tables import TableRegistry
-from decider.store.timers import Timers
-from shared.cells import SETTLED_TAG
-from shared.facts import Ask, JobFacts
-from shared.planner import FileGroup, plan, plan_full, plan_settling
+from decider.background.timer_runner import Settle, Ticked
+from decider.state.effective_policy import Defaults
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.table_registry import TableRegistry
+from decider.store.timer_queries import Timers
+from decider.tracking.tracker import Follower
+from shared.job_payload import Ask, JobFacts
+from shared.layout.partition_stats import SETTLED_TAG
+from shared.layout.planner import FileGroup, plan, plan_full, plan_settling
 from shared.policy import MIB, Policy
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import JobState
 from shared.queue.model import Verdict as RunVerdict
-from shared.queue.views import JobView
+from shared.queue.records import JobView
 from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
@@ -56,13 +56,13 @@ class World:
         return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
 
     async def jobs(self) -> list[JobView]:
-        pages = [await self.queue.run(reads.jobs("default", state)) for state in JobState]
+        pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
         return [job for page in pages for job in page.jobs]
 
     async def run_job(self) -> None:
         """Play the actor, as far as it plans: groups become files of their size, each round a commit."""
         (claim,) = await self.queue.run(
-            transitions.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
+            commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
         cell, facts = CellKey(claim.key.cell), JobFacts.decode(claim.facts).reaching(claim.reach)
         rounds = 0
@@ -77,7 +77,7 @@ class World:
             rounds += 1
         assert rounds, "the job found nothing to do"
         await self.queue.run(
-            transitions.finish(
+            commands.finish(
                 "default",
                 worker="w",
                 nonce=f"f{self.files}",

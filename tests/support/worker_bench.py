@@ -5,12 +5,12 @@ import threading
 import redis
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.store.queue import SyncQueue, connect
+from actor.queue_executor import SyncQueue, connect
 from actor.worker import Actor, Worker, WorkerSettings
-from shared.facts import JobFacts, Predicted
+from shared.job_payload import JobFacts, Predicted
 from shared.policy import MIB, Policy
 from shared.properties import terms
-from shared.queue import reads, transitions
+from shared.queue import commands, queries
 from shared.queue.model import Band, JobKey, JobSpec, JobState
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
@@ -35,7 +35,7 @@ class Bench:
         self.url = url
         self.engine = engine
         self.queue = SyncQueue(connect(url), "default")
-        known = transitions.ingest("default", table="t-1", expected=-1, cursor={"version": "0"}, cells={})
+        known = commands.ingest("default", table="t-1", expected=-1, cursor={"version": "0"}, cells={})
         self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
@@ -49,14 +49,14 @@ class Bench:
         return Worker(self.engine, queue, Actor(name, heart, self.stopping), settings)
 
     def enqueue(self, version: int) -> None:
-        self.queue.run(transitions.enqueue("default", spec(version)))
+        self.queue.run(commands.enqueue("default", spec(version)))
 
     def state(self) -> JobState | None:
-        view = self.queue.run(reads.job("default", spec(0).id))
+        view = self.queue.run(queries.job("default", spec(0).id))
         return None if view is None else view.state
 
     def runs(self) -> list:
-        return list(self.queue.run(reads.history("default")).runs)
+        return list(self.queue.run(queries.history("default")).runs)
 
     def close(self) -> None:
         for heart in self._hearts:

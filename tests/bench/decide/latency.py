@@ -19,11 +19,11 @@ from typing import Any
 
 import redis
 
-from decider.store.cursors import Cursor
 from decider.store.ingest import Step, ingest
-from decider.store.queue import AsyncQueue, connect
-from decider.store.tables import TableRegistry
-from shared.cells import file_state
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.table_registry import TableRegistry
+from decider.store.table_state import Cursor
+from shared.layout.partition_stats import file_state
 from shared.policy import MIB, Policy
 from shared.queue import keys
 from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from tests.bench.delta.ours import Lakewright
 from tests.bench.delta.picture import draw
 from tests.bench.delta.playing import Played, play

@@ -7,9 +7,9 @@ does; Delta's own conflict rules decide. Only its rows are left as they are, so 
 import json
 from typing import Any
 
-from actor.delta.conflicts import Verdict, classify
-from actor.delta.log import TableLog
-from actor.delta.scala import Scala, jvm_session
+from actor.formats.delta.conflicts import Verdict, classify
+from actor.formats.delta.log import TableLog
+from actor.jvm.scala import Scala, jvm_session
 from tests.bench.delta.table import PlayedTable
 
 

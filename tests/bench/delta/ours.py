@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
-from actor.store.queue import SyncQueue
-from actor.store.queue import connect as connect_actor
+from actor.queue_executor import SyncQueue
+from actor.queue_executor import connect as connect_actor
 from actor.worker import Actor, Worker, WorkerSettings
-from decider.following.follower import Follower
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import ReadMeter
-from decider.orient.policies import Defaults
-from decider.store.queue import AsyncQueue
-from decider.store.queue import connect as connect_decider
+from decider.formats.delta.log import open_log
+from decider.state.effective_policy import Defaults
+from decider.storage.object_reads import ReadMeter
+from decider.store.queue_executor import AsyncQueue
+from decider.store.queue_executor import connect as connect_decider
+from decider.tracking.tracker import Follower
 from shared.policy import Policy
 from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone

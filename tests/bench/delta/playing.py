@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 from pyspark.sql import SparkSession
 
-from actor.delta.log import TableLog
-from actor.delta.scala import Scala
+from actor.formats.delta.log import TableLog
+from actor.jvm.scala import Scala
 from tests.bench.delta.merging import Merge
 from tests.bench.delta.rules import Rule
 from tests.bench.delta.table import PlayedTable

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from actor.delta.log import TableLog
-from actor.delta.scala import Scala
+from actor.formats.delta.log import TableLog
+from actor.jvm.scala import Scala
 from shared.policy import MIB
 from tests.bench.delta.table import PlayedTable
 

@@ -14,10 +14,10 @@ from typing import Any
 import redis
 
 from services.standalone.redis_server import LISTPACK_VALUE_BYTES
-from shared.queue import reads, transitions
-from shared.queue.library import ScriptLibrary
+from shared.queue import commands, queries
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptLibrary
 from shared.queue.model import Band, Beat, Claim, JobKey, JobSpec, JobState, Verdict
-from shared.queue.transition import Transition
 from tests.support.redis_server import RedisServer, find_binary
 
 QUEUE = "bench"
@@ -41,7 +41,7 @@ def spec(number: int, version: int = 1) -> JobSpec:
 
 
 def finish(number: int, claim: Claim, verdict: Verdict, factor: float = 1.0) -> Transition[Any]:
-    return transitions.finish(
+    return commands.finish(
         QUEUE,
         worker="w",
         nonce=f"f{number}",
@@ -57,7 +57,7 @@ def finish(number: int, claim: Claim, verdict: Verdict, factor: float = 1.0) -> 
 
 def ingest(number: int) -> Transition[Any]:
     wish = spec(number)
-    return transitions.ingest(
+    return commands.ingest(
         QUEUE,
         table=wish.key.table,
         expected=number // TABLES,
@@ -72,7 +72,7 @@ def ingest(number: int) -> Transition[Any]:
 def first_sight(number: int) -> Transition[Any]:
     """Give a table the cursor without which it is none, and nothing is counted for it."""
     cursor = {"version": "0", "metadata": "x" * 300}
-    return transitions.ingest(QUEUE, table=spec(number).key.table, expected=-1, cursor=cursor, cells={})
+    return commands.ingest(QUEUE, table=spec(number).key.table, expected=-1, cursor=cursor, cells={})
 
 
 class Bench:
@@ -114,11 +114,11 @@ class Bench:
     def run(self, jobs: int) -> None:
         self.send([first_sight(number) for number in range(TABLES)])
         before = self.memory()
-        self.measure("enqueue new", (transitions.enqueue(QUEUE, spec(number)) for number in range(jobs)))
+        self.measure("enqueue new", (commands.enqueue(QUEUE, spec(number)) for number in range(jobs)))
         self.bytes_per_job = round((self.memory() - before) / jobs)
         print(f"{'memory per queued job':28s} {self.bytes_per_job:8d} B")
         again = range(0, jobs, max(1, jobs // 20_000))
-        self.measure("enqueue again", (transitions.enqueue(QUEUE, spec(number)) for number in again))
+        self.measure("enqueue again", (commands.enqueue(QUEUE, spec(number)) for number in again))
         held = [claim for batch in self.measure("claim 1", self.claims("a", 3_000, 1)) for claim in batch]
         self.measure("claim 8", self.claims("b", 200, 8))
         self.measure("heartbeat of 1", (self.beat([claim]) for claim in held))
@@ -130,19 +130,19 @@ class Bench:
         self.measure("finish fail", (finish(n, held[n], Verdict.FAIL) for n in range(2_000, 2_500)))
         self.measure("finish yield", (finish(n, held[n], Verdict.YIELD) for n in range(2_500, 3_000)))
         self.measure("ingest 3 cells, 1 job", (ingest(number) for number in range(2 * TABLES)))
-        self.measure("view", (reads.job(QUEUE, spec(number).id) for number in range(1_000)))
-        self.measure("list of 50", (reads.jobs(QUEUE, JobState.QUEUED, offset=50 * page) for page in range(20)))
-        self.measure("depth", [reads.depth(QUEUE)] * 500)
-        self.measure("order of the next 20", [reads.order(QUEUE, claims=20)] * 100)
+        self.measure("view", (queries.job(QUEUE, spec(number).id) for number in range(1_000)))
+        self.measure("list of 50", (queries.jobs(QUEUE, JobState.QUEUED, offset=50 * page) for page in range(20)))
+        self.measure("depth", [queries.depth(QUEUE)] * 500)
+        self.measure("order of the next 20", [queries.order(QUEUE, claims=20)] * 100)
 
     def claims(self, series: str, count: int, slots: int) -> Iterable[Transition[Any]]:
         for number in range(count):
             nonce = f"{series}{number}"
-            yield transitions.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS)
+            yield commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS)
 
     def beat(self, claims: list[Claim]) -> Transition[Any]:
         beats = [Beat(claim.id, claim.token, '{"groups":3}') for claim in claims]
-        return transitions.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS)
+        return commands.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS)
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import EngineSettings, start_engine
+from actor.formats.delta.engine import EngineSettings, start_engine
 from tests.bench.machine import machine
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.sides import Lakewright, Optimize, Took

@@ -9,9 +9,9 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-from actor.delta import snapshot
-from actor.delta.log import TableLog
-from actor.delta.writing import GroupWriter
+from actor.formats.delta import snapshot
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.write import GroupWriter
 
 _TIMED: tuple[tuple[Any, str, str], ...] = (
     (TableLog, "snapshot", "list the log and build the snapshot"),

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from actor.delta.engine import DeltaEngine
+from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus, RewriteRequest
-from shared.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, Mode
 from shared.table import CellKey
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case

@@ -9,7 +9,7 @@ from tests.bench.rewrite.tables import DAY, Case, copied, make
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.delta.log import TableLog
+from actor.formats.delta.log import TableLog
 from tests.bench.rewrite.phases import Phases
 
 

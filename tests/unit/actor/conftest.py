@@ -17,4 +17,4 @@ def _quiet() -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def _footers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actor.delta.writing.Footers", FakeFooters)
+    monkeypatch.setattr("actor.formats.delta.write.Footers", FakeFooters)

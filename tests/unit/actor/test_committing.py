@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from actor.delta.actions import LoggedFile
-from actor.delta.committing import Committer, Landing
-from actor.delta.output_paths import OutputPaths
-from actor.delta.writing import GroupWriter, WrittenGroup
+from actor.formats.delta.actions import LoggedFile
+from actor.formats.delta.commit import Committer, Landing
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
 from shared.table import Origin

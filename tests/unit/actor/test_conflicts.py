@@ -2,7 +2,15 @@
 
 import pytest
 
-from actor.delta.conflicts import Verdict, classify, conflict_kind, first_line, jvm_class_names, refused, translate
+from actor.formats.delta.conflicts import (
+    Verdict,
+    classify,
+    conflict_kind,
+    first_line,
+    jvm_class_names,
+    refused,
+    translate,
+)
 from shared.errors import RetryableError, Unsupported
 from tests.support.fake_delta import JavaError
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from shared.errors import LeaseLost, PermanentError, RetryableError
-from shared.queue.library import ScriptName
-from shared.queue.transition import Transition
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptName
 from tests.support.fake_queue import FakeClock, FakeQueue
 from tests.support.waiting import until
 from tests.unit.actor.test_lease import CLAIM

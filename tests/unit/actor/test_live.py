@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actor.delta import live as live_module
-from actor.delta.live import LiveGroup, find_live, is_plain, resolve, still_live
+from actor.formats.delta import live_files as live_module
+from actor.formats.delta.live_files import LiveGroup, find_live, is_plain, resolve, still_live
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeTable, add, group_of, live_group, remove, vector
 

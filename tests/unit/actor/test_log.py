@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actor.delta import log as log_module
+from actor.formats.delta import log as log_module
 from shared.errors import PermanentError
 from shared.table import FileKey, Origin
 from tests.support.fake_delta import METADATA, FakeTable, JavaError, add, remove

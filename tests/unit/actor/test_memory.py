@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actor.delta import memory as memory_module
-from actor.delta import reading as reading_module
-from actor.delta.memory import Remembered, TableMemory, brought_up
-from actor.delta.reading import read_cell
+from actor.formats.delta import read as reading_module
+from actor.formats.delta import read_cache as memory_module
+from actor.formats.delta.read import read_cell
+from actor.formats.delta.read_cache import Remembered, TableMemory, brought_up
 from shared.errors import Unsupported
 from shared.table import CellKey
 from tests.support.fake_delta import LOCATION, METADATA, FakeTable, add, group_of, remove, vector

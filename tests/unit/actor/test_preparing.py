@@ -6,9 +6,9 @@ from contextlib import nullcontext
 
 import pytest
 
-from actor.delta.live import LiveGroup
-from actor.delta.preparing import Prepared, Workshop, write_groups
-from actor.delta.writing import WrittenGroup
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.write import WrittenGroup
+from actor.formats.delta.write_groups import Prepared, Workshop, write_groups
 from shared.errors import Corrupt, LakewrightError, RetryableError
 from tests.support.fake_delta import FakeTable, JavaError, add, live_group
 

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from actor.delta.free_space import MIB
-from actor.delta.memory import TableMemory
-from actor.delta.reading import read_cell
-from actor.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.formats.delta.free_space import MIB
+from actor.formats.delta.read import read_cell
+from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
 from shared.errors import Corrupt, InvalidInput, LeaseLost, OtherTable, RetryableError, Unsupported

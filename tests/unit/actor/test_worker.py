@@ -13,12 +13,12 @@ from actor.lease import Lease
 from actor.ports import EngineDeath, EngineDied
 from actor.worker import Actor, Worker, WorkerSettings
 from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
-from shared.facts import Ask, JobFacts, Predicted
+from shared.job_payload import Ask, JobFacts, Predicted
 from shared.policy import MIB, Policy
 from shared.properties import terms
-from shared.queue.library import ScriptName
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim
-from shared.queue.transition import Transition
 from tests.support.fake_queue import FakeQueue
 from tests.support.memory_engine import MemoryEngine
 

@@ -4,15 +4,15 @@ import json
 
 import pytest
 
-from actor.delta.actions import LoggedFile, decode_add
-from actor.delta.columns import Column
-from actor.delta.footers import Storage
-from actor.delta.live import LiveGroup
-from actor.delta.log import TableLog
-from actor.delta.output_paths import OutputPaths
-from actor.delta.writing import GroupWriter, WrittenGroup, logical_rows
+from actor.formats.delta.actions import LoggedFile, decode_add
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Storage
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
 from shared.errors import Corrupt, PermanentError, Unsupported
-from shared.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, Mode
 from shared.table import PartitionColumn
 from tests.support.fake_delta import METADATA, PLAIN, FakeScala, FakeTable, JavaError, add, live_group, vector
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from actor.delta.java import JavaSearch
-from services.cli import doctor
-from services.cli.doctor import DoctorSettings, Finding, Status
+from actor.jvm.java import JavaSearch
+from services.cli.commands import doctor
+from services.cli.commands.doctor import DoctorSettings, Finding, Status
 from tests.support.fake_programs import fake_java
 
 

@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from services.cli.context import Setting
+from services.cli.cli_context import Setting
 from tests.support import delta_tables as tables
 
 

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from decider.http.app import create_app
+from decider.api.app import create_app
 from services.cli.__main__ import app
-from services.cli.context import Setting
+from services.cli.cli_context import Setting
 from services.decider.build import build_services
 from services.decider.settings import DeciderSettings
 

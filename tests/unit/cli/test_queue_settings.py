@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from services.cli.context import Setting
-from services.cli.queue_settings import changes, rows
+from services.cli.cli_context import Setting
+from services.cli.commands.queue_settings import changes, rows
 from shared.queue.settings import SETTINGS
 
 

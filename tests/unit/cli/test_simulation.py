@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import pytest
 
-from services.cli.simulation import Arrival, Load, Served, arrivals, fair, fifo, outcome
-from services.cli.simulation_picture import ORDERS, picture
+from services.cli.charts.queue_chart import ORDERS, picture
+from services.cli.charts.simulation import Arrival, Load, Served, arrivals, fair, fifo, outcome
 
 SVG = "{http://www.w3.org/2000/svg}"
 

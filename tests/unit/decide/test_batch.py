@@ -3,13 +3,13 @@
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED
-from decider.following.batch import Batch
-from decider.orient.cells import fold
-from decider.orient.heat import COLD
-from decider.store.cursors import Known
-from shared.facts import JobFacts
+from decider.state.contention import COLD
+from decider.state.fold import fold
+from decider.store.table_state import Known
+from decider.tracking.commit_batch import Batch
+from shared.job_payload import JobFacts
+from shared.layout.planner import state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import state_of
 from shared.policy import MIB, Policy
 from shared.queue.model import JobSpec
 from shared.table import Commit, DataFile, RemovedFile, TableId, TableMetadata, TableRef

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
-from decider.decide.verdict import corrected, decide_rung, decide_state, priority
-from shared.cells import recount
-from shared.facts import Ask, Measure
+from decider.decide.decision import corrected, decide_rung, decide_state, priority
+from shared.job_payload import Ask, Measure
+from shared.layout.partition_stats import recount
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 

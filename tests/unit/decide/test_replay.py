@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.decide.history import History
-from decider.decide.optimum import equal_files, neighbours
-from decider.decide.peers import optimize_after_each_commit
-from decider.decide.replay import Replayed, replay_lakewright, replay_peer, replay_untouched
-from decider.decide.rules import PEERS
+from decider.whatif.baselines import PEERS
+from decider.whatif.optimize_baseline import optimize_after_each_commit
+from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer, replay_untouched
+from decider.whatif.trace import History
+from shared.layout.eligibility import judge_settling
+from shared.layout.planner import SETTLED_TAG, state_of
 from shared.partitions import WHOLE_TABLE, cell_key
-from shared.planner import SETTLED_TAG, state_of
 from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile
-from shared.worth import judge_settling
+from tests.bench.offline_optimum import equal_files, neighbours
 
 POLICY = Policy(target_bytes=64 * MIB)
 DAY_MS = 24 * 3_600_000

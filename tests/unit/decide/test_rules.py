@@ -2,8 +2,8 @@
 
 import pytest
 
-from decider.decide.history import History, ReplayedTable
-from decider.decide.rules import HOUR_MS, PEERS, Look
+from decider.whatif.baselines import HOUR_MS, PEERS, Look
+from decider.whatif.trace import History, ReplayedTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.table import Commit, DataFile

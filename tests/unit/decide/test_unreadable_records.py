@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from decider.api.views.tables import UNREADABLE, decision_view
+from decider.archive.ledger_rows import LEDGER_SCHEMA, kept, ledger_row
 from decider.decide import ledger
+from decider.decide.decision import decide_state
 from decider.decide.ledger import Record, Unreadable
-from decider.decide.verdict import decide_state
-from decider.http.table_views import UNREADABLE, decision_view
-from decider.store.ledger_rows import LEDGER_SCHEMA, kept, ledger_row
-from shared.cells import recount
 from shared.errors import InvalidInput
+from shared.layout.partition_stats import recount
 from shared.policy import MIB, Policy
 from shared.table import CellKey, TableId, TableRef
 

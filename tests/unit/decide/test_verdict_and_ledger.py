@@ -7,14 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide import ledger
-from decider.decide.verdict import PRIORITIES, Verdict, decide, decide_rung, decide_state, priority
-from shared.cells import CellState, recount
-from shared.facts import Ask
+from decider.decide.decision import PRIORITIES, Verdict, decide, decide_rung, decide_state, priority
+from shared.job_payload import Ask
+from shared.layout.eligibility import Reason, is_purgeable
+from shared.layout.partition_stats import CellState, recount
+from shared.layout.planner import plan, plan_full, state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import plan, plan_full, state_of
 from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, Origin
-from shared.worth import Reason, is_purgeable
 
 POLICY = Policy(target_bytes=8 * MIB)
 

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from decider.decide.history import History
-from decider.decide.replay import replay_untouched
-from decider.decide.whatif import (
+from decider.state.effective_policy import effective
+from decider.whatif.comparison import (
     STEPS_OF_COMPARISON,
     STEPS_OF_RECOMMENDATION,
     Prices,
@@ -19,9 +18,10 @@ from decider.decide.whatif import (
     compare,
     recommend,
 )
-from decider.orient.policies import effective
-from decider.requests.what_if import describe, examine
-from decider.requests.what_if_history import TableHistory, read_history
+from decider.whatif.examination import describe, examine
+from decider.whatif.simulator import replay_untouched
+from decider.whatif.trace import History
+from decider.whatif.trace_reader import TableHistory, read_history
 from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from actor.delta import autopsy
-from actor.delta.autopsy import KEPT_CHARS, KEPT_LINES, Autopsy, JvmProcess, explain, redact, tail
+from actor.jvm import autopsy
+from actor.jvm.autopsy import KEPT_CHARS, KEPT_LINES, Autopsy, JvmProcess, explain, redact, tail
 from services.actor.secrets import known_secrets
 from services.actor.settings import actor_settings
 from tests.support.waiting import until

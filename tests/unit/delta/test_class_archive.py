@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from actor.delta.class_archive import ClassArchive, class_archive
+from actor.jvm.class_archive import ClassArchive, class_archive
 
 NOW_S = 1_000_000.0
 FINISHED, UNFINISHED = b"\xa8\xba\x0b\xf0 and more", b"\0\0\0\0 and more"

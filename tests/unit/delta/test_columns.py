@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from actor.delta.columns import Column, difference, fits, leaves
+from actor.formats.delta.columns import Column, difference, fits, leaves
 
 
 def primitive(name: str, physical: str, original: str | None = None, **more: Any) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actor.delta.free_space import MIB, require_free_space
+from actor.formats.delta.free_space import MIB, require_free_space
 from shared.errors import RetryableError
 
 

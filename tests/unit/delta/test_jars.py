@@ -7,8 +7,8 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from actor.delta import jars
-from actor.delta.java import JavaHome, JavaSource
+from actor.jvm import jars
+from actor.jvm.java import JavaHome, JavaSource
 from shared.errors import PermanentError
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from actor.delta import java as java_module
-from actor.delta.java import JavaSearch, JavaSource, bundled_java, find_java
+from actor.jvm import java as java_module
+from actor.jvm.java import JavaSearch, JavaSource, bundled_java, find_java
 from shared.errors import InvalidInput
 from tests.support.fake_programs import fake_java
 

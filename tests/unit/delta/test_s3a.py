@@ -2,7 +2,7 @@
 
 import pytest
 
-from actor.delta.s3a import BASE, hadoop_settings
+from actor.jvm.s3a import BASE, hadoop_settings
 from shared.errors import InvalidInput
 from shared.store_options import StoreOptions
 

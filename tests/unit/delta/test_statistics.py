@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from actor.delta.columns import Column
-from actor.delta.footers import Bounds
-from actor.delta.output_format import choose_codec
-from actor.delta.statistics import columns_to_complete, completed
+from actor.formats.delta.columns import Column
+from actor.formats.delta.footers import Bounds
+from actor.formats.delta.output_format import choose_codec
+from actor.formats.delta.statistics import columns_to_complete, completed
 
 BOOLEAN = Column(("b",), "BOOLEAN", "boolean")
 LONG = Column(("l",), "INT64", "int", (64,))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actor.delta.truststore import PASSWORD, certificates, java_key_store
+from actor.jvm.trust_store import PASSWORD, certificates, java_key_store
 from shared.errors import InvalidInput
 
 

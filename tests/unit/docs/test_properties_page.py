@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.orient.policies import Defaults, LogFacts, Origin, Source
+from decider.state.effective_policy import Defaults, LogFacts, Origin, Source
 from shared.policy import Policy
 from shared.properties import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
 from shared.table import TableId, TableRef

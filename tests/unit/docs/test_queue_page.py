@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from services.cli.queue_settings import rows
+from services.cli.commands.queue_settings import rows
 from shared.queue.settings import SETTINGS
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "queue.md"

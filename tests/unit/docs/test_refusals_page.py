@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from decider.following.watch import UNREADABLE
-from decider.observe.delta_metadata import REFUSED_FEATURES
+from decider.formats.delta.metadata import REFUSED_FEATURES
+from decider.tracking.refresh import UNREADABLE
+from shared.layout.eligibility import Reason
 from shared.refusals import SAFE_FEATURES, RefusalCode
-from shared.worth import Reason
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "tables.md").read_text()
 SECTION = PAGE[PAGE.index("## Refused tables") : PAGE.index("## Is the state true?")]

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from decider.http.bounds import BoundedCrowd, Room, Turns
-from decider.http.problems import Refused
+from decider.gateway.concurrency import BoundedCrowd, Room, Turns
+from decider.web.errors import Refused
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=100))

@@ -5,8 +5,8 @@ import hashlib
 import pytest
 from fastapi.routing import iter_route_contexts
 
-from decider.http.app import create_app
-from decider.http.credentials import (
+from decider.api.app import create_app
+from decider.gateway.credentials import (
     MAX_SECRETS,
     MAY_ACT_AS,
     Credentials,
@@ -16,7 +16,7 @@ from decider.http.credentials import (
     parse_tokens,
     signature,
 )
-from decider.http.roles import OPEN, ROLES, needed
+from decider.gateway.roles import OPEN, ROLES, needed
 from services.decider.build import build_services
 from services.decider.settings import DeciderSettings, decider_settings
 from shared.errors import InvalidInput
@@ -30,7 +30,7 @@ def test_every_route_has_its_role() -> None:
     found = iter_route_contexts(app.routes)
     routes = {(method, str(route.path)) for route in found for method in (route.methods or set()) - {"HEAD"}}
     assert len(routes) > 20
-    assert routes - set(ROLES) - OPEN == set(), "give these routes a role in decider/http/roles.py"
+    assert routes - set(ROLES) - OPEN == set(), "give these routes a role in decider/gateway/roles.py"
     assert not set(ROLES) & OPEN
 
 

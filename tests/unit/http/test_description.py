@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from decider.http.app import create_app
-from decider.http.credentials import Role
-from decider.http.roles import needed
+from decider.api.app import create_app
+from decider.gateway.credentials import Role
+from decider.gateway.roles import needed
 from services.decider.build import build_services
 from services.decider.settings import DeciderSettings
 

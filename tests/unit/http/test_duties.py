@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from decider.duties import sweep as sweep_module
-from decider.duties.sweep import Sweep
-from decider.intake.inbox import Inbox
-from decider.store.tables import TableRegistry
+from decider.background import sweep as sweep_module
+from decider.background.sweep import Sweep
+from decider.events.refresh_queue import Inbox
+from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
 from tests.support.time_limits import scaled

@@ -8,9 +8,9 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decider.http.auth import FAILURES_PER_S, MAX_QUERY_FIELDS, SIGNED_BODIES_PER_ADDRESS, Guard
-from decider.http.credentials import Credentials, parse_secrets, parse_tokens, signature
-from decider.http.rates import BURST_S
+from decider.gateway.authentication import FAILURES_PER_S, MAX_QUERY_FIELDS, SIGNED_BODIES_PER_ADDRESS, Guard
+from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens, signature
+from decider.gateway.rate_limit import BURST_S
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
 

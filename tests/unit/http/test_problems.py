@@ -8,9 +8,9 @@ import pytest
 from fastapi import FastAPI
 from redis.exceptions import ConnectionError as RedisGone
 
-from decider.http.auth import require_credentials_beyond_loopback
-from decider.http.credentials import Credentials, parse_secrets, parse_tokens
-from decider.http.problems import MAX_VALUE_CHARS, MEDIA_TYPE, install, shown
+from decider.gateway.authentication import require_credentials_beyond_loopback
+from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
+from decider.web.errors import MAX_VALUE_CHARS, MEDIA_TYPE, install, shown
 from shared.errors import Conflict, Corrupt, InvalidInput, LakewrightError, LeaseLost, RetryableError, Unsupported
 
 

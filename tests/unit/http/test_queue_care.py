@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from decider.duties import queue_care
-from decider.duties.queue_care import QueueCare
+from decider.background import queue_maintenance
+from decider.background.queue_maintenance import QueueCare
 from shared.errors import RetryableError
+from shared.queue.admin_commands import Preemption, Revoked
 from shared.queue.model import JobId
 from shared.queue.settings import QueueSettings
-from shared.queue.steering import Preemption, Revoked
 from tests.support.time_limits import scaled
 
 
@@ -59,10 +59,10 @@ class Levers:
 
 
 def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_care, "PREEMPT_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_care, "AUDIT_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_care, "SLOTS_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_care, "LOG_EVERY_S", 0.001)
+    monkeypatch.setattr(queue_maintenance, "PREEMPT_EVERY_S", 0.001)
+    monkeypatch.setattr(queue_maintenance, "AUDIT_EVERY_S", 0.001)
+    monkeypatch.setattr(queue_maintenance, "SLOTS_EVERY_S", 0.001)
+    monkeypatch.setattr(queue_maintenance, "LOG_EVERY_S", 0.001)
 
     async def live() -> None:
         levers = Levers()

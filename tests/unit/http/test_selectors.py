@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.requests.selectors import Selector, exact_cell, find_cell, label, select
+from decider.optimize.partition_selector import Selector, exact_cell, find_cell, label, select
 from shared.errors import InvalidInput
 from shared.partitions import cell_key
 from shared.table import CellKey, PartitionColumn

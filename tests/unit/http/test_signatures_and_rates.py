@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from decider.http.confirm import Confirmed, Confirmer, is_page_of
-from decider.http.credentials import Credentials, signature
-from decider.http.rates import BURST_S, Rate
-from decider.http.signatures import Crowded, Replayed, Signatures, Unsigned
-from decider.observe.shapes.hint import Confirm
+from decider.api.sns_confirmation import Confirmed, Confirmer, is_page_of
+from decider.events.table_hint import Confirm
+from decider.gateway.credentials import Credentials, signature
+from decider.gateway.rate_limit import BURST_S, Rate
+from decider.gateway.signatures import Crowded, Replayed, Signatures, Unsigned
 from shared.errors import RetryableError
 from tests.support.event_samples import ARN, CONFIRM_URL
 

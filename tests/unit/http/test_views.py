@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.http.job_views import job_view, timeline
-from decider.http.status import savings
-from decider.http.table_views import cell_view, layout_view, policy_view
-from decider.orient.policies import effective
-from shared.cells import recount
+from decider.api.routes.status import savings
+from decider.api.views.jobs import job_view, timeline
+from decider.api.views.tables import cell_view, layout_view, policy_view
+from decider.state.effective_policy import effective
+from shared.layout.partition_stats import recount
 from shared.policy import MIB, Policy
 from shared.properties import PROPERTIES
 from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
-from shared.queue.views import JobView, RunRecord
+from shared.queue.records import JobView, RunRecord
 from shared.table import CellKey, PartitionColumn
 
 SMALL = Policy(target_bytes=MIB)

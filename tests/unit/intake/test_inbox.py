@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.intake.inbox import Inbox, Patience
+from decider.events.refresh_queue import Inbox, Patience
 from shared.errors import InvalidInput, RetryableError
 from shared.table import TableId, TableRef
 

@@ -4,9 +4,9 @@ import asyncio
 import json
 from pathlib import Path
 
-from decider.observe.delta_log import open_log
-from decider.observe.lake import open_lake
-from decider.observe.object_reads import ReadMeter
+from decider.formats.delta.log import open_log
+from decider.formats.delta.scan import open_lake
+from decider.storage.object_reads import ReadMeter
 from shared.locations import canonical_location, decoded_path, table_id
 
 NAMES = ("a b", "a%20b", "a%2520b", "a+b", "Z\u00fcrich", "Zu\u0308rich", "100%", "x#y", "q?z", "p:1,2", "g[a]{b}*")

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from decider.observe.delta_actions import commit_time_ms, decode_commit
-from decider.observe.delta_damage import LogFile
-from decider.observe.delta_metadata import READER_FEATURES, REFUSED_FEATURES, check_readable
-from decider.observe.delta_stats import rows_in
+from decider.formats.delta.actions import commit_time_ms, decode_commit
+from decider.formats.delta.damage import LogFile
+from decider.formats.delta.metadata import READER_FEATURES, REFUSED_FEATURES, check_readable
+from decider.formats.delta.row_counts import rows_in
 from shared.errors import Corrupt, Unsupported
 from shared.partitions import WHOLE_TABLE
 from shared.table import Commit, Origin, PartitionColumn, TableMetadata, TableProtocol

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.delta_actions import decode_commit
-from decider.observe.delta_damage import LogFile
-from decider.observe.delta_lines import parsed_lines, split_lines
+from decider.formats.delta.actions import decode_commit
+from decider.formats.delta.damage import LogFile
+from decider.formats.delta.lines import parsed_lines, split_lines
 from shared.errors import Corrupt
 from shared.table import TableMetadata
 

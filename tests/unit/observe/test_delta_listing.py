@@ -1,6 +1,6 @@
 """Of the names in a log directory only commits and complete checkpoints count."""
 
-from decider.observe.delta_listing import Checkpoint, commit_version, read_listing
+from decider.formats.delta.listing import Checkpoint, commit_version, read_listing
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 

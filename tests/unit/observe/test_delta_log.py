@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from obstore.store import MemoryStore
 
-from decider.observe.delta_log import THREAD_BYTES, DeltaLog
-from decider.observe.object_reads import ObjectReader, ReadKind, ReadMeter
-from decider.observe.stores import Rooted
+from decider.formats.delta.log import THREAD_BYTES, DeltaLog
+from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
+from decider.storage.stores import Rooted
 from shared.errors import Corrupt, InvalidInput, RetryableError, Unsupported
 from shared.table import Commit, Snapshot, TableMetadata
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.delta_damage import LogFile
-from decider.observe.delta_replay import Replay
+from decider.formats.delta.damage import LogFile
+from decider.formats.delta.replay import Replay
 from shared.errors import Corrupt
 from shared.partitions import WHOLE_TABLE, cell_key
 from shared.path_keys import canonical_path

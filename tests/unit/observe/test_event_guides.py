@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from decider.http.confirm import Confirmed
-from decider.observe.shapes.hint import Ignored
-from decider.observe.shapes.recognise import SHAPES, recognise_value
+from decider.api.sns_confirmation import Confirmed
+from decider.events.detect import SHAPES, recognise_value
+from decider.events.table_hint import Ignored
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
 PLACES = ("outside_allowed_roots", "no_table_there", "place_unreadable", "too_many_new_places")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.shapes.fields import MAX_WRAPPINGS
-from decider.observe.shapes.hint import MAX_BATCH, Confirm, Hint, Taken
-from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
+from decider.events.detect import SHAPES, recognise, recognise_value
+from decider.events.field_reader import MAX_WRAPPINGS
+from decider.events.table_hint import MAX_BATCH, Confirm, Hint, Taken
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
 

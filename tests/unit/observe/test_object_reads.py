@@ -8,9 +8,9 @@ import pytest
 from obstore.exceptions import GenericError, PermissionDeniedError
 from obstore.store import MemoryStore
 
-from decider.observe.delta_log import open_log
-from decider.observe.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
-from decider.observe.stores import Rooted, Stores
+from decider.formats.delta.log import open_log
+from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
+from decider.storage.stores import Rooted, Stores
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.store_options import StoreOptions
 

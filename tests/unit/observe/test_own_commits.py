@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from decider.observe.object_reads import ReadKind, ReadMeter
-from decider.observe.own_commits import HEAD_BYTES, HistoryPage, OptimizationEvent, open_own_commits
-from shared.cells import recount
+from decider.formats.delta.rewrites import HEAD_BYTES, HistoryPage, OptimizationEvent, open_own_commits
+from decider.storage.object_reads import ReadKind, ReadMeter
+from shared.commit_metadata import Mark
 from shared.errors import Corrupt, NoTable
-from shared.levels import ladder
-from shared.marks import Mark
+from shared.layout.levels import ladder
+from shared.layout.partition_stats import recount
 from shared.table import Origin
 
 RUNGS = ladder(1_000_000, 8, Fraction(3, 4))

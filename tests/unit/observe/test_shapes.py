@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.observe.shapes.hint import MAX_BATCH, Hint, Taken
-from decider.observe.shapes.recognise import SHAPES, recognise, recognise_value
+from decider.events.detect import SHAPES, recognise, recognise_value
+from decider.events.table_hint import MAX_BATCH, Hint, Taken
 from shared.errors import InvalidInput
 
 COMMIT = "t/_delta_log/00000000000000000007.json"

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.orient.batch_files import BatchFiles
-from decider.orient.cells import REPLACING, fold, recount
-from shared.cells import EMPTY_CELL, SETTLED_TAG, CellState
-from shared.grouping import GENERATED_TAG
-from shared.levels import SMALL_LEVELS
+from decider.state.batch_files import BatchFiles
+from decider.state.fold import REPLACING, fold, recount
+from shared.layout.file_selection import GENERATED_TAG
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import CellKey, Commit, DataFile, Origin, PartitionColumn, RemovedFile, TableMetadata

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.orient.heat import CELLS_KEPT, COLD, WINDOW_MS, Heat, Spell
+from decider.state.contention import CELLS_KEPT, COLD, WINDOW_MS, Heat, Spell
 from shared.table import CellKey, Commit, Origin
 
 A, B = CellKey("a"), CellKey("b")

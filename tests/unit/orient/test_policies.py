@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.orient.policies import Defaults, LogFacts, Origin, Source, effective
+from decider.state.effective_policy import Defaults, LogFacts, Origin, Source, effective
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
 from shared.table import TableId, TableRef

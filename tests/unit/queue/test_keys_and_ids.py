@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from shared.errors import InvalidInput
 from shared.queue import keys
-from shared.queue.library import source
+from shared.queue.lua_library import source
 from shared.queue.model import Band, JobId, JobKey, JobSpec, Level, job_id
 
 tables = st.from_regex(r"[A-Za-z0-9_.\-/]{1,20}", fullmatch=True)

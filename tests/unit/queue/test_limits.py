@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
-from shared.queue import limits, reads, transitions
-from shared.queue.library import ScriptName
+from shared.queue import commands, limits, queries
+from shared.queue.command import Transition, Tries, refusal, unreachable
+from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, Beat, Debounce, JobKey, JobSpec, JobState, Token, Verdict
-from shared.queue.transition import Transition, Tries, refusal, unreachable
 
 KEY = JobKey("t", "{}", "compact")
 SPEC = JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1)
@@ -17,12 +17,12 @@ SPEC = JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1)
 
 def finish(**changed: Any) -> Transition[Any]:
     values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": Verdict.DONE, "cost_bytes": 1}
-    return transitions.finish("q", **{**values, "seen_version": 1, **changed})
+    return commands.finish("q", **{**values, "seen_version": 1, **changed})
 
 
 def ingest(**changed: Any) -> Transition[Any]:
     values = {"table": "t", "expected": 4, "cursor": {"version": "5"}, "cells": {}}
-    return transitions.ingest("q", **{**values, **changed})
+    return commands.ingest("q", **{**values, **changed})
 
 
 REFUSED: dict[str, Callable[[], object]] = {
@@ -32,12 +32,12 @@ REFUSED: dict[str, Callable[[], object]] = {
     "facts": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
     "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
-    "slots": lambda: transitions.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
-    "lease_ms": lambda: transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
-    "worker": lambda: transitions.claim("q", worker="a b", nonce="n", slots=1, lease_ms=1_000),
+    "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
+    "lease_ms": lambda: commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
+    "worker": lambda: commands.claim("q", worker="a b", nonce="n", slots=1, lease_ms=1_000),
     "nonce": lambda: finish(nonce=""),
-    "beats": lambda: transitions.heartbeat("q", worker="w", beats=[Beat(SPEC.id, Token(1))] * 101, lease_ms=1_000),
-    "progress": lambda: transitions.heartbeat(
+    "beats": lambda: commands.heartbeat("q", worker="w", beats=[Beat(SPEC.id, Token(1))] * 101, lease_ms=1_000),
+    "progress": lambda: commands.heartbeat(
         "q", worker="w", beats=[Beat(SPEC.id, Token(1), "x" * 4_097)], lease_ms=1_000
     ),
     "result": lambda: finish(result="x" * 65_537),
@@ -48,9 +48,9 @@ REFUSED: dict[str, Callable[[], object]] = {
     "cells": lambda: ingest(cells=dict.fromkeys(map(str, range(1_001)), "x")),
     "jobs": lambda: ingest(table="other", jobs=[SPEC]),
     "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
-    "limit": lambda: reads.jobs("q", JobState.QUEUED, limit=101),
-    "strict_bands": lambda: transitions.configure("q", {"strict_bands": 5}),
-    "aging": lambda: transitions.configure("q", {"aging": 5}),
+    "limit": lambda: queries.jobs("q", JobState.QUEUED, limit=101),
+    "strict_bands": lambda: commands.configure("q", {"strict_bands": 5}),
+    "aging": lambda: commands.configure("q", {"aging": 5}),
 }
 
 

@@ -7,30 +7,30 @@ from typing import Any
 
 import pytest
 
-from shared.queue import audit, reads, steering, transitions
-from shared.queue.library import ScriptLibrary, ScriptName, source
+from shared.queue import admin_commands, audit, commands, queries
+from shared.queue.command import Transition
+from shared.queue.lua_library import ScriptLibrary, ScriptName, source
 from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, Level, Token, Verdict
 from shared.queue.settings import SETTINGS, QueueSettings
-from shared.queue.transition import Transition
 
 SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
 JOB, TOKEN = SPEC.id, Token(7)
 PIECES = {
     path.name.removesuffix(".lua"): path.read_text(encoding="utf-8")
-    for path in files("shared.queue").joinpath("scripts", "include").iterdir()
+    for path in files("shared.queue").joinpath("lua", "include").iterdir()
 }
 
 
 def ingest(**more: Any) -> Transition[Any]:
-    return transitions.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
+    return commands.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
 
 
 SAMPLES: list[Transition[Any]] = [
-    transitions.configure("q", {"aging_ms": 1, "slots": 2}),
-    transitions.enqueue("q", SPEC),
-    transitions.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
-    transitions.heartbeat("q", worker="w", beats=[Beat(JOB, TOKEN), Beat(JobId("x"), TOKEN)], lease_ms=1_000),
-    transitions.finish(
+    commands.configure("q", {"aging_ms": 1, "slots": 2}),
+    commands.enqueue("q", SPEC),
+    commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
+    commands.heartbeat("q", worker="w", beats=[Beat(JOB, TOKEN), Beat(JobId("x"), TOKEN)], lease_ms=1_000),
+    commands.finish(
         "q",
         worker="w",
         nonce="n",
@@ -42,25 +42,25 @@ SAMPLES: list[Transition[Any]] = [
         counters={"a": 1},
     ),
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
-    transitions.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
-    transitions.cancel("q", JOB, nonce="n"),
-    steering.weigh("q", Level.TENANT, "a", 2),
-    steering.limit("q", Level.TABLE, "t", steering.Slots(2)),
-    steering.pause("q", Level.QUEUE),
-    steering.promote("q", JOB),
-    steering.requeue("q", JOB),
-    steering.preempt("q", steering.Preemption()),
+    commands.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
+    commands.cancel("q", JOB, nonce="n"),
+    admin_commands.weigh("q", Level.TENANT, "a", 2),
+    admin_commands.limit("q", Level.TABLE, "t", admin_commands.Slots(2)),
+    admin_commands.pause("q", Level.QUEUE),
+    admin_commands.promote("q", JOB),
+    admin_commands.requeue("q", JOB),
+    admin_commands.preempt("q", admin_commands.Preemption()),
     audit.jobs("q", [JOB]),
     audit.flow("q", "2|a|t", 0),
     audit.node("q", "root", "ready", 0),
     audit.index("q", JobState.QUEUED, 0),
     audit.flight("q"),
     audit.parked("q", Level.TABLE, "t"),
-    reads.order("q"),
-    reads.job("q", JOB),
-    reads.jobs("q", JobState.QUEUED),
-    reads.depth("q"),
-    reads.history("q"),
+    queries.order("q"),
+    queries.job("q", JOB),
+    queries.jobs("q", JobState.QUEUED),
+    queries.depth("q"),
+    queries.history("q"),
 ]
 
 
@@ -172,4 +172,4 @@ def test_the_defaults_in_lua_are_those_of_the_model() -> None:
 
 @pytest.mark.parametrize("name", SETTINGS)
 def test_a_default_may_be_set(name: str) -> None:
-    transitions.configure("q", {name: SETTINGS[name].default})
+    commands.configure("q", {name: SETTINGS[name].default})

@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="Spark is in the extra `actor`")
 
-from actor.delta import spark
+from actor.jvm import spark
 from services.actor.settings import CLASS_ARCHIVE, actor_settings
 
 

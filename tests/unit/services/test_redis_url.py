@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from services.cli import doctor
+from services.cli.commands import doctor
 from services.decider.settings import decider_settings
 from services.settings import REDIS_URL, parse_redis_url
 from shared.errors import InvalidInput

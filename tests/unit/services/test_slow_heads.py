@@ -10,7 +10,7 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from services.decider.slow_heads import MAX_HEAD_LINES, MAX_TINY_CHUNKS, EndsSlowHeads
+from services.decider.header_timeout import MAX_HEAD_LINES, MAX_TINY_CHUNKS, EndsSlowHeads
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 

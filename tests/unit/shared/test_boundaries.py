@@ -5,15 +5,15 @@ from fractions import Fraction
 
 import pytest
 
-from shared.cells import SETTLED_TAG, file_state, recount
-from shared.facts import Ask, JobFacts, Predicted
-from shared.grouping import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
-from shared.levels import FULL, ladder
-from shared.packing import cover
-from shared.planner import Mode, plan, plan_full, plan_settling
+from shared.job_payload import Ask, JobFacts, Predicted
+from shared.layout.eligibility import Reason, Worth, is_purgeable, is_tolerable, judge, judge_full, judge_settling
+from shared.layout.file_selection import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
+from shared.layout.levels import FULL, ladder
+from shared.layout.packing import cover
+from shared.layout.partition_stats import SETTLED_TAG, file_state, recount
+from shared.layout.planner import Mode, plan, plan_full, plan_settling
 from shared.policy import GIB, MIB, MaxMode, Policy
 from shared.table import CellKey, DataFile
-from shared.worth import Reason, Worth, is_purgeable, is_tolerable, judge, judge_full, judge_settling
 
 CELL = CellKey("{}")
 TEN = Policy(target_bytes=100, tolerance=Fraction(1, 2), fan_in=10, min_input_files=3)

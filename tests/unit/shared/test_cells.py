@@ -4,8 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from shared.cells import EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, contribution, file_state, recount
-from shared.levels import SMALL_LEVELS
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.partition_stats import (
+    EMPTY_CELL,
+    SETTLED_TAG,
+    SOMEWHERE,
+    CellState,
+    contribution,
+    file_state,
+    recount,
+)
 from shared.policy import Policy
 from shared.table import CellKey, DataFile
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from shared.levels import FULL, ladder
+from shared.layout.levels import FULL, ladder
 from shared.policy import KIB, MIB, Policy
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared import marks
-from shared.levels import ladder
-from shared.marks import FORM, Mark
+from shared import commit_metadata
+from shared.commit_metadata import FORM, Mark
+from shared.layout.levels import ladder
 from shared.table import Origin
 
 counts = st.none() | st.integers(0, 2**53)
@@ -32,7 +32,7 @@ rungs = st.builds(
     )
 )
 def test_a_mark_is_read_back_as_it_was_written(mark: Mark) -> None:
-    assert marks.decode(mark.encode()) == mark
+    assert commit_metadata.decode(mark.encode()) == mark
 
 
 def test_a_mark_is_small() -> None:
@@ -66,11 +66,11 @@ def test_a_mark_is_small() -> None:
     ],
 )
 def test_what_others_write_is_nobodys_mark(user_metadata: object) -> None:
-    assert marks.decode(user_metadata) is None
+    assert commit_metadata.decode(user_metadata) is None
 
 
 def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin_stays() -> None:
     damaged = {"job": "j", "token": 1, "round": "1", "ladder": [0, 8, 1], "started_ms": None, "cell": 3}
-    assert marks.decode(json.dumps({"lakewright": damaged})) == Mark(Origin("j", 1))
+    assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == Mark(Origin("j", 1))
     later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "cell": "{}"}
-    assert marks.decode(json.dumps({"lakewright": later})) == Mark(Origin("j", 1))
+    assert commit_metadata.decode(json.dumps({"lakewright": later})) == Mark(Origin("j", 1))

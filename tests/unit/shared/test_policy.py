@@ -18,7 +18,7 @@ from shared.properties import (
     is_stopped,
     read_properties,
 )
-from shared.spellings import parse_duration, parse_size
+from shared.property_parsers import parse_duration, parse_size
 from tests.support.property_samples import GOOD
 
 BAD = [

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from decider.orient.cells import fold
+from decider.state.fold import fold
+from shared.layout.eligibility import Reason, is_purgeable
+from shared.layout.planner import Mode, plan, plan_full
 from shared.partitions import WHOLE_TABLE
-from shared.planner import Mode, plan, plan_full
 from shared.policy import MIB, Policy, PortablePaths
 from shared.table import Commit, DataFile, TableMetadata
-from shared.worth import Reason, is_purgeable
 
 ALWAYS = Policy(portable_paths=PortablePaths.ALWAYS)
 NEVER = Policy(portable_paths=PortablePaths.NEVER)

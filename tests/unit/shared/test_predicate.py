@@ -2,8 +2,8 @@
 
 import pytest
 
+from shared.partition_filter import parse_filter, permits
 from shared.partitions import cell_key
-from shared.predicate import parse_filter, permits
 from shared.table import PartitionColumn
 
 DAY, COUNTRY, NUMBER = (

@@ -2,13 +2,13 @@
 
 import pytest
 
-from shared.cells import CUBE_TAG, EMPTY_CELL, CellState, contribution
+from shared.layout.eligibility import Reason, judge, judge_full, judge_settling
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, CellState, contribution
+from shared.layout.planner import plan, plan_full, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE
-from shared.planner import plan, plan_full, plan_settling, state_of
 from shared.policy import MIB, Policy
 from shared.refusals import SAFE_FEATURES, RefusalCode, refusal
 from shared.table import DataFile, TableMetadata, TableProtocol
-from shared.worth import Reason, judge, judge_full, judge_settling
 
 PLAIN = TableMetadata("u")
 POLICY = Policy(target_bytes=8 * MIB)

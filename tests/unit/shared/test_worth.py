@@ -3,9 +3,9 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from shared.cells import recount
+from shared.layout.eligibility import Reason, judge
+from shared.layout.partition_stats import recount
 from shared.policy import MIB, Policy
-from shared.worth import Reason, judge
 
 POLICY = Policy()
 

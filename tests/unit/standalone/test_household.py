@@ -8,10 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from actor.store.queue import connect
+from actor.queue_executor import connect
 from services.redis_socket import MAX_SOCKET_PATH_BYTES, socket_path, socket_url
 from services.settings import default_redis_url, parse_redis_url
-from services.standalone.household import StandaloneOptions, children, data_dir_lock
+from services.standalone.stack import StandaloneOptions, children, data_dir_lock
 from services.standalone.supervisor import FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
 from shared.errors import InvalidInput, PermanentError
 from tests.support.fake_programs import fake_redis

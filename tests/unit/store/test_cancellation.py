@@ -7,11 +7,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as NoConnection
 
-from decider.duties.ticking import regularly
-from decider.store.answers import answered
-from decider.store.queue import AsyncQueue, connect
-from shared.queue import reads
-from shared.queue.transition import Tries
+from decider.background.periodic import regularly
+from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.redis_errors import answered
+from shared.queue import queries
+from shared.queue.command import Tries
 from tests.support.time_limits import scaled
 
 
@@ -53,7 +53,7 @@ def test_a_transition_that_is_cancelled_is_not_tried_again(raised: Exception | N
 
     async def story() -> None:
         queue = AsyncQueue(cast("Redis", Server()), "default", tries=Tries(3, 0.0))
-        await ends(asyncio.create_task(queue.run(reads.depth("default"))))
+        await ends(asyncio.create_task(queue.run(queries.depth("default"))))
 
     asyncio.run(story())
 

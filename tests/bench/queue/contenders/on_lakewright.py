@@ -9,8 +9,8 @@ import uuid
 
 import contest
 
-from actor.store.queue import SyncQueue, connect
-from shared.queue import transitions
+from actor.queue_executor import SyncQueue, connect
+from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobSpec, Verdict
 
 QUEUE = "bench"
@@ -21,16 +21,16 @@ def enqueue(url: str, count: int) -> None:
     for number in range(count):
         key = JobKey(f"table-{number % 100}", str(number), "compact")
         spec = JobSpec(key, f"tenant-{number % 10}", Band.NORMAL, 5, 1 << 20, 1)
-        queue.run(transitions.enqueue(QUEUE, spec))
+        queue.run(commands.enqueue(QUEUE, spec))
 
 
 def slot(url: str, name: str) -> None:
     queue = SyncQueue(connect(url), QUEUE)
     while True:
-        claim = transitions.claim(QUEUE, worker=name, nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000)
+        claim = commands.claim(QUEUE, worker=name, nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000)
         for job in queue.run(claim):
             contest.no_op()
-            end = transitions.finish(
+            end = commands.finish(
                 QUEUE,
                 worker=name,
                 nonce=uuid.uuid4().hex,

@@ -1,1 +1,0 @@
-"""Delta tables: reading a cell, rewriting an exact set of files, and the Spark application that does it."""

@@ -1,0 +1,1 @@
+"""Table formats that an actor can rewrite, one folder each."""

@@ -1,0 +1,1 @@
+"""Delta tables: reads live files, writes file groups and commits the rewrite through Delta's own transaction."""

@@ -1,0 +1,120 @@
+"""Delta's JSON becomes our nouns here, once: nothing behind this file looks into a dictionary of the log.
+
+The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty in
+our nouns, never guessed.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from shared import commit_metadata
+from shared.boundary import vector_leads_out
+from shared.errors import Corrupt, InvalidInput, Unsupported
+from shared.partitions import cell_key
+from shared.table import DataFile, FileKey, Origin, PartitionColumn, TableMetadata, TableProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedFile:
+    """A live file together with the JSON of its `add` action, from which the JVM's action can be made again."""
+
+    file: DataFile
+    json: str
+
+    @property
+    def key(self) -> FileKey:
+        """Identity of the file."""
+        return self.file.key
+
+
+def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> DataFile:
+    """Decode the fields of an `add` action; `columns` are the table's partition columns."""
+    statistics = json.loads(add.get("stats") or "{}")
+    rows = statistics.get("numRecords")
+    vector = add.get("deletionVector")
+    return DataFile(
+        path=add["path"],
+        size_bytes=int(add["size"]),
+        cell=cell_key(columns, add.get("partitionValues") or {}),
+        dv_id=vector_id(vector),
+        rows=None if rows is None else int(rows),
+        deleted_rows=int(vector["cardinality"]) if vector else 0,
+        modified_ms=int(add.get("modificationTime", 0)),
+        tags=dict(add.get("tags") or {}),
+    )
+
+
+def decode_adds(text: str, columns: Sequence[PartitionColumn]) -> tuple[LoggedFile, ...]:
+    """Decode a JSON array of `add` fields, keeping each file's own text."""
+    return tuple(LoggedFile(decode_add(add, columns), encode(add)) for add in json.loads(text))
+
+
+def encode(action: Mapping[str, Any]) -> str:
+    """Write an action's fields as compact JSON."""
+    return json.dumps(action, separators=(",", ":"), ensure_ascii=False)
+
+
+def vector_id(vector: Mapping[str, Any] | None) -> str | None:
+    """Return the unique id of a deletion vector (protocol, "Deletion Vector Descriptor Schema"), None without one."""
+    if not vector:
+        return None
+    if vector["storageType"] == "u" and vector_leads_out(vector["pathOrInlineDv"]):
+        raise Unsupported(
+            f"the deletion vector {vector['pathOrInlineDv']!r} leads out of its table and is not read", field="path"
+        )
+    offset = vector.get("offset")
+    return f"{vector['storageType']}{vector['pathOrInlineDv']}" + ("" if offset is None else f"@{offset}")
+
+
+def decode_metadata(text: str) -> TableMetadata:
+    """Decode a `metaData` action; physical names of partition columns come from the schema under column mapping."""
+    metadata = json.loads(text)["metaData"]
+    fields = {field["name"]: field for field in json.loads(metadata.get("schemaString") or '{"fields":[]}')["fields"]}
+    configuration = dict(metadata.get("configuration") or {})
+    mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
+    return TableMetadata(
+        table_uuid=metadata["id"],
+        partition_columns=tuple(
+            _partition_column(name, fields, mapped=mapped) for name in metadata.get("partitionColumns") or ()
+        ),
+        configuration=configuration,
+    )
+
+
+def _partition_column(name: str, fields: Mapping[str, Mapping[str, Any]], *, mapped: bool) -> PartitionColumn:
+    if name not in fields:
+        raise Corrupt(f"the table's metadata names the partition column {name!r}, which its schema does not have")
+    field = fields[name]
+    physical = field["metadata"]["delta.columnMapping.physicalName"] if mapped else name
+    return PartitionColumn(name=name, physical=physical, type=str(field["type"]))
+
+
+def decode_protocol(text: str) -> TableProtocol:
+    """Decode a `protocol` action."""
+    protocol = json.loads(text)["protocol"]
+    return TableProtocol(
+        min_reader=int(protocol["minReaderVersion"]),
+        min_writer=int(protocol["minWriterVersion"]),
+        reader_features=frozenset(protocol.get("readerFeatures") or ()),
+        writer_features=frozenset(protocol.get("writerFeatures") or ()),
+    )
+
+
+def decode_origin(user_metadata: str | None) -> Origin | None:
+    """Return whose commit this userMetadata marks, None if it is not one of ours."""
+    mark = commit_metadata.decode(user_metadata)
+    return None if mark is None else mark.origin
+
+
+def require_origin(user_metadata: str) -> Origin:
+    """Return the job and token of a request's userMetadata; raises InvalidInput if it carries none."""
+    origin = decode_origin(user_metadata)
+    if origin is None:
+        raise InvalidInput(
+            f"userMetadata {user_metadata!r} names no job and token: a commit without them could not be found again",
+            field="user_metadata",
+            allowed='{"lakewright": {"job": text, "token": number}}',
+        )
+    return origin

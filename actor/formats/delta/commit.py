@@ -1,0 +1,201 @@
+"""Committing written groups: what others took is set aside, what is left is offered again, and doubt is never guessed.
+
+After a *refused* commit our own outputs that will not be used are deleted. After an *unknown* outcome nothing is ever
+deleted: the log is asked for the job and token first, and if it does not show them the files are left to VACUUM.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from actor.formats.delta.conflicts import Verdict, classify, first_line, refused
+from actor.formats.delta.live_files import resolve
+from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.metrics import operation_metrics
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.write import WrittenGroup, json_array
+from actor.jvm.scala import Scala
+from actor.ports import Control
+from shared.errors import Conflict, RetryableError
+from shared.layout.planner import FileGroup
+from shared.table import FileKey, Origin
+
+METADATA_CHANGED = "MetadataChangedException"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """How a commit ended: its version (None: no group was left), what landed, what was stale, conflicts met."""
+
+    version: int | None
+    landed: tuple[WrittenGroup, ...]
+    stale: tuple[FileGroup, ...]
+    conflicts: int
+
+
+class Committer:
+    """Brings written groups into one table; `shape` is what their files were written under."""
+
+    def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: Origin, control: Control) -> None:
+        self._scala = scala
+        self._log = log
+        self._shape = shape
+        self._origin = origin
+        self._control = control
+
+    def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> Landing:
+        """Commit the groups that are still live, trying at most `attempts` times."""
+        offered, conflicts = tuple(written), 0
+        last: Conflict | None = None
+        for _ in range(attempts):
+            try:
+                txn = self._log.transaction()
+                offered, taken = self._set_aside(txn, offered)
+            except BaseException:
+                self.discard(offered)  # As in `_ask`: no attempt is open.
+                raise
+            conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
+            self.discard(taken)
+            if not offered:
+                return self._landing(None, (), written, conflicts)
+            self._ask(offered)
+            try:
+                version = self._log.commit(txn, self._actions(txn, offered), self._metrics(offered))
+            except Exception as error:  # noqa: BLE001 - judged, and raised again unless the log shows the commit
+                found = self._judge(error, offered, since_version=int(txn.readVersion()))
+                if found is not None:
+                    return self._landing(found, offered, written, conflicts)
+                conflicts += 1
+                last = refused(error, self._log.location)
+            else:
+                return self._landing(version, offered, written, conflicts)
+        self.discard(offered)
+        raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=Verdict.BUSY)
+
+    def _landing(
+        self, version: int | None, landed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
+    ) -> Landing:
+        stale = tuple(group.live.group for group in written if group.live.group not in {g.live.group for g in landed})
+        return Landing(version, landed, stale, conflicts)
+
+    def _set_aside(
+        self, txn: Any, offered: tuple[WrittenGroup, ...]
+    ) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
+        """Split groups into those live in the transaction's snapshot and those taken by others."""
+        snapshot = txn.snapshot()
+        if not self._log.shape(snapshot).same_layout(self._shape):
+            raise Conflict(
+                f"metadata or protocol of {self._log.location} changed while its files were rewritten; plan them again",
+                kind=METADATA_CHANGED,
+            )
+        known = [(group.live.group, group.live) for group in offered]
+        live = {found.group for found in resolve(self._log, snapshot, known, self._shape.metadata.partition_columns)}
+        kept = tuple(group for group in offered if group.live.group in live)
+        return kept, tuple(group for group in offered if group.live.group not in live)
+
+    def _ask(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
+        try:
+            self._require_outputs(offered)
+            self._control.may_commit()
+        except BaseException:
+            self.discard(offered)  # No attempt is open: each earlier one was refused for certain.
+            raise
+
+    def _require_outputs(self, offered: Sequence[WrittenGroup]) -> None:
+        """Raise RetryableError unless every output is there with its size.
+
+        Somebody may have removed files that no version refers to, as VACUUM without retention does. Then the inputs
+        must not be replaced by them.
+        """
+        expected = {output.key: output.file.size_bytes for group in offered for output in group.outputs}
+        sizes = self._log.sizes(expected)
+        wrong = [f"{key.path} ({sizes[key]} of {size} bytes)" for key, size in expected.items() if sizes[key] != size]
+        if wrong:
+            raise RetryableError(
+                f"{len(wrong)} of {len(expected)} files written for {self._log.location} are gone or cut before their "
+                f"commit, so nothing was committed: {wrong[0]}. Does somebody run VACUUM with a retention of 0, or "
+                "clean the folder up?",
+            )
+
+    def _judge(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
+        """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
+        verdict = classify(error)
+        # Even a conflict may be one with ourselves: a first write that landed although its answer was lost.
+        version = self._find(error, offered, since_version)
+        _log.info(
+            "commit_failed",
+            table=self._log.location,
+            job=self._origin.job,
+            token=self._origin.token,
+            verdict=verdict,
+            landed_as=version,
+            error=first_line(error),
+        )
+        if version is not None:
+            return version
+        if verdict is Verdict.UNKNOWN:
+            raise RetryableError(
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and the log does "
+                f"not show job {self._origin.job}, token {self._origin.token}; its files are left to VACUUM",
+            ) from error
+        if verdict is Verdict.REFUSED:
+            self.discard(offered)
+            raise refused(error, self._log.location) from error
+        return None
+
+    def _find(self, error: Exception, offered: Sequence[WrittenGroup], since_version: int) -> int | None:
+        """Return the version of this very commit; another rewrite of the same job and token does not count."""
+        try:
+            version = self._log.find_origin(self._origin, since_version=since_version)
+            return version if version is not None and self._is_this(version, offered) else None
+        except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
+            raise RetryableError(
+                f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and its log cannot "
+                f"be read ({first_line(unreadable)}); first look for job {self._origin.job}, "
+                f"token {self._origin.token}",
+            ) from error
+
+    def _is_this(self, version: int, offered: Sequence[WrittenGroup]) -> bool:
+        actions = self._log.actions(version)
+        removed = {action["remove"]["path"] for action in actions if "remove" in action}
+        added = {action["add"]["path"] for action in actions if "add" in action}
+        return removed == {logged.file.path for group in offered for logged in group.live.inputs} and added == {
+            logged.file.path for group in offered for logged in group.outputs
+        }
+
+    def _actions(self, txn: Any, offered: Sequence[WrittenGroup]) -> Any:
+        """Return adds and removes for Delta, having told the transaction which files they were made from."""
+        now_ms = int(time.time() * 1000)
+        inputs = self._scala.add_files(json_array([logged for group in offered for logged in group.live.inputs]))
+        outputs = self._scala.add_files(json_array([logged for group in offered for logged in group.outputs]))
+        txn.trackFilesRead(self._scala.seq(inputs))
+        removes = [add.removeWithTimestamp(now_ms, False) for add in inputs]  # noqa: FBT003
+        return self._scala.seq([*outputs, *removes])
+
+    def _metrics(self, offered: Sequence[WrittenGroup]) -> dict[str, int]:
+        inputs = [logged for group in offered for logged in group.live.inputs]
+        return dict(operation_metrics(inputs, [logged for group in offered for logged in group.outputs]))
+
+    def discard(self, groups: Sequence[WrittenGroup]) -> None:
+        """Delete outputs that no commit refers to; what cannot be deleted is logged and left to VACUUM."""
+        self._delete(lambda: [output.key for group in groups for output in group.outputs])
+
+    def sweep(self, paths: OutputPaths, kept: Sequence[WrittenGroup]) -> None:
+        """Delete whatever this attempt wrote besides the outputs of these groups, which failed writes left behind."""
+        self._delete(lambda: paths.leftovers({output.key for group in kept for output in group.outputs}))
+
+    def _delete(self, find: Callable[[], Sequence[FileKey]]) -> None:
+        try:
+            keys = find()
+            deleted = self._log.delete(keys)
+        except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; VACUUM does it later
+            _log.warning("orphans_left", table=self._log.location, error=first_line(error))
+        else:
+            if keys:
+                _log.info("orphans_deleted", table=self._log.location, files=deleted)

@@ -1,0 +1,157 @@
+"""Delta tables behind the worker's port: reads, rewrites and look-ups, each in a session of its own."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import structlog
+from pyspark.sql import SparkSession
+
+from actor.formats.delta.conflicts import translate
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.optimize_fallback import OptimizeExecutor
+from actor.formats.delta.preflight import check_location
+from actor.formats.delta.read import read_cell
+from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.self_test import SelfTest, self_test
+from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
+from actor.jvm.autopsy import Autopsy
+from actor.jvm.conditional_put import ConditionalPuts
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.jvm.spark import jvm_process
+from actor.ports import Control, EngineDeath, LiveCell, RewriteOutcome, RewriteRequest
+from shared.boundary import Boundary
+from shared.errors import LakewrightError
+from shared.table import CellKey, Origin
+
+_log = structlog.get_logger(__name__)
+
+
+class RewriteExecutor(Protocol):
+    """One way to rewrite; `exact` says whether precisely the planned files are replaced."""
+
+    exact: bool
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """See `actor.ports.TableEngine.rewrite`."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSettings:
+    """What the engine may do and how: see the parts."""
+
+    allow_s3: bool = False  # Only with a log store with mutual exclusion on every writer (see `preflight`).
+    transaction: TransactionSettings = field(default_factory=TransactionSettings)
+    secrets: tuple[str, ...] = field(default=(), repr=False)  # Never repeated of what the JVM printed.
+    boundary: Boundary = field(default_factory=lambda: Boundary(real_path=os.path.realpath))
+
+
+class DeltaEngine:
+    """`actor.ports.TableEngine` for Delta, on one Spark application; safe to call from several threads.
+
+    It rewrites exactly. `use_optimize` changes to the fallback, for good.
+    """
+
+    def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
+        self._settings = settings or EngineSettings()
+        self._spark = spark
+        self._scala = Scala(spark)
+        self._sessions = Sessions(self._scala, spark)
+        self._memory = TableMemory()
+        self._jvm = jvm_process(spark, secrets=self._settings.secrets)
+        self._autopsy = Autopsy(self._jvm)
+        self._puts = ConditionalPuts(self._scala, spark)
+        self.executor: RewriteExecutor = TransactionExecutor(
+            self._scala, self._sessions, self._memory, self._settings.transaction
+        )
+
+    def use_optimize(self) -> None:
+        """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
+        self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
+
+    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+        """Return the live files of a cell at the newest version.
+
+        Raises:
+            OtherTable: the table is not the one of this id (empty: any).
+            Unsupported: the table must not be rewritten; the message says why.
+            InvalidInput: there is no Delta table.
+            RetryableError: Spark or the store failed.
+        """
+        with self._log(location, "read") as log:
+            seen = read_cell(log, cell, self._memory, table_uuid=table_uuid)
+        files = tuple(logged.file for logged in seen.files)
+        self._settings.boundary.check_files(location, files)
+        return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files without changing data; see the executor for what it raises."""
+        self._check_place(request.location)
+        files = [file for group in request.groups for file in group.files]
+        self._settings.boundary.check_files(request.location, files)
+        self._settings.boundary.check_links(request.location, (file.path for file in files))
+        with _translated(f"rewriting {request.location}"):
+            self._puts.check(request.location)
+            return self.executor.rewrite(request, control)
+
+    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+        """Return the version above `since_version` that this job and token committed, None if there is none."""
+        with self._log(location, "find") as log:
+            return log.find_origin(Origin(job, token), since_version=since_version)
+
+    def is_alive(self) -> bool:
+        """Ask the JVM whether its Spark still runs."""
+        if self._jvm.process.poll() is not None:
+            return False
+        try:
+            return not self._spark.sparkContext._jsc.sc().isStopped()  # noqa: SLF001 - no public way without a job
+        except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
+            return False
+
+    def bury(self) -> EngineDeath | None:
+        """End the JVM if it has not ended, and say why it died; None if it cannot be ended."""
+        return self._autopsy.perform()
+
+    def cancel(self, job: str) -> None:
+        """Cancel the Spark jobs that run for this job; its rewrite then fails with a RetryableError."""
+        self._sessions.cancel(job)
+
+    def _check_place(self, location: str) -> None:
+        check_location(location, allow_s3=self._settings.allow_s3)
+        self._settings.boundary.check_table(location)
+
+    @contextmanager
+    def _log(self, location: str, doing: str) -> Iterator[TableLog]:
+        self._check_place(location)
+        lease = self._sessions.lease(tag=f"lakewright-{doing}")
+        with _translated(f"{doing} {location}"), lease as owned, self._sessions.bound(owned) as session:
+            yield TableLog(self._scala, session, location)
+
+
+def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTest]:
+    """Return an engine that has proven itself on a table below `scratch`, or uses the fallback if it could not.
+
+    `scratch` is the URI of a directory that driver and executors can write to.
+    """
+    engine = DeltaEngine(spark, settings)
+    verdict = self_test(spark, engine, scratch)
+    if verdict.passed:
+        _log.info("self_test_passed", took_ms=verdict.took_ms)
+    else:
+        _log.error("self_test_failed", reason=verdict.reason, took_ms=verdict.took_ms, fallback="optimize")
+        engine.use_optimize()
+    return engine, verdict
+
+
+@contextmanager
+def _translated(doing: str) -> Iterator[None]:
+    """Let our own errors pass, and turn those of Spark and Delta into ours."""
+    try:
+        yield
+    except LakewrightError:
+        raise
+    except Exception as error:
+        raise translate(error, doing) from error

@@ -1,0 +1,108 @@
+"""Which planned inputs are still live, and the log's own words about them, without a Spark job where possible.
+
+A file is live if the snapshot has it with the very deletion vector it was planned with. Listing a snapshot costs a
+Spark job over the whole table's state. So what was read is remembered (`memory`), and the commits since then, which
+are few and small, say whether anybody touched those paths. Any file action on a path makes its group stale: that is
+stricter than Delta's own rule, and costs a new plan at worst. A version number alone does not say which commit was
+read: an operator may undo commits, and writers make others of the same numbers. So the digest of that commit is kept
+with it, and commits since count only while it stands.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.snapshot import paths_condition
+from shared.layout.planner import FileGroup
+from shared.table import PartitionColumn
+
+MAX_COMMITS_REPLAYED = 50
+"""Commits read one by one to learn what changed; beyond that, one Spark job on the snapshot is cheaper."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveGroup:
+    """A group whose inputs were live at `version`, with the log's words about them in the group's order.
+
+    `digest` is that commit's.
+    """
+
+    group: FileGroup
+    inputs: tuple[LoggedFile, ...]
+    version: int
+    digest: str | None
+
+
+def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[FileGroup, bool]:
+    """Say for each group, live at its own version, whether nothing touched its inputs until version `now`.
+
+    Groups that cannot be judged from single commits are left out of the answer.
+    """
+    if not groups:
+        return {}
+    oldest = min(live.version for live in groups)
+    if not 0 <= now - oldest <= MAX_COMMITS_REPLAYED:
+        return {}
+    touched = log.touched_paths(after=oldest, until=now)
+    if not all(map(is_plain, touched)):
+        return {}
+    # Only after the commits since were read: whatever was undone before that is noticed now.
+    standing = {(version, digest) for version, digest in _read_at(groups) if log.stands(version, digest)}
+    return {
+        live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
+        for live in groups
+        if (live.version, live.digest) in standing and all(is_plain(file.path) for file in live.group.files)
+    }
+
+
+def _read_at(groups: Iterable[LiveGroup]) -> set[tuple[int, str | None]]:
+    return {(live.version, live.digest) for live in groups}
+
+
+def is_plain(path: str) -> bool:
+    """Say whether a path has one spelling only; absolute ones have several, and Delta's snapshot rewrites them."""
+    return ":" not in path and not path.startswith("/") and "//" not in path and "./" not in path
+
+
+def find_live(
+    log: TableLog, snapshot: Any, groups: Iterable[FileGroup], columns: tuple[PartitionColumn, ...]
+) -> list[LiveGroup]:
+    """Look groups up in a snapshot by a Spark job; those with an input that is not live are left out."""
+    wanted = tuple(groups)
+    if not wanted:
+        return []
+    version = int(snapshot.version())
+    digest = log.digest(version)
+    paths = sorted({file.path for group in wanted for file in group.files})
+    live = {logged.key: logged for logged in decode_adds(log.files(snapshot, paths_condition(paths)), columns)}
+    return [
+        LiveGroup(group, tuple(live[file.key] for file in group.files), version, digest)
+        for group in wanted
+        if all(file.key in live for file in group.files)
+    ]
+
+
+def resolve(
+    log: TableLog,
+    snapshot: Any,
+    known: Sequence[tuple[FileGroup, LiveGroup | None]],
+    columns: tuple[PartitionColumn, ...],
+) -> list[LiveGroup]:
+    """Return the groups that are live in this snapshot, in the order given.
+
+    `known` pairs each group with where it was last seen live, None if nowhere.
+    """
+    version = int(snapshot.version())
+    digest = log.digest(version) if any(live is not None for _, live in known) else None
+    verdicts = still_live(log, [live for _, live in known if live is not None], now=version)
+    unsure = [group for group, _ in known if group not in verdicts]
+    looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
+    moved = {
+        group: LiveGroup(group, live.inputs, version, digest)
+        for group, live in known
+        if live is not None and verdicts.get(group)
+    }
+    found = moved | looked_up
+    return [found[group] for group, _ in known if group in found]

@@ -1,0 +1,281 @@
+"""One table's transaction log, seen through Delta's own `DeltaLog`: snapshots, transactions, and single commits.
+
+Everything that costs time is visible here: `files` runs a Spark job over the snapshot's state, while single commits
+are read straight from the log store, so their cost does not depend on how large the table is.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+from actor.formats.delta.actions import decode_metadata, decode_origin, decode_protocol
+from actor.formats.delta.conflicts import jvm_class_names
+from actor.jvm.scala import Scala, jvm_context, jvm_session
+from shared.errors import InvalidInput, PermanentError
+from shared.locations import hadoop_path
+from shared.table import FileKey, Origin, TableMetadata, TableProtocol
+
+MAX_COMMITS_SEARCHED = 10_000
+"""Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
+
+_CHECKSUM_SETTINGS = (
+    "spark.databricks.delta.incremental.commit.enabled",
+    "spark.databricks.delta.writeChecksumFile.enabled",
+)
+
+# Scala's positional flags by name.
+_MUST_BE_FRESH = False
+_NOT_STREAMING = False
+_NOT_AUTO = False
+_NOT_FULL = False
+_NOT_RECURSIVE = False
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class TableShape:
+    """What files are written by: two equal shapes mean that a file written under one is valid under the other."""
+
+    metadata_json: str
+    protocol_json: str
+
+    @property
+    def metadata(self) -> TableMetadata:
+        """The decoded metadata."""
+        return decode_metadata(self.metadata_json)
+
+    @property
+    def protocol(self) -> TableProtocol:
+        """The decoded protocol."""
+        return decode_protocol(self.protocol_json)
+
+    def same_layout(self, other: "TableShape") -> bool:
+        """Say whether files written under one are valid under the other: only properties that Delta ignores differ."""
+        return self.protocol_json == other.protocol_json and _layout(self.metadata_json) == _layout(other.metadata_json)
+
+
+def _layout(metadata_json: str) -> Mapping[str, Any]:
+    metadata: dict[str, Any] = json.loads(metadata_json)["metaData"]
+    configuration = metadata.get("configuration") or {}
+    kept = {name: value for name, value in configuration.items() if name.startswith("delta.")}
+    return {**metadata, "configuration": kept, "description": None, "name": None}
+
+
+class TableLog:
+    """The log of the table at one location, used from one session."""
+
+    def __init__(self, scala: Scala, session: SparkSession, location: str) -> None:
+        self.location = location
+        self.session = session
+        self._scala = scala
+        self._log = scala.delta_log.forTable(jvm_session(session), hadoop_path(location))
+
+    def snapshot(self) -> Any:
+        """Return the newest snapshot; raises InvalidInput where there is no Delta table."""
+        snapshot = self._log.update(_MUST_BE_FRESH, self._scala.none, self._scala.none)
+        if snapshot.version() < 0:
+            raise InvalidInput(f"there is no Delta table at {self.location}", field="location")
+        return snapshot
+
+    def transaction(self, snapshot: Any = None) -> Any:
+        """Open a transaction on this snapshot, on the newest one if none is given."""
+        given = self._scala.none if snapshot is None else self._scala.some(snapshot)
+        return self._log.startTransaction(self._scala.none, given)
+
+    def shape(self, snapshot: Any) -> TableShape:
+        """Return the metadata and protocol of a snapshot."""
+        return TableShape(snapshot.metadata().json(), snapshot.protocol().json())
+
+    def files(self, snapshot: Any, condition: str = "") -> str:
+        """Return the live files as a JSON array of `add` fields, filtered by an SQL condition on those fields."""
+        files = snapshot.allFiles()
+        if condition:
+            files = files.filter(condition)
+        return self._scala.to_json(files.collectAsList())
+
+    def few_files(self, snapshot: Any, at_most: int) -> str | None:
+        """Return all live files as a JSON array of `add` fields, None if there are more than that."""
+        known = snapshot.numOfFilesIfKnown()
+        if known.isDefined() and known.get() > at_most:
+            return None
+        files = snapshot.allFiles().limit(at_most + 1).collectAsList()
+        return None if files.size() > at_most else self._scala.to_json(files)
+
+    def frame(self, snapshot: Any, adds: Any) -> Any:
+        """Return the JVM's frame that reads exactly these files, deletion vectors applied."""
+        return self._log.createDataFrame(snapshot, adds, _NOT_STREAMING, self._scala.some("Optimize"))
+
+    def rows(self, snapshot: Any, adds: Any) -> int:
+        """Count the live rows of these files by reading them."""
+        return int(self.frame(snapshot, adds).count())
+
+    def write_options(self, **options: str) -> Any:
+        """Return Delta's options for one write."""
+        conf = jvm_session(self.session).sessionState().conf()
+        return self._scala.delta_options(self._scala.map(options), conf)
+
+    def commit(self, txn: Any, actions: Any, metrics: Mapping[str, int]) -> int:
+        """Commit actions as an OPTIMIZE; returns the version. Raises whatever Delta raises."""
+        none, scala = self._scala.none, self._scala
+        operation = scala.optimize_operation(scala.seq(), scala.seq(), _NOT_AUTO, none, _NOT_FULL)
+        tags = scala.row_tracking.addPreservedRowTrackingTagIfNotSet(txn.snapshot(), scala.map())
+        txn.registerSQLMetrics(jvm_session(self.session), scala.map(self._metrics(metrics)))
+        with self._checksum_kept_up(txn.snapshot()):
+            return int(txn.commit(actions, operation, tags))
+
+    @contextmanager
+    def _checksum_kept_up(self, snapshot: Any) -> Iterator[None]:
+        """Write a commit's checksum (`.crc`) only if the commit before has one, from which it follows at once.
+
+        Otherwise Delta would list the whole snapshot in a Spark job for it, as long as the rest of a small rewrite;
+        the table's own writers do without, and so do its readers.
+        """
+        settings = () if snapshot.checksumOpt().isDefined() else _CHECKSUM_SETTINGS
+        for name in settings:
+            self.session.conf.set(name, "false")
+        try:
+            yield
+        finally:
+            for name in settings:
+                self.session.conf.unset(name)
+
+    def _metrics(self, values: Mapping[str, int]) -> dict[str, Any]:
+        context = jvm_context(self.session)
+        metrics = {}
+        for name, value in values.items():
+            metrics[name] = self._scala.sql_metrics.createMetric(context, name)
+            metrics[name].set(value)
+        return metrics
+
+    def touched_paths(self, *, after: int, until: int) -> Mapping[str, int]:
+        """Map the path of each file action in the commits `after` < version <= `until` to the newest such version.
+
+        Paths are spelled as in the log.
+        """
+        touched: dict[str, int] = {}
+        for version in range(after + 1, until + 1):
+            for action in self.actions(version):
+                body = action.get("add") or action.get("remove")
+                if body is not None:
+                    touched[body["path"]] = version
+        return touched
+
+    def find_origin(self, origin: Origin, *, since_version: int) -> int | None:
+        """Return the version above `since_version` that carries this job and token, None if there is none."""
+        newest = int(self.snapshot().version())
+        if newest - since_version > MAX_COMMITS_SEARCHED:
+            raise PermanentError(
+                f"cannot tell whether job {origin.job} (token {origin.token}) has committed to {self.location}: "
+                f"{newest - since_version} commits since version {since_version}, and only "
+                f"{MAX_COMMITS_SEARCHED} are searched; look for its userMetadata with DESCRIBE HISTORY",
+            )
+        versions = range(since_version + 1, newest + 1)
+        return next((version for version in versions if self._origin(version) == origin), None)
+
+    def _origin(self, version: int) -> Origin | None:
+        """Read a commit's first line only: Delta, which wrote ours, puts commitInfo there."""
+        try:
+            lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None  # Cleaned up by log retention, days after any lease: cannot be the commit asked for.
+            raise
+        try:
+            first = json.loads(lines.next()) if lines.hasNext() else {}
+        finally:
+            lines.close()
+        return decode_origin((first.get("commitInfo") or {}).get("userMetadata"))
+
+    def actions(self, version: int) -> list[dict[str, Any]]:
+        """Return all actions of one commit, each a dictionary with one key."""
+        lines = self._log.store().read(self._commit_path(version), self._log.newDeltaHadoopConf())
+        # Not splitlines: values may hold U+2028.
+        return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
+
+    def actions_if_there(self, version: int) -> list[dict[str, Any]] | None:
+        """Return all actions of one commit, None if log retention has removed it."""
+        try:
+            return self.actions(version)
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None
+            raise
+
+    def digest(self, version: int) -> str | None:
+        """Return the digest of one commit, None if it does not exist; its bytes stay in the JVM, however many."""
+        path = self._commit_path(version)
+        try:
+            stream = path.getFileSystem(self._log.newDeltaHadoopConf()).open(path)
+        except Py4JError as error:
+            if "FileNotFoundException" in jvm_class_names(error):
+                return None
+            raise
+        try:
+            return str(self._scala.digests.sha256Hex(stream))
+        finally:
+            stream.close()
+
+    def stands(self, version: int, digest: str | None) -> bool:
+        """Say whether the commit is still the one of this digest: an undone one may lie there anew, or be gone."""
+        return digest is not None and self.digest(version) == digest
+
+    def _commit_path(self, version: int) -> Any:
+        return self._scala.path(self._log.logPath(), f"{version:020d}.json")
+
+    def delete(self, keys: Iterable[FileKey]) -> int:
+        """Delete data files of ours that no commit refers to; returns how many were there."""
+        store = self._store()
+        return sum(bool(store.delete(self.data_path(key), _NOT_RECURSIVE)) for key in keys)
+
+    def data_path(self, key: FileKey) -> Any:
+        """Return the place of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
+        relative = self._scala.path(self._scala.uri(key.path))
+        return relative if relative.isAbsolute() else self._scala.path(self._log.dataPath(), relative)
+
+    def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
+        """Ask the store for the sizes of data files in bytes, None for one that is not there."""
+        store = self._store()
+        sizes: dict[FileKey, int | None] = {}
+        for key in keys:
+            try:
+                sizes[key] = int(store.getFileStatus(self.data_path(key)).getLen())
+            except Py4JError as error:
+                if "FileNotFoundException" not in jvm_class_names(error):
+                    raise
+                sizes[key] = None
+        return sizes
+
+    def free_bytes(self) -> int | None:
+        """Return the bytes that may still be written to the disk of a local table, None for other stores.
+
+        Hadoop's own `getStatus` counts what is reserved for the administrator, too.
+        """
+        root, store = self._log.dataPath(), self._store()
+        return int(store.pathToFile(root).getUsableSpace()) if str(store.getScheme()) == "file" else None
+
+    def list_names(self, folder: str, pattern: str) -> list[str]:
+        """List what lies in a folder below the table's root under names of this glob pattern, relative to the root.
+
+        The folder's name must need no escaping; one that is not there is empty.
+        """
+        root = self._log.dataPath()
+        place = self._scala.path(root, folder) if folder else root
+        try:
+            found = self._store().listStatus(place, self._scala.glob_filter(pattern))
+        except Py4JError as error:
+            if "FileNotFoundException" not in jvm_class_names(error):
+                raise
+            return []
+        names = [str(status.getPath().getName()) for status in found]
+        return [f"{folder}/{name}" if folder else name for name in names]
+
+    def hadoop_conf(self) -> Any:
+        """Return Hadoop's configuration for the table's store."""
+        return self._log.newDeltaHadoopConf()
+
+    def _store(self) -> Any:
+        return self._log.dataPath().getFileSystem(self._log.newDeltaHadoopConf())

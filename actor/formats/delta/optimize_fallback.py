@@ -1,0 +1,190 @@
+"""The fallback when Delta's inner API is not what we know: OPTIMIZE ... WHERE, public, but not exact.
+
+OPTIMIZE takes every small file of the partition, also those that arrived after planning, and commits on its own. So
+the lease is asked before the statement instead of before its commit, a group has landed if the commit removed all its
+inputs, and outputs are told per cell, not per group. A group that the commit touched only in part is stale: what is
+left has to be planned again. Single files are left alone: no deletion vector is purged. And rows can be compared only
+after its commit: where they differ, the error names the version to restore.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origin, vector_id
+from actor.formats.delta.conflicts import Verdict, classify, first_line, refused
+from actor.formats.delta.live_files import LiveGroup, resolve
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.snapshot import paths_condition, sql_text
+from actor.formats.delta.transaction import COMMITTED
+from actor.formats.delta.write import json_array, logical_rows
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
+from shared.errors import Corrupt, RetryableError
+from shared.layout.planner import FileGroup
+from shared.locations import hadoop_path
+from shared.partitions import cell_values
+from shared.table import CellKey, FileKey, Origin, PartitionColumn
+
+_MIN = "spark.databricks.delta.optimize.minFileSize"
+_MAX = "spark.databricks.delta.optimize.maxFileSize"
+
+
+class OptimizeExecutor:
+    """Rewrites by SQL, one statement and one commit per cell."""
+
+    exact = False
+
+    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory) -> None:
+        self._scala = scala
+        self._sessions = sessions
+        self._memory = memory
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Compact the cells of the groups; see the module for how that differs from what was asked.
+
+        Raises:
+            LeaseLost: the control forbade a statement; cells before it are committed.
+            Conflict: others took the files while the statement ran.
+            Corrupt: the commit's rows in and out differ; it is made, and the message says what to restore.
+            RetryableError: Spark failed, or the outcome is unknown and the log does not show it.
+        """
+        started = time.monotonic()
+        outcomes: dict[FileGroup, GroupOutcome] = {}
+        version = None
+        for cell, groups in groupby(sorted(request.groups, key=lambda group: group.cell), lambda group: group.cell):
+            if outcomes and control.should_stop():
+                break
+            found, ends = self._compact(request, cell, tuple(groups), control)
+            outcomes |= {end.group: end for end in ends}
+            version = version if found is None else found
+        if version is not None:
+            control.reached(COMMITTED)
+        return RewriteOutcome(
+            version=version,
+            groups=tuple(outcomes.get(group) or GroupOutcome(group, GroupStatus.SKIPPED) for group in request.groups),
+            prepare_ms=0,
+            commit_ms=round((time.monotonic() - started) * 1000),
+        )
+
+    def _compact(
+        self, request: RewriteRequest, cell: CellKey, groups: Sequence[FileGroup], control: Control
+    ) -> tuple[int | None, list[GroupOutcome]]:
+        """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
+        origin = require_origin(request.user_metadata)
+        sizes = {
+            _MIN: str(max(file.size_bytes for group in groups for file in group.files) + 1),
+            _MAX: str(max(group.bytes for group in groups) + 1),
+        }
+        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata, conf=sizes)
+        with lease as owned, self._sessions.bound(owned) as session:
+            log = TableLog(self._scala, session, request.location)
+            snapshot = log.snapshot()
+            shape = log.shape(snapshot)
+            check_identity(log.location, shape.metadata, request.table_uuid)
+            check_table(log.location, shape.metadata, shape.protocol)
+            columns = shape.metadata.partition_columns
+            known = [(group, self._memory.live_group(request.location, group, shape)) for group in groups]
+            live = resolve(log, snapshot, known, columns)
+            if not live:
+                return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]
+            control.may_commit()
+            version = self._run(log, _statement(log.location, columns, cell), origin, int(snapshot.version()))
+            if version is not None:
+                self._check_rows(log, snapshot, columns, version)
+            return version, _ends(log, groups, live, columns, version)
+
+    def _check_rows(self, log: TableLog, before: Any, columns: tuple[PartitionColumn, ...], version: int) -> None:
+        """Raise Corrupt if the commit's outputs do not hold as many rows as the files that it removed.
+
+        `before` is the snapshot from before the statement; what others added between the two counts, too.
+        """
+        actions = log.actions(version)
+        outputs = [_logged(action["add"], columns) for action in actions if "add" in action]
+        gone = [action["remove"] for action in actions if "remove" in action]
+        paths = sorted({remove["path"] for remove in gone})
+        known = {logged.key: logged for logged in decode_adds(log.files(before, paths_condition(paths)), columns)}
+        for between in range(int(before.version()) + 1, version):
+            added = [_logged(action["add"], columns) for action in log.actions(between) if "add" in action]
+            known |= {logged.key: logged for logged in added}
+        keys = [FileKey(remove["path"], vector_id(remove.get("deletionVector"))) for remove in gone]
+        unknown = [key for key in keys if key not in known]
+        inputs = [known[key] for key in keys if key in known]
+        expected, written = self._rows(log, before, inputs), self._rows(log, before, outputs)
+        if unknown or written != expected:
+            unknown_text = f" (and of {len(unknown)} files that the log did not hold before)" if unknown else ""
+            raise Corrupt(
+                f"OPTIMIZE of {log.location} removed {len(gone)} files of {expected} rows{unknown_text} and wrote "
+                f"{written} rows. This is committed, as version {version}: look at it, and if rows are missing, "
+                f"RESTORE TABLE delta.`{hadoop_path(log.location)}` TO VERSION AS OF {version - 1}"
+            )
+
+    def _rows(self, log: TableLog, snapshot: Any, files: Sequence[LoggedFile]) -> int:
+        """Return the rows that readers see by the log's statistics, or by reading the files where one has none."""
+        told = logical_rows(files)
+        if told is not None:
+            return told
+        return log.rows(snapshot, self._scala.seq(self._scala.add_files(json_array(files))))
+
+    def _run(self, log: TableLog, statement: str, origin: Origin, before: int) -> int | None:
+        try:
+            log.session.sql(statement).collect()
+        except Exception as error:
+            version = log.find_origin(origin, since_version=before)
+            if version is not None:
+                return version
+            if classify(error) is Verdict.UNKNOWN:
+                raise RetryableError(
+                    f"OPTIMIZE of {log.location} failed ({first_line(error)}), and the log does not show job "
+                    f"{origin.job}, token {origin.token}; as far as the log tells the table is unchanged"
+                ) from error
+            raise refused(error, log.location) from error
+        return log.find_origin(origin, since_version=before)
+
+
+def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> LoggedFile:
+    return LoggedFile(decode_add(add, columns), encode(add))
+
+
+def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey) -> str:
+    values = cell_values(cell)
+    conditions = [
+        f"{_quoted(column.name)} IS NULL"
+        if values[column.physical] is None
+        else f"{_quoted(column.name)} = CAST({sql_text(str(values[column.physical]))} AS {column.type})"
+        for column in columns
+    ]
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return f"OPTIMIZE delta.{_quoted(hadoop_path(location))}{where}"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _ends(
+    log: TableLog,
+    groups: Sequence[FileGroup],
+    live: Sequence[LiveGroup],
+    columns: Sequence[PartitionColumn],
+    version: int | None,
+) -> list[GroupOutcome]:
+    """Compare the commit with what was planned; the outputs of the cell are told with its first landed group."""
+    inputs = {found.group: found.inputs for found in live}
+    actions = [] if version is None else log.actions(version)
+    removed = {action["remove"]["path"] for action in actions if "remove" in action}
+    outputs = tuple(decode_add(action["add"], columns) for action in actions if "add" in action)
+    ends = []
+    for group in groups:
+        if version is None and group in inputs:
+            ends.append(GroupOutcome(group, GroupStatus.SKIPPED))
+        elif group in inputs and all(file.path in removed for file in group.files):
+            ends.append(GroupOutcome(group, GroupStatus.LANDED, outputs, logical_rows(inputs[group])))
+            outputs = ()
+        else:
+            ends.append(GroupOutcome(group, GroupStatus.STALE))
+    return ends

@@ -1,0 +1,111 @@
+"""A rewrite's outputs are stored as their inputs were: same types, same codec, no statistic lost.
+
+What cannot be kept so is not rewritten: before the commit the footers of inputs and outputs are compared, column by
+column (see `columns`).
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.columns import Column, difference
+from actor.formats.delta.footers import Footers, Storage
+from actor.formats.delta.log import TableShape
+from actor.formats.delta.statistics import columns_to_complete, completed
+from shared.errors import Unsupported
+
+CODEC_PROPERTY = "delta.parquet.compression.codec"
+CODECS = frozenset({"uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd"})
+"""What Delta's protocol names for that property and Spark can write everywhere; `none` means uncompressed."""
+
+
+class OutputFormat:
+    """Chooses and checks how the outputs of one table's groups are stored. Safe to use from several threads."""
+
+    def __init__(self, footers: Footers, shape: TableShape, location: str) -> None:
+        self._footers = footers
+        self._metadata = shape.metadata
+        self._location = location
+
+    def storage(self, inputs: Sequence[LoggedFile]) -> Storage:
+        """Return how the inputs are stored; raises Unsupported if Spark could not write all of their values."""
+        storage = self._footers.storage(inputs)
+        for column in (column for schema in storage.schemas for column in schema):
+            if column.kind == "timestamp" and column.detail[0] == "NANOS":
+                raise Unsupported(
+                    f"column {'.'.join(column.path)!r} of {self._location} is stored as {column}, finer than the "
+                    "microseconds of Delta's types, so its files are not rewritten",
+                    field=column.path[0],
+                )
+        return storage
+
+    def codec(self, inputs: Storage) -> str | None:
+        """Return the codec to write with, None to leave it to Spark: the table's own, else what most bytes are in."""
+        return choose_codec(self._metadata.configuration, inputs.codec_bytes)
+
+    def check(self, inputs: Storage, outputs: Sequence[LoggedFile]) -> Storage:
+        """Return how the outputs are stored; raises Unsupported if that could change a value, a null or a field id."""
+        written = self._footers.storage(outputs)
+        mapped = self._metadata.configuration.get("delta.columnMapping.mode", "none") != "none"
+        problems = {
+            problem
+            for columns in written.schemas
+            for given in inputs.schemas
+            for problem in differences(given, columns, mapped=mapped)
+        }
+        if problems:
+            raise Unsupported(
+                f"files of {self._location} are not rewritten, because it would change how values are stored: "
+                f"{'; '.join(sorted(problems))}",
+                field="schemaString",
+            )
+        return written
+
+    def complete(
+        self, inputs: Sequence[LoggedFile], outputs: Sequence[LoggedFile], written: Storage
+    ) -> tuple[LoggedFile, ...]:
+        """Return the outputs, which are stored like this, with the statistics that Spark's Delta left out or cut."""
+        given = [json.loads(logged.json).get("stats") or "" for logged in inputs]
+        columns = [column for schema in written.schemas for column in schema]  # One write, one schema.
+        return tuple(self._completed(given, output, columns) for output in outputs)
+
+    def _completed(self, given: Sequence[str], output: LoggedFile, columns: Sequence[Column]) -> LoggedFile:
+        add = json.loads(output.json)
+        wanted = columns_to_complete(add.get("stats") or "", given, columns)
+        if not wanted:
+            return output
+        final = {**add, "stats": completed(add.get("stats") or "", given, self._footers.bounds(output, wanted))}
+        return LoggedFile(decode_add(final, self._metadata.partition_columns), encode(final))
+
+
+def choose_codec(configuration: Mapping[str, str], codec_bytes: Mapping[str, int]) -> str | None:
+    """Return the table's codec if its property names one, else that of most input bytes, else None (Spark's own)."""
+    named = configuration.get(CODEC_PROPERTY, "").lower()
+    named = "uncompressed" if named == "none" else named
+    if named in CODECS:
+        return named
+    known = {codec: size for codec, size in codec_bytes.items() if codec in CODECS}
+    return max(sorted(known), key=lambda codec: known[codec]) if known else None
+
+
+def differences(given: Sequence[Column], written: Sequence[Column], *, mapped: bool) -> list[str]:
+    """Say what a rewrite would change for the worse; a column that one side lacks was added or dropped later."""
+    by_id = {column.field_id: column for column in written if column.field_id is not None} if mapped else {}
+    by_path = {column.path: column for column in written}
+    by_folded = {_folded(column): column for column in written}
+    found = []
+    for column in given:
+        match = (
+            (by_id.get(column.field_id) if column.field_id is not None else None)
+            or by_path.get(column.path)
+            or by_folded.get(_folded(column))
+        )
+        problem = difference(column, match, mapped=mapped) if match is not None else ""
+        if problem:
+            found.append(problem)
+    return found
+
+
+def _folded(column: Column) -> tuple[str, ...]:
+    """Return a path as Spark compares it: names of columns do not differ by case alone."""
+    return tuple(name.casefold() for name in column.path)

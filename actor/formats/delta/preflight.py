@@ -1,0 +1,57 @@
+"""The actor asks once more, right before it reads and before it commits, whether a table may be rewritten.
+
+The decider refuses by the same rule (`shared.refusals`) and queues nothing; but between its decision and the rewrite
+the table may have become another one.
+"""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from shared.errors import OtherTable, Unsupported
+from shared.layout.partition_stats import CUBE_TAG
+from shared.refusals import ALLOWED_VERSIONS, RefusalCode, refusal
+from shared.table import DataFile, TableMetadata, TableProtocol
+
+S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})
+
+
+def check_location(location: str, *, allow_s3: bool) -> None:
+    """Raise Unsupported for a location whose log store cannot keep two writers apart."""
+    scheme = urlsplit(location).scheme
+    if scheme in S3_SCHEMES and not allow_s3:
+        raise Unsupported(
+            f"{location} is on S3, where Delta's default log store is safe for a single driver only: it could replace "
+            "a commit of ours, and data would be lost; give every writer a log store that puts conditionally (delta-rs "
+            "does; see docs/object-stores.md), then set LAKEWRIGHT_ALLOW_S3=true for the actors",
+            field="location",
+            allowed="LAKEWRIGHT_ALLOW_S3=true",
+        )
+
+
+def check_identity(location: str, metadata: TableMetadata, table_uuid: str) -> None:
+    """Raise OtherTable unless the table is the one that is meant; an empty `table_uuid` means whichever is there."""
+    if table_uuid and metadata.table_uuid != table_uuid:
+        raise OtherTable(
+            f"{location} holds the table {metadata.table_uuid}, and the job is about {table_uuid}: it was dropped and "
+            "made anew since; nothing was changed, and the decider decides anew when it next reads the log",
+            field="table_uuid",
+            allowed=table_uuid,
+        )
+
+
+def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol) -> None:
+    """Raise Unsupported for a table that a rewrite could damage: the decider's own rule, asked of what is there now."""
+    found = refusal(metadata, protocol)
+    if found is not None:
+        allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""
+        raise Unsupported(f"{location}: {found.sentence}", field=found.subject, allowed=allowed)
+
+
+def check_files(location: str, files: Sequence[DataFile]) -> None:
+    """Raise Unsupported if a file belongs to a clustering that merging would undo."""
+    marked = next((file for file in files if CUBE_TAG in file.tags), None)
+    if marked is not None:
+        raise Unsupported(
+            f"{location} holds files of a Z-cube ({marked.path}): merging them would undo their clustering",
+            field=CUBE_TAG,
+        )

@@ -1,0 +1,57 @@
+"""Reading a cell at the newest version: from what is remembered where that is certain, from the snapshot where not.
+
+A small table is listed as a whole the first time, so that the next job on it finds its cell without listing anything,
+whichever cell that is.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.preflight import check_files, check_identity, check_table
+from actor.formats.delta.read_cache import Remembered, TableMemory, brought_up
+from actor.formats.delta.snapshot import list_cell
+from shared.table import CellKey
+
+WHOLE_TABLE_FILES = 2_000
+"""Files up to which a table is listed as a whole: some 2 MB of JSON, little beside the Spark job that lists them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellSnapshot:
+    """One cell's live files at one version, and the shape of the table they belong to."""
+
+    version: int
+    shape: TableShape
+    files: tuple[LoggedFile, ...]
+
+
+def read_cell(log: TableLog, cell: CellKey, memory: TableMemory, *, table_uuid: str = "") -> CellSnapshot:
+    """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten.
+
+    Raises OtherTable where the table's id is not `table_uuid` (empty: any).
+    """
+    snapshot = log.snapshot()
+    shape, version = log.shape(snapshot), int(snapshot.version())
+    check_identity(log.location, shape.metadata, table_uuid)
+    check_table(log.location, shape.metadata, shape.protocol)
+    known = memory.recall(log.location, cell)
+    seen = brought_up(log, known, shape, version=version) if known is not None else None
+    seen = seen or _listed(log, snapshot, shape, cell)
+    memory.remember(log.location, seen)
+    files = seen.of(cell)
+    check_files(log.location, tuple(logged.file for logged in files))
+    return CellSnapshot(version, shape, files)
+
+
+def _listed(log: TableLog, snapshot: Any, shape: TableShape, cell: CellKey) -> Remembered:
+    """List the whole table if it is small, else the cell."""
+    version, columns = int(snapshot.version()), shape.metadata.partition_columns
+    digest = log.digest(version)
+    few = log.few_files(snapshot, WHOLE_TABLE_FILES)
+    if few is not None:
+        everything = decode_adds(few, columns)
+        return Remembered(None, version, digest, shape, {logged.key: logged for logged in everything})
+    found = list_cell(log, snapshot, columns, cell)
+    return Remembered(cell, version, digest, shape, {logged.key: logged for logged in found})

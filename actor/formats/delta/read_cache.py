@@ -1,0 +1,132 @@
+"""What was read of a table is remembered, and brought up to date by the commits since: a job rarely lists a snapshot.
+
+Delta rebuilds the state of a table by a Spark job after every new version, for a cell of ten files as for a million.
+Commits are small and say exactly what came and went, so that reading those since the last look gives the same files.
+Where they might not (other metadata, a path with several spellings, a removal of what was never seen, a commit undone
+since), the snapshot is listed again.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from weakref import WeakValueDictionary
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode, vector_id
+from actor.formats.delta.live_files import MAX_COMMITS_REPLAYED, LiveGroup, is_plain
+from actor.formats.delta.log import TableLog, TableShape
+from shared.layout.planner import FileGroup
+from shared.table import CellKey, FileKey
+
+MAX_REMEMBERED_FILES = 100_000
+"""Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
+
+A cell or table counts as one file more: one without files has to be forgotten, too.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """The live files of one cell, or of the whole table (`cell` None), at one version under one shape.
+
+    `digest` is that version's commit's: None matches no commit.
+    """
+
+    cell: CellKey | None
+    version: int
+    digest: str | None
+    shape: TableShape
+    files: Mapping[FileKey, LoggedFile]
+
+    def of(self, cell: CellKey) -> tuple[LoggedFile, ...]:
+        """Return the files of a cell that is covered."""
+        return tuple(logged for logged in self.files.values() if self.cell is not None or logged.file.cell == cell)
+
+    @property
+    def weight(self) -> int:
+        """What it counts for, in files."""
+        return 1 + len(self.files)
+
+
+class TableMemory:
+    """What the latest reads saw; bounded, and safe to use from several threads."""
+
+    def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
+        self._max_files = max_files
+        self._lock = threading.Lock()
+        self._seen: OrderedDict[tuple[str, CellKey | None], Remembered] = OrderedDict()
+        self._weight = 0
+        # Of each table the newest, as long as anything is known under it: a wide schema outweighs many cells.
+        self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
+
+    def remember(self, location: str, seen: Remembered) -> None:
+        """Keep what was read, replacing what was known of that cell or table."""
+        with self._lock:
+            before = self._seen.pop((location, seen.cell), None)
+            self._weight += seen.weight - (before.weight if before else 0)
+            self._seen[location, seen.cell] = replace(seen, shape=self._shared(location, seen.shape))
+            while len(self._seen) > 1 and self._weight > self._max_files:
+                _, oldest = self._seen.popitem(last=False)
+                self._weight -= oldest.weight
+
+    def _shared(self, location: str, shape: TableShape) -> TableShape:
+        newest = self._shapes.get(location)
+        if newest == shape:
+            return newest
+        self._shapes[location] = shape
+        return shape
+
+    def recall(self, location: str, cell: CellKey) -> Remembered | None:
+        """Return what was seen last of a cell, None if nothing is known."""
+        with self._lock:
+            known = [self._seen.get((location, key)) for key in (None, cell)]
+        return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)
+
+    def live_group(self, location: str, group: FileGroup, shape: TableShape) -> LiveGroup | None:
+        """Return the group as it was seen live under this shape; None if it was not, or not all of it."""
+        seen = self.recall(location, group.cell)
+        if seen is None or seen.shape != shape or any(file.key not in seen.files for file in group.files):
+            return None
+        return LiveGroup(group, tuple(seen.files[file.key] for file in group.files), seen.version, seen.digest)
+
+
+def brought_up(log: TableLog, seen: Remembered, shape: TableShape, *, version: int) -> Remembered | None:
+    """Return the same cell or table at a later version, None if the commits in between do not tell for certain."""
+    if shape != seen.shape or not 0 <= version - seen.version <= MAX_COMMITS_REPLAYED:
+        return None
+    # Before the commits are read, and what was known is looked at after them: whatever is undone meanwhile is noticed,
+    # now or the next time.
+    digest = log.digest(version)
+    if version == seen.version:
+        return seen if digest is not None and digest == seen.digest else None
+    files = _replayed(log, seen, shape, version)
+    if files is None or not log.stands(seen.version, seen.digest):
+        return None
+    return Remembered(seen.cell, version, digest, shape, files)
+
+
+def _replayed(log: TableLog, seen: Remembered, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
+    columns = shape.metadata.partition_columns
+    files = dict(seen.files)
+    for number in range(seen.version + 1, version + 1):
+        actions = log.actions_if_there(number)
+        if actions is None:
+            return None
+        gone = [action["remove"] for action in actions if action.get("remove") is not None]
+        came = [action["add"] for action in actions if action.get("add") is not None]
+        if not all(is_plain(body["path"]) for body in (*gone, *came)):
+            return None
+        for body in gone:
+            if files.pop(_key(body), None) is None and seen.cell is None:
+                return None
+        for body in came:
+            file = decode_add(body, columns)
+            if seen.cell in (None, file.cell):
+                # As the snapshot spells it: whether the commit changed data is no property of a live file.
+                files[file.key] = LoggedFile(file, encode({**body, "dataChange": False}))
+    return files
+
+
+def _key(body: Mapping[str, object]) -> FileKey:
+    vector = body.get("deletionVector")
+    return FileKey(str(body["path"]), vector_id(vector if isinstance(vector, Mapping) else None))

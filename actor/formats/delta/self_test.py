@@ -1,0 +1,115 @@
+"""An exact rewrite is tried on a scratch table before the first real one: the API behind it is internal to Delta.
+
+It appends, rewrites, provokes a conflict between two rewrites of the same files, and compares every row. What fails
+here would fail on a customer's table, so the verdict decides between the exact executor and the fallback. Everything
+runs for the first time in this JVM, so that each step costs a second: the rewrite that succeeds is also the one that
+the other conflicts with.
+"""
+
+import json
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from actor.formats.delta.conflicts import first_line
+from actor.jvm.scala import Scala, jvm_session
+from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
+from shared.layout.planner import FileGroup, Mode
+from shared.locations import hadoop_path
+from shared.partitions import WHOLE_TABLE
+
+_ROWS = 40
+_FILES = 2
+_RECURSIVELY = True  # Scala's positional flag by name.
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """The verdict: `reason` is empty if it passed, otherwise says which expectation did not hold."""
+
+    reason: str
+    took_ms: int
+
+    @property
+    def passed(self) -> bool:
+        """True if the executor may be used."""
+        return not self.reason
+
+
+class _Unmet(Exception):  # noqa: N818 - it never leaves this module
+    """An expectation that did not hold."""
+
+
+@dataclass(slots=True)
+class _Control:
+    """Lets everything pass, and runs one action before the first commit."""
+
+    before_commit: Callable[[], object] = lambda: None
+
+    def may_commit(self) -> None:
+        action, self.before_commit = self.before_commit, lambda: None
+        action()
+
+    def should_stop(self) -> bool:
+        return False
+
+    def reached(self, point: str) -> None:
+        pass
+
+
+def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTest:
+    """Try `engine` on a new table below the directory `scratch` (a URI that executors can write to)."""
+    started = time.monotonic()
+    location = f"{scratch}/self-test-{uuid.uuid4().hex}"
+    try:
+        _try(spark, engine, location)
+        reason = ""
+    except Exception as error:  # noqa: BLE001 - whatever goes wrong is the verdict
+        reason = first_line(error)
+    finally:
+        _remove(spark, location)
+    return SelfTest(reason, round((time.monotonic() - started) * 1000))
+
+
+def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
+    spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
+    files = engine.read_cell(location, WHOLE_TABLE).files
+    _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
+    group = FileGroup(WHOLE_TABLE, files, Mode.FULL)
+    landed: list[RewriteOutcome] = []
+    control = _Control(lambda: landed.append(_rewrite(engine, location, group, token=1)))
+    late = _rewrite(engine, location, group, token=2, control=control)
+
+    _expect(len(landed) == 1, "it committed without asking whether it may")
+    outcome = landed[0]
+    _expect(outcome.version == 1, f"the rewrite committed version {outcome.version}, not 1")
+    _expect(outcome.groups[0].status is GroupStatus.LANDED, f"its group is {outcome.groups[0].status}")
+    _expect(outcome.groups[0].rows == _ROWS, f"it counted {outcome.groups[0].rows} of {_ROWS} rows")
+    found = engine.find_origin(location, job="self-test", token=1, since_version=0)
+    _expect(found == 1, f"its commit was found as version {found}, not 1")
+    _expect(late.version is None, f"a rewrite of files taken by others committed version {late.version}")
+    _expect(late.groups[0].status is GroupStatus.STALE, f"its group is {late.groups[0].status}, not stale")
+    _expect(late.conflicts > 0, "the conflict was not noticed")
+    rows = sorted(row["id"] for row in spark.read.format("delta").load(hadoop_path(location)).collect())
+    _expect(rows == list(range(_ROWS)), "rows differ after the rewrite")
+
+
+def _remove(spark: SparkSession, location: str) -> None:
+    scala = Scala(spark)
+    path = scala.path(hadoop_path(location))
+    path.getFileSystem(jvm_session(spark).sessionState().newHadoopConf()).delete(path, _RECURSIVELY)
+
+
+def _rewrite(
+    engine: TableEngine, location: str, group: FileGroup, *, token: int, control: _Control | None = None
+) -> RewriteOutcome:
+    mark = json.dumps({"lakewright": {"job": "self-test", "token": token}})
+    return engine.rewrite(RewriteRequest(location, (group,), mark), control or _Control())
+
+
+def _expect(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
+    if not holds:
+        raise _Unmet(otherwise)

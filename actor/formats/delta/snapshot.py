@@ -1,0 +1,52 @@
+"""The live files of one cell in a snapshot, listed by Delta itself: one Spark job and one string.
+
+Delta filters the snapshot's state by the text of the partition values, so that only the cell's files cross into
+Python. That filter may let too much through, never too little; `shared.partitions.cell_key` then decides, because
+several spellings name one value.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_adds
+from actor.formats.delta.log import TableLog
+from shared.partitions import cell_values
+from shared.table import CellKey, PartitionColumn
+
+
+def list_cell(
+    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], cell: CellKey
+) -> Sequence[LoggedFile]:
+    """Return the live files of a cell in a snapshot."""
+    found = decode_adds(log.files(snapshot, cell_condition(columns, cell)), columns)
+    return [logged for logged in found if logged.file.cell == cell]
+
+
+def cell_condition(columns: tuple[PartitionColumn, ...], cell: CellKey) -> str:
+    """Return an SQL condition on `add` fields that holds for every file of the cell, and for few others."""
+    values = cell_values(cell)
+    return " AND ".join(
+        _value_condition(column, values[column.physical]) for column in columns if column.physical in values
+    )
+
+
+def _value_condition(column: PartitionColumn, value: str | None) -> str:
+    logged = f"partitionValues[{sql_text(column.physical)}]"
+    if value is None:
+        return f"({logged} IS NULL OR {logged} = '')"
+    if column.type in ("timestamp", "timestamp_ntz"):
+        # One instant has several spellings. Those that cannot be cast are let through: the key decides.
+        spelled = f"try_cast({logged} AS {column.type})"
+        return f"coalesce({spelled} = try_cast({sql_text(value)} AS {column.type}), true)"
+    return f"{logged} = {sql_text(value)}"
+
+
+def paths_condition(paths: list[str]) -> str:
+    """Return an SQL condition on `add` fields that holds for files of these paths."""
+    return f"path IN ({', '.join(map(sql_text, paths))})"
+
+
+def sql_text(value: str) -> str:
+    """Write a string as an SQL literal of Spark's."""
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,125 @@
+"""The exact rewrite: replace precisely the planned files, in one commit that changes no data.
+
+Theory of operation. Outputs are written first, through a transaction that is never committed. Then, and only then, a
+fresh transaction is opened, groups whose inputs somebody touched meanwhile are set aside, and the rest is committed:
+the window in which we could abort others, or they us, is as short as that commit (`committing`). Delta runs a commit of
+nothing but `dataChange=false` file actions under snapshot isolation, where appends never conflict with it; a `txn`
+action would undo that, so identity travels in userMetadata only.
+"""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from actor.formats.delta.actions import require_origin
+from actor.formats.delta.commit import Committer, Landing
+from actor.formats.delta.free_space import MIB, require_free_space
+from actor.formats.delta.live_files import resolve
+from actor.formats.delta.log import TableLog
+from actor.formats.delta.output_paths import OutputPaths
+from actor.formats.delta.preflight import check_identity, check_table
+from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.write import GroupWriter
+from actor.formats.delta.write_groups import Prepared, Workshop, write_groups
+from actor.jvm.scala import Scala
+from actor.jvm.sessions import Sessions
+from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
+
+FILES_WRITTEN = "files_written"
+COMMITTED = "committed"
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionSettings:
+    """How the executor works: threads that write groups at once, and commit attempts before groups are given back."""
+
+    write_threads: int = 2  # Each group is one Spark task; more threads than cores only share them.
+    commit_attempts: int = 5  # Each attempt means that others committed on our files in the second before.
+    reserved_disk_bytes: int = 256 * MIB  # Left free on a local disk: the table's own writers need it.
+
+
+class TransactionExecutor:
+    """Rewrites through Delta's own transaction, file by file as planned."""
+
+    exact = True
+
+    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory, settings: TransactionSettings) -> None:
+        self._scala = scala
+        self._sessions = sessions
+        self._memory = memory
+        self._settings = settings
+
+    def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
+        """Replace the groups' files; groups whose inputs are gone come back STALE, those not begun SKIPPED.
+
+        Raises:
+            LeaseLost: the control forbade the commit; nothing was committed, our files are deleted.
+            Conflict: metadata changed so that the written files no longer fit, or others won every attempt.
+            Corrupt: rows in and rows out differ; nothing was committed.
+            RetryableError: Spark failed, the disk is full, outputs are gone before the commit, or the outcome of the
+                commit is unknown and the log does not show it.
+        """
+        origin = require_origin(request.user_metadata)
+        lease = self._sessions.lease(tag=origin.job, user_metadata=request.user_metadata)
+        with lease as owned, self._sessions.bound(owned) as session, ExitStack() as leased:
+            log = TableLog(self._scala, session, request.location)
+            started = time.monotonic()
+            reading = log.transaction()
+            shape = log.shape(reading.snapshot())
+            check_identity(log.location, shape.metadata, request.table_uuid)
+            check_table(log.location, shape.metadata, shape.protocol)
+            committer = Committer(self._scala, log, shape, origin, control)
+            columns = shape.metadata.partition_columns
+            paths = OutputPaths(self._scala, log, reading, shape)
+            leased.callback(paths.close)
+            known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
+            live = resolve(log, reading.snapshot(), known, columns)
+            input_bytes = sum(group.group.bytes for group in live)
+            require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
+            workshop = Workshop(
+                writer=GroupWriter(self._scala, log, reading, shape, paths),
+                threads=self._settings.write_threads,
+                bound=partial(self._sessions.bound, owned),
+                should_stop=control.should_stop,
+                is_live=lambda group: bool(resolve(log, log.snapshot(), [(group.group, group)], columns)),
+                discard=committer.discard,
+                sweep=lambda kept: committer.sweep(paths, kept),
+            )
+            prepared = write_groups(workshop, live)
+            written_at = time.monotonic()
+            landing = self._commit(prepared, committer, control)
+            return _outcome(request, prepared, landing, started, written_at)
+
+    def _commit(self, prepared: Prepared, committer: Committer, control: Control) -> Landing:
+        if not prepared.written:
+            return Landing(None, (), (), 0)
+        try:
+            control.reached(FILES_WRITTEN)
+        except BaseException:
+            committer.discard(prepared.written)
+            raise
+        landing = committer.commit(prepared.written, attempts=self._settings.commit_attempts)
+        if landing.version is not None:
+            control.reached(COMMITTED)
+        return landing
+
+
+def _outcome(
+    request: RewriteRequest, prepared: Prepared, landing: Landing, started: float, written_at: float
+) -> RewriteOutcome:
+    landed = {
+        group.live.group: GroupOutcome(
+            group.live.group, GroupStatus.LANDED, tuple(output.file for output in group.outputs), group.rows
+        )
+        for group in landing.landed
+    }
+    skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in prepared.skipped}
+    known = landed | skipped
+    return RewriteOutcome(
+        version=landing.version,
+        groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.STALE) for group in request.groups),
+        prepare_ms=round((written_at - started) * 1000),
+        commit_ms=round((time.monotonic() - written_at) * 1000),
+        conflicts=landing.conflicts,
+    )

@@ -1,0 +1,135 @@
+"""Writing a group's output before any commit: rows in must be rows out, proven before the table can see the files.
+
+The output's statistics are counted while it is written; the inputs' come from the log, less what their deletion
+vectors hide. Where a count is missing the rows are read and counted: the check is never skipped.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actor.formats.delta.actions import LoggedFile, decode_add, encode
+from actor.formats.delta.footers import Footers
+from actor.formats.delta.live_files import LiveGroup
+from actor.formats.delta.log import TableLog, TableShape
+from actor.formats.delta.output_format import OutputFormat
+from actor.formats.delta.output_paths import OutputPaths
+from actor.jvm.scala import Scala
+from shared.errors import Corrupt, Unsupported
+from shared.table import PartitionColumn
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenGroup:
+    """A group whose output files exist and hold the right number of rows; no commit knows them yet."""
+
+    live: LiveGroup
+    outputs: tuple[LoggedFile, ...]
+    rows: int
+
+
+class GroupWriter:
+    """Writes groups through one transaction that is never committed: it only lends its snapshot and its writer."""
+
+    def __init__(self, scala: Scala, log: TableLog, txn: Any, shape: TableShape, paths: OutputPaths) -> None:
+        self._scala = scala
+        self._log = log
+        self._snapshot = txn.snapshot()
+        self._columns = shape.metadata.partition_columns
+        self._paths = paths
+        self._format = OutputFormat(Footers(scala, log), shape, log.location)
+
+    def write(self, live: LiveGroup) -> WrittenGroup:
+        """Write the group's rows as one file; raises Corrupt, having deleted the output, if rows differ."""
+        spelling = self._one_spelling(live)
+        adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
+        given = self._format.storage(live.inputs)
+        outputs = self._write(adds, spelling, live.group.tags, self._format.codec(given))
+        try:
+            self._paths.check(live, [output.file.path for output in outputs])
+            written = self._format.check(given, outputs)
+            outputs = self._format.complete(live.inputs, outputs, written)
+            rows = self._check_rows(live, adds, outputs)
+        except BaseException:
+            self._log.delete(output.key for output in outputs)
+            raise
+        return WrittenGroup(live, outputs, rows)
+
+    def _write(
+        self, adds: Any, partition_values: dict[str, str | None], tags: Mapping[str, str], codec: str | None
+    ) -> tuple[LoggedFile, ...]:
+        frame = self._scala.row_tracking.preserveRowTrackingColumns(
+            self._log.frame(self._snapshot, adds), self._snapshot
+        ).coalesce(1)
+        txn = self._paths.transaction_for(partition_values)
+        options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
+        written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
+        outputs = []
+        for add in json.loads(self._scala.to_json(written)):
+            # The inputs' own spelling of the partition values: a reader in another time zone must see the same value.
+            final = {**add, "dataChange": False, "partitionValues": partition_values}
+            if tags:
+                final["tags"] = {**(add.get("tags") or {}), **tags}
+            outputs.append(LoggedFile(decode_add(final, self._columns), encode(final)))
+        return tuple(outputs)
+
+    def _one_spelling(self, live: LiveGroup) -> dict[str, str | None]:
+        """Return the partition values as the first input spells them; raises Unsupported if readers see several."""
+        spellings = [json.loads(logged.json).get("partitionValues") or {} for logged in live.inputs]
+        for column in self._columns:
+            seen = {_seen(column, spelling.get(column.physical)) for spelling in spellings}
+            if len(seen) > 1:
+                raise Unsupported(
+                    f"the files of {live.group.cell} at {self._log.location} spell {column.name!r} in ways readers "
+                    f"take for different values ({', '.join(sorted(map(repr, seen)))}), so they are not merged",
+                    field=column.name,
+                )
+        return {column.physical: spellings[0].get(column.physical) for column in self._columns}
+
+    def _check_rows(self, live: LiveGroup, adds: Any, outputs: Sequence[LoggedFile]) -> int:
+        expected = logical_rows(live.inputs)
+        counted = expected is None
+        if expected is None:
+            expected = self._log.rows(self._snapshot, adds)
+        written = logical_rows(outputs)
+        if written is None:
+            written = self._log.rows(self._snapshot, self._scala.seq(self._scala.add_files(json_array(outputs))))
+        if written != expected:
+            held = expected if counted else self._log.rows(self._snapshot, adds)
+            raise Corrupt(
+                f"the rewrite of {len(live.inputs)} files in {live.group.cell} of {self._log.location} was stopped "
+                f"before its commit: {expected} rows in by {'count' if counted else 'the log statistics'}, {written} "
+                f"rows out; reading the inputs finds {held}. First input: {live.inputs[0].file.path}. "
+                "The table is unchanged",
+            )
+        return written
+
+
+def json_array(files: Sequence[LoggedFile]) -> str:
+    """Join the files' JSON into one array."""
+    return "[" + ",".join(logged.json for logged in files) + "]"
+
+
+def logical_rows(files: Sequence[LoggedFile]) -> int | None:
+    """Sum the rows that readers see, None if a file has no statistics."""
+    total = 0
+    for logged in files:
+        if logged.file.rows is None:
+            return None
+        total += logged.file.rows - logged.file.deleted_rows
+    return total
+
+
+def _seen(column: PartitionColumn, value: str | None) -> str | None:
+    """Return what tells apart two spellings of one cell's value for a reader, the same for spellings that agree.
+
+    By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
+    an instant of the reader's zone.
+    """
+    if column.type == "string":
+        return value
+    if column.type == "timestamp" and value:
+        return "with a zone" if re.search(r"(Z|[+-]\d\d:?\d\d)$", value) else "without a zone"
+    return None if not value else column.type

@@ -1,0 +1,126 @@
+"""One Spark session belongs to one call at a time: a commit's userMetadata is session configuration.
+
+Two rewrites that shared a session would sign each other's commits. Sessions are cheap to keep and slow to make, so a
+small stack of idle ones is reused. In the JVM the active session, the scheduler pool and the job tags belong to a
+thread, so each thread that works for a call enters `bound` first.
+"""
+
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from actor.jvm.scala import Scala, jvm_session
+
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
+_POOL = "spark.scheduler.pool"
+
+COMMIT_RETRIES = 20
+"""Times Delta itself tries the next version inside one commit call before we ask again whether we may commit."""
+
+SESSION_CONF: Mapping[str, str] = MappingProxyType(
+    {
+        # Partition values without a zone are read as UTC, which is how `shared.partitions` reads them.
+        "spark.sql.session.timeZone": "UTC",
+        # A rewrite must see every byte of its inputs or fail.
+        "spark.sql.files.ignoreMissingFiles": "false",
+        "spark.sql.files.ignoreCorruptFiles": "false",
+        # One group is one output file; these two would cut it or shuffle it, and auto-compaction would follow it.
+        "spark.sql.files.maxRecordsPerFile": "0",
+        "spark.databricks.delta.optimizeWrite.enabled": "false",
+        "spark.databricks.delta.autoCompact.enabled": "false",
+        "spark.databricks.delta.stats.collect": "true",
+        # Delta's timestamps are microseconds. INT96 has no statistics, and readers take it for nanoseconds.
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        "spark.sql.parquet.writeLegacyFormat": "false",
+        # Days and instants before 1582 and 1900 are what the Gregorian calendar says, for each reader the same.
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+        "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+        "spark.sql.parquet.int96TimestampConversion": "false",
+        "spark.sql.legacy.parquet.nanosAsLong": "false",
+        # Where outputs lie is found again by their paths (`output_paths`).
+        "spark.databricks.delta.write.dataFilesToSubdir": "false",
+        "spark.databricks.delta.maxCommitAttempts": str(COMMIT_RETRIES),
+    }
+)
+"""What every session of ours is set to, whatever the application's own configuration says."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedSession:
+    """A session that one call owns, with the scheduler pool and job tag its threads run under."""
+
+    session: SparkSession
+    pool: str
+    tag: str
+
+
+class Sessions:
+    """The stack of idle sessions."""
+
+    def __init__(self, scala: Scala, spark: SparkSession) -> None:
+        self._scala = scala
+        self._spark = spark
+        self._lock = threading.Lock()
+        self._idle: list[tuple[SparkSession, str]] = []
+        self._made = 0
+
+    @contextmanager
+    def lease(
+        self, *, tag: str, user_metadata: str = "", conf: Mapping[str, str] | None = None
+    ) -> Iterator[OwnedSession]:
+        """Own a session whose commits carry `user_metadata`; `conf` is set for this lease only."""
+        session, pool = self._take()
+        own = {**(conf or {}), **({_USER_METADATA: user_metadata} if user_metadata else {})}
+        for name, value in own.items():
+            session.conf.set(name, value)
+        try:
+            yield OwnedSession(session, pool, tag)
+        finally:
+            for name in own:
+                session.conf.unset(name)
+            with self._lock:
+                self._idle.append((session, pool))
+
+    def _take(self) -> tuple[SparkSession, str]:
+        with self._lock:
+            if self._idle:
+                return self._idle.pop()
+            self._made += 1
+            pool = f"lakewright-{self._made}"
+        session = self._spark.newSession()
+        for name, value in SESSION_CONF.items():
+            session.conf.set(name, value)
+        return session, pool
+
+    @contextmanager
+    def bound(self, owned: OwnedSession) -> Iterator[SparkSession]:
+        """Make the session the active one of this thread, and mark the thread's Spark jobs with pool and tag."""
+        context = self._spark.sparkContext
+        active: Any = self._scala.spark_session
+        before = active.getActiveSession()
+        active.setActiveSession(jvm_session(owned.session))
+        outer_pool = context.getLocalProperty(_POOL)
+        context.setLocalProperty(_POOL, owned.pool)
+        was_tagged = owned.tag in context.getJobTags()  # By a `bound` around this one, which still wants it.
+        context.addJobTag(owned.tag)
+        try:
+            yield owned.session
+        finally:
+            if not was_tagged:
+                context.removeJobTag(owned.tag)
+            context.setLocalProperty(_POOL, outer_pool)  # None, outside of another lease, unsets it.
+            if before.isEmpty():
+                active.clearActiveSession()
+            else:
+                active.setActiveSession(before.get())
+
+    def cancel(self, tag: str) -> None:
+        """Cancel all running Spark jobs of this tag; the call that runs them fails with a RetryableError."""
+        self._spark.sparkContext.cancelJobsWithTag(tag)

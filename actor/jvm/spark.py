@@ -1,0 +1,188 @@
+"""One Spark session for one actor: Delta inside, quiet, small, and started as fast as a JVM can be.
+
+Every setting that an actor depends on is named here with its reason; the environment is not read. Sessions of single
+rewrites come from `sessions`, which sets what their correctness depends on.
+"""
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyspark
+import structlog
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from actor.jvm import log_stores
+from actor.jvm.autopsy import JvmProcess
+from actor.jvm.class_archive import class_archive, options_now
+from actor.jvm.jars import DELTA, S3, look_up
+from shared.errors import PermanentError
+
+_log = structlog.get_logger(__name__)
+
+_JVM_LOG = "spark.lakewright.jvm.log"  # Our own setting: the file that the JVM prints to.
+_TAIL_LINES = 20  # Of what the JVM printed, in an error: the reason is at the end.
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How an actor's Spark application is started."""
+
+    work_dir: Path  # Scratch space: shuffle and spill files, the class archive, the self-test's table.
+    ivy_dir: Path  # Where the pinned jars of Delta lie, or are fetched to.
+    master: str = "local[2]"  # `local[n]` runs everything in this process's JVM with n tasks at once.
+    driver_memory: str = "1g"  # Heap of the JVM; 640 MB to 1 GB carries two rewrites at once (JVM notation).
+    archive_dir: Path | None = None  # Where a class archive outlives the actor (180 MB); None starts without one.
+    s3: Mapping[str, str] | None = field(default=None, hash=False)  # Hadoop's settings for S3; None: no S3 at all.
+    log_level: str = "ERROR"  # Of the JVM: WARN repeats known harmless remarks for each job.
+    extra: Mapping[str, str] = field(default_factory=dict, hash=False)  # Wins over everything below.
+
+    @property
+    def local(self) -> bool:
+        """True if driver and executors are one JVM on this machine."""
+        return self.master.startswith("local")
+
+
+def configuration(settings: SparkSettings, *, java_home: Path) -> dict[str, str]:
+    """Return the Spark configuration for these settings."""
+    conf = {
+        "spark.app.name": "lakewright-actor",
+        "spark.master": settings.master,
+        _JVM_LOG: str(_printed(settings)),
+        "spark.driver.memory": settings.driver_memory,
+        "spark.local.dir": str(settings.work_dir / "spark"),
+        "spark.sql.warehouse.dir": str(settings.work_dir / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.scheduler.mode": "FAIR",  # Rewrites of several slots share the cores job by job.
+        "spark.ui.enabled": "false",  # Costs memory and a port; progress is shown elsewhere.
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": settings.log_level,
+        "spark.sql.shuffle.partitions": "8" if not settings.local else "2",  # Rewrites do not shuffle.
+        # VACUUM and directory listings start one task per path: 50 s instead of 5 s on small machines.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2" if settings.local else "64",
+        "spark.databricks.delta.optimizeWrite.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+    }
+    if settings.local:
+        conf |= {
+            "spark.driver.bindAddress": "127.0.0.1",  # Nobody else has to reach a local driver.
+            "spark.driver.host": "127.0.0.1",
+            "spark.databricks.delta.snapshotPartitions": "2",  # Fifty tasks to replay a small log take a second.
+        }
+    jars = _jars(settings)
+    # After an OutOfMemoryError threads are missing and locks are held: a JVM that goes on does nothing right.
+    java_options = ["-XX:+ExitOnOutOfMemoryError"]
+    if settings.archive_dir is not None:
+        own = (Path(pyspark.__file__).parent / "jars").glob("*.jar")
+        archive = class_archive(settings.archive_dir, java_home=java_home, jars=[*own, *jars])
+        try:
+            java_options += options_now(archive)
+        except OSError as problem:
+            _log.warning("class_archive_unusable", directory=str(settings.archive_dir), error=str(problem))
+    conf["spark.driver.extraJavaOptions"] = " ".join(java_options)
+    # Executors of a cluster have to be sent the jars; a driver has them in its own class path.
+    conf["spark.driver.extraClassPath"] = os.pathsep.join(map(str, jars))
+    if not settings.local:
+        conf["spark.jars"] = ",".join(map(str, jars))
+    for store in _log_stores(settings):
+        conf |= store.configuration
+    if settings.s3 is not None:
+        conf |= {f"spark.hadoop.{name}": value for name, value in settings.s3.items()}
+    return conf | dict(settings.extra)
+
+
+def _printed(settings: SparkSettings) -> Path:
+    return settings.work_dir / "jvm.log"
+
+
+def _log_stores(settings: SparkSettings) -> tuple[log_stores.LogStore, ...]:
+    return (log_stores.EXCLUSIVE,) if settings.s3 is None else (log_stores.EXCLUSIVE, log_stores.CONDITIONAL_PUT)
+
+
+def _jars(settings: SparkSettings) -> list[Path]:
+    """Return the pinned jars; raises PermanentError unless they are all there."""
+    files: list[Path] = []
+    for wanted in (DELTA,) if settings.s3 is None else (DELTA, S3):
+        found = look_up(settings.ivy_dir, wanted)
+        if not found.complete:
+            raise PermanentError(
+                f"jars of {wanted.purpose} are missing in {found.directory}; fetch them with "
+                "`python -m services.bootstrap`"
+            )
+        files += [file.resolve() for file in found.files]
+    return files
+
+
+def build_session(settings: SparkSettings, *, java_home: Path) -> SparkSession:
+    """Start the application; only one may run in a process. Takes seconds.
+
+    What the JVM prints goes to `jvm.log` in the work directory. Raises PermanentError with its end if the JVM dies.
+    """
+    settings.work_dir.mkdir(parents=True, exist_ok=True)
+    conf = SparkConf(loadDefaults=False).setAll(list(configuration(settings, java_home=java_home).items()))
+    printed = _printed(settings)
+    variables = {"JAVA_HOME": str(java_home), "PYSPARK_PYTHON": sys.executable}
+    if settings.local:
+        variables["SPARK_LOCAL_IP"] = "127.0.0.1"  # Otherwise Spark asks for the host's address and warns of it.
+    with printed.open("wb") as output, _environment(variables), _interrupt_kept():
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            context = SparkContext(conf=conf, gateway=gateway)
+        except Exception as error:
+            tail = "\n".join(printed.read_text(errors="replace").splitlines()[-_TAIL_LINES:])
+            raise PermanentError(
+                f"Spark did not start with the Java at {java_home}; {printed} ends with:\n{tail}"
+            ) from error
+    session = SparkSession(context)
+    log_stores.install(session, settings.work_dir, *_log_stores(settings))
+    return session
+
+
+def jvm_process(spark: SparkSession, *, secrets: tuple[str, ...] = ()) -> JvmProcess:
+    """Return the process in which an application started by `build_session` runs."""
+    process = spark.sparkContext._gateway.proc  # noqa: SLF001 - PySpark started it and tells nobody how it ended
+    return JvmProcess(process, Path(str(spark.conf.get(_JVM_LOG))), secrets)
+
+
+def stop_session(spark: SparkSession) -> None:
+    """Stop the application and let its JVM go, without waiting until it has gone."""
+    gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - PySpark stops the application, never the JVM
+    spark.stop()
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+
+
+@contextmanager
+def _interrupt_kept() -> Iterator[None]:
+    """Keep what Ctrl-C does: PySpark makes it cancel all jobs and raise, wherever the caller wanted to finish first."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        # Elsewhere than in the main thread PySpark leaves it alone; None is a handler that Python cannot set.
+        if threading.current_thread() is threading.main_thread() and before is not None:
+            signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the JVM that is being launched: PySpark passes them on no other way."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value

@@ -1,0 +1,99 @@
+"""An actor says that it is there, what it runs and what with; if it stops saying so, it is forgotten by itself.
+
+Nothing depends on it: jobs are kept by leases alone. It is told with the heartbeat, and the answer is the one wish that
+an actor hears: to be drained. A new process under an old name begins without the old wish.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from redis.exceptions import RedisError
+from redis.typing import EncodableT
+
+from actor.queue_executor import SyncQueue
+from shared.errors import RetryableError
+from shared.queue import keys
+from shared.queue.limits import MAX_ERROR_CHARS
+from shared.queue.model import JobId
+
+DEATH_KEPT_MS = 3_600_000
+"""How long an actor that died is listed with its cause: an hour, or until one of the same name takes its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What does not change while an actor lives; `versions` by what they are of, `started_ms` since 1970."""
+
+    slots: int
+    started_ms: int
+    host: str
+    versions: Mapping[str, str]
+
+
+class Presence:
+    """Tells of one actor; it counts as gone `kept_ms` after its last word."""
+
+    def __init__(self, queue: SyncQueue, name: str, about: About, *, kept_ms: int) -> None:
+        self._redis = queue.redis
+        self._name = name
+        self._key = keys.actor(queue.name, name)
+        self._names = keys.actors(queue.name)
+        self._drain = keys.drain(queue.name, name)
+        self._kept_ms = kept_ms
+        self._fixed: dict[EncodableT, EncodableT] = {
+            "slots": about.slots,
+            "started_ms": about.started_ms,
+            "host": about.host,
+            "versions": json.dumps(dict(about.versions), separators=(",", ":")),
+            "kept_ms": kept_ms,
+        }
+        self._is_new = True
+        self._is_drained = False
+
+    def announce(self, jobs: Sequence[JobId]) -> bool:
+        """Tell which jobs run; returns whether the actor shall take no more. Raises RetryableError without Redis."""
+        try:
+            forgets = self._is_new and not self._was_said()
+            with self._redis.pipeline(transaction=True) as pipe:
+                if forgets:
+                    pipe.delete(self._key, self._drain)
+                pipe.hset(self._key, mapping={**self._fixed, "jobs": json.dumps(list(jobs))})
+                pipe.hset(self._key, "drain", str(int(self._is_drained)))
+                pipe.pexpire(self._key, self._kept_ms)
+                pipe.sadd(self._names, self._name)
+                pipe.get(self._drain)
+                *_, asked = pipe.execute()
+        except RedisError as problem:
+            raise RetryableError(f"the actor {self._name} cannot say that it is there: {problem}") from problem
+        self._is_new = False
+        # Said with the next word only: a claim that was under way when the wish was heard is among its jobs by then.
+        self._is_drained = self._is_drained or asked is not None
+        return self._is_drained
+
+    def _was_said(self) -> bool:
+        """Say whether Redis knows this very process: the answer to its first word was lost; a wish since is for it."""
+        return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
+
+    def die(self, cause: str) -> None:
+        """Tell why this actor ended, for people who look for it. Raises RetryableError without Redis."""
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                said = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
+                pipe.hset(self._key, mapping={**said, "kept_ms": DEATH_KEPT_MS})
+                pipe.pexpire(self._key, DEATH_KEPT_MS)
+                pipe.delete(self._drain)
+                pipe.sadd(self._names, self._name)
+                pipe.execute()
+        except RedisError as problem:
+            raise RetryableError(f"the actor {self._name} cannot say why it ends: {problem}") from problem
+
+    def leave(self) -> None:
+        """Be forgotten at once. Raises RetryableError without Redis."""
+        try:
+            with self._redis.pipeline(transaction=True) as pipe:
+                pipe.delete(self._key, self._drain)
+                pipe.srem(self._names, self._name)
+                pipe.execute()
+        except RedisError as problem:
+            raise RetryableError(f"the actor {self._name} cannot say that it leaves: {problem}") from problem

@@ -1,1 +1,0 @@
-"""Store: what an actor keeps in Redis, which is only its place in the queue."""

@@ -1,0 +1,147 @@
+"""The application: parts in, a REST API out, and the background duties run exactly as long as it does."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.routing import APIRoute
+
+from decider.api.dependencies import Services
+from decider.api.lifecycle import Duties
+from decider.api.metrics import CountedCalls
+from decider.api.openapi import describe
+from decider.api.routes import (
+    actors,
+    api_docs,
+    discovery,
+    events,
+    health,
+    jobs,
+    optimizations,
+    optimize,
+    queue,
+    scheduled,
+    status,
+    stream,
+    table_pauses,
+    tables,
+    what_if,
+)
+from decider.gateway.authentication import Guard
+from decider.gateway.body_limit import BoundedBody
+from decider.gateway.concurrency import BoundedCrowd
+from decider.gateway.rate_limit import RateLimit
+from decider.gateway.safe_writes import SafeWrites
+from decider.gateway.security_headers import Armour
+from decider.web import errors
+
+DESCRIPTION = """
+Lakewright keeps lakehouse tables well laid out while they are being written. Post commit events, register tables, ask
+why a table was or was not optimized, and follow the jobs. Every error is a problem document (RFC 9457).
+"""
+
+TAGS = [
+    {"name": "events", "description": "Commits, told in any known shape."},
+    {"name": "tables", "description": "Tables, their state, and the decisions about them."},
+    {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
+    {"name": "queue", "description": "Who waits, who is next and why; weights, limits and pauses."},
+    {"name": "actors", "description": "Who drains the queue."},
+    {"name": "status", "description": "The service at a glance."},
+    {"name": "health", "description": "Probes and metrics."},
+]
+
+
+class _Described(FastAPI):
+    """An application whose description carries our examples and problems."""
+
+    def openapi(self) -> dict[str, Any]:
+        """Return the OpenAPI document, built at the first call."""
+        if self.openapi_schema is None:
+            self.openapi_schema = describe(self)
+        return self.openapi_schema
+
+
+def create_app(services: Services) -> FastAPI:
+    """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
+    wanted = {
+        "defaults": services.standing.run,
+        "inbox": services.inbox.run,
+        "sweep": services.sweep.run,
+        "discovery": services.discovery.run,
+        "settle": services.settle.run,
+        "queue_care": services.queue_care.run,
+    }
+    if services.archive is not None:
+        wanted["archive"] = services.archive.run
+    if services.optimizations is not None:
+        wanted["optimizations"] = services.optimizations.run
+    duties = Duties(wanted)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        duties.start()
+        try:
+            yield
+        finally:
+            await duties.close()
+            await services.redis.aclose()
+
+    app = _Described(
+        title="Lakewright",
+        version=services.settings.release,
+        description=DESCRIPTION.strip(),
+        openapi_tags=TAGS,
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's own pages load scripts from another host.
+        redoc_url=None,
+        generate_unique_id_function=_operation_id,
+    )
+    app.state.services = services
+    app.state.duties = duties
+    app.state.pulse = status.RecentPulse(services, time.monotonic)
+    for router in (
+        events.router,
+        tables.router,
+        table_pauses.router,
+        optimize.router,
+        what_if.router,
+        optimizations.router,
+        scheduled.router,
+        discovery.router,
+    ):
+        app.include_router(router)
+    for router in (jobs.router, queue.router, actors.router, status.router, stream.router, health.router):
+        app.include_router(router)
+    app.include_router(api_docs.router)
+    errors.install(app)
+    _protect(app, services)
+    return app
+
+
+def _protect(app: FastAPI, services: Services) -> None:
+    """Put the checks before the routes; the last one added is the first to see a call.
+
+    Count it, bound how many there are and what may be read of it, know the caller, and only then its rate: a stranger
+    has no bucket to drain. Who may call learns whether Redis can take what is written.
+    """
+    limits = services.settings.limits
+    app.add_middleware(SafeWrites, safety=services.safety)
+    app.add_middleware(
+        RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
+    )
+    app.add_middleware(
+        Guard,
+        credentials=services.settings.credentials,
+        clock_s=time.monotonic,
+        unix_s=lambda: services.now_ms() / 1000,
+    )
+    app.add_middleware(BoundedBody, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
+    app.add_middleware(BoundedCrowd)
+    app.add_middleware(Armour)
+    app.add_middleware(CountedCalls, metrics=services.metrics)
+
+
+def _operation_id(route: APIRoute) -> str:
+    return route.name

@@ -1,0 +1,129 @@
+"""The API's description is part of the product: every call has an example, and every failure is a problem document.
+
+Routers name the statuses that a call may fail with; the form of a failure is the same everywhere and is put in here.
+"""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import BaseModel
+
+from decider.gateway.roles import needed, takes_events
+from decider.web.base_model import Asked, Wire
+from decider.web.errors import MEDIA_TYPE
+from decider.web.problem_document import Problem
+
+FAILURES: Mapping[int, str] = {
+    400: "The body cannot be read, or is of no shape that is known.",
+    401: "The token or signature is missing or wrong.",
+    403: "The caller's role does not include this call.",
+    404: "There is no such thing.",
+    408: "The body did not arrive in time.",
+    409: "The request contradicts what is there.",
+    413: "The body is larger than the limit.",
+    422: "A field cannot be used; `field`, `value` and `allowed` say which, what and why.",
+    429: "The client calls too often; `Retry-After` says when to try again, in seconds.",
+    502: "The table's log cannot be read.",
+    503: "Redis or an object store does not answer, or is unsafe; try again later.",
+}
+
+ANYWHERE = (401, 403, 429, 503)
+"""Failures that any call below /v1 may meet."""
+
+WITH_BODY = (400, 408, 413)
+"""Failures that any call with a body may meet before its route sees it."""
+
+_METHODS = ("get", "post", "put", "patch", "delete", "options")
+
+SECURITY_SCHEMES = {
+    "token": {"type": "http", "scheme": "bearer", "description": "A token of a role that includes the call."},
+    "password": {
+        "type": "http",
+        "scheme": "basic",
+        "description": "For webhooks: a token of the role `hook` as the password, under any name.",
+    },
+    "key": {
+        "type": "apiKey",
+        "in": "query",
+        "name": "key",
+        "description": "For webhooks that can set no header: a token of the role `hook`.",
+    },
+    "signature": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "X-Lakewright-Signature",
+        "description": "For webhooks: `v1=<hex>`, HMAC-SHA256 of `<X-Lakewright-Timestamp>.<body>`.",
+    },
+}
+"""The ways to show who calls; without any on the loopback address."""
+
+
+def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the failures that a call documents; a wrong caller and a store that is away can meet any of them."""
+    chosen = sorted({*statuses, *ANYWHERE})
+    return {status: {"model": Problem, "description": FAILURES[status]} for status in chosen}
+
+
+def describe(app: FastAPI) -> dict[str, Any]:
+    """Build the OpenAPI document."""
+    document = get_openapi(
+        title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+    )
+    schemas = document["components"]["schemas"]
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(unused, None)
+    _restore_examples(schemas)
+    document["components"]["securitySchemes"] = SECURITY_SCHEMES
+    for path, methods in document["paths"].items():
+        for method in _METHODS:
+            if method in methods:
+                _finish(methods[method], schemas)
+                if needed(method.upper(), path) is not None:
+                    methods[method]["security"] = _ways(path)
+    return document
+
+
+def _restore_examples(schemas: dict[str, Any]) -> None:
+    """Put the models' own examples back: the generator drops every null in them, and a null is part of an answer."""
+    waiting: list[type[BaseModel]] = [Wire, Asked]
+    while waiting:
+        model = waiting.pop()
+        waiting += model.__subclasses__()
+        extra = model.model_config.get("json_schema_extra")
+        if model.__name__ in schemas and isinstance(extra, dict) and "examples" in extra:
+            schemas[model.__name__]["examples"] = extra["examples"]
+
+
+def _ways(path: str) -> list[dict[str, list[str]]]:
+    """Return the ways to show who calls, and none, which is enough on the loopback address without tokens."""
+    ways = tuple(SECURITY_SCHEMES) if takes_events(path) else ("token",)
+    shown: list[dict[str, list[str]]] = [{way: []} for way in ways]
+    return [*shown, {}]
+
+
+def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
+    if "requestBody" in operation:
+        for early in WITH_BODY:
+            problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+            operation["responses"].setdefault(str(early), {"description": FAILURES[early], "content": problem})
+        operation["responses"] = dict(sorted(operation["responses"].items()))
+    for status, response in operation["responses"].items():
+        content = response.get("content", {})
+        if int(status) >= HTTPStatus.BAD_REQUEST and content:
+            # A call that answers with a stream is described as if it failed with one, too.
+            described = content.pop(next(iter(content)))
+            response["content"] = {MEDIA_TYPE: _with_example(described, schemas, status=int(status))}
+        elif "application/json" in content:
+            _with_example(content["application/json"], schemas, status=None)
+
+
+def _with_example(media: dict[str, Any], schemas: Mapping[str, Any], *, status: int | None) -> dict[str, Any]:
+    """Put the example of the schema beside it, with the right status if it is a problem."""
+    name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
+    examples = schemas.get(name, {}).get("examples", [])
+    if examples and "example" not in media and "examples" not in media:
+        media["example"] = examples[0] | ({} if status is None or name != "Problem" else {"status": status})
+    return media

@@ -1,0 +1,63 @@
+"""Actors: who drains the queue, and telling one to finish what it has and take no more."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from decider.api.dependencies import Parts
+from decider.api.openapi import failures
+from decider.api.schemas.actors import Actor, Actors
+from decider.api.schemas.queue import Done
+from decider.store.actor_registry import ActorSeen
+from decider.web.base_model import moment
+from decider.web.errors import not_found
+from shared.queue.limits import MAX_NAME_CHARS
+
+router = APIRouter(prefix="/v1/actors", tags=["actors"])
+
+ActorPath = Annotated[
+    str,
+    Path(
+        max_length=MAX_NAME_CHARS,
+        pattern=r"^[^\s|{}/]+$",
+        description="Name of the actor.",
+        openapi_examples={"an actor": {"value": "worker-7-4711"}},
+    ),
+]
+
+
+@router.get("", summary="List actors", responses=failures())
+async def list_actors(parts: Parts) -> Actors:
+    """List the actors that are there with their slots, jobs, versions and the age of their last word."""
+    seen = await parts.actors.all()
+    return Actors(
+        slots=sum(one.slots for one in seen if one.takes_jobs),
+        busy_slots=sum(len(one.jobs) for one in seen),
+        actors=tuple(map(_actor_view, seen)),
+    )
+
+
+@router.post("/{actor}/drain", summary="Drain an actor", responses=failures(404, 422))
+async def drain_actor(actor: ActorPath, parts: Parts) -> Done:
+    """Let an actor finish the jobs it has and take no more, so that it can be stopped without losing work.
+
+    It hears of it with its next heartbeat, and stays drained until its process is started anew.
+    """
+    if not await parts.actors.drain(actor):
+        raise not_found("actor", actor)
+    return Done(sentence=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
+
+
+def _actor_view(one: ActorSeen) -> Actor:
+    return Actor(
+        id=one.name,
+        state=one.state,
+        slots=one.slots,
+        jobs=one.jobs,
+        host=one.host,
+        versions=dict(one.versions),
+        started_at=moment(one.started_ms),
+        heartbeat_age_s=one.age_ms / 1000,
+        forgotten_after_s=one.kept_ms / 1000,
+        error=one.died,
+    )

@@ -1,0 +1,53 @@
+"""Discovery: how far the search for tables has come, and a way to have it begin now."""
+
+from fastapi import APIRouter
+
+from decider.api.dependencies import Parts
+from decider.api.openapi import failures
+from decider.api.schemas.discovery import Discoveries, RootProgress
+from decider.background.discovery import Discovery
+from decider.store.discovery_lease import Round
+from decider.web.base_model import moment
+
+router = APIRouter(prefix="/v1/discovery", tags=["tables"])
+
+
+@router.get("", summary="Show the search for tables", responses=failures())
+async def show_discovery(parts: Parts) -> Discoveries:
+    """Show how far the search below each allowed root has come, whichever decider is at it."""
+    return await _shown(parts.discovery)
+
+
+@router.post("", status_code=202, summary="Search for tables now", responses=failures())
+async def start_discovery(parts: Parts) -> Discoveries:
+    """Have every root walked within seconds that is not being walked; tables that are known stay as they are."""
+    await parts.discovery.call_for()
+    return await _shown(parts.discovery)
+
+
+async def _shown(discovery: Discovery) -> Discoveries:
+    known = {found.root: found for found in await discovery.progress()}
+    pace = discovery.pace
+    return Discoveries(
+        interval_s=pace.interval_s,
+        requests_per_s=pace.requests_per_s,
+        depth=pace.depth,
+        roots=tuple(_view(root, known.get(root)) for root in discovery.roots),
+    )
+
+
+def _view(root: str, found: Round | None) -> RootProgress:
+    shown = found or Round(root)
+    return RootProgress(
+        root=root,
+        state=shown.state if found else "waiting",
+        place=shown.place,
+        folders=shown.folders,
+        tables=shown.tables,
+        new_tables=shown.new_tables,
+        started_at=moment(shown.started_ms),
+        moved_at=moment(shown.moved_ms),
+        finished_at=moment(shown.finished_ms),
+        unreadable=shown.unreadable,
+        problem=shown.problem,
+    )

@@ -1,0 +1,81 @@
+"""Health: alive says restart me, ready says send me calls, metrics say how it goes; none of them needs a token."""
+
+import structlog
+from fastapi import APIRouter, Request, Response
+
+from decider.api.dependencies import Parts
+from decider.api.lifecycle import Duties
+from decider.api.metrics import CONTENT_TYPE, Snapshot
+from decider.api.routes.status import RecentPulse
+from decider.api.schemas.status import Alive, Ready
+from decider.web.errors import Refused
+from decider.web.problem_document import Problem
+
+log = structlog.get_logger()
+
+router = APIRouter(tags=["health"])
+
+_NOT_WELL = {"model": Problem, "description": "It is not; `detail` says why."}
+
+
+@router.get("/livez", summary="Is the process alive", responses={503: _NOT_WELL})
+async def livez(request: Request) -> Alive:
+    """Answer 200 unless a background duty has died, which only a restart cures. Redis does not matter here."""
+    duties: Duties = request.app.state.duties
+    if duties.dead:
+        raise Refused(503, f"these duties have ended and need a restart: {', '.join(duties.dead)}")
+    return Alive(status="alive")
+
+
+@router.get("/readyz", summary="Can calls be served", responses={503: _NOT_WELL})
+async def readyz(request: Request, parts: Parts) -> Ready:
+    """Answer 200 if Redis answers and keeps what it is given, and all duties run; else 503 with the reasons."""
+    duties: Duties = request.app.state.duties
+    recent: RecentPulse = request.app.state.pulse
+    pulse = await recent.feel()
+    ill = pulse.reasons
+    if ill and parts.settings.credentials.are_needed:
+        # A probe shows no token, and whoever may not ask for the status learns neither an address nor a setting here.
+        log.warning("redis_not_well", reasons=ill)
+        ill = ("Redis does not answer" if pulse.server is None else "Redis is not safe, see /v1/status",)
+    reasons = (*ill, *(f"the duty {name} has ended" for name in duties.dead))
+    if reasons:
+        raise Refused(503, "; ".join(reasons))
+    return Ready(status="ready", reasons=())
+
+
+@router.get(
+    "/metrics",
+    summary="Metrics for Prometheus",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Prometheus' text format.",
+            "content": {
+                "text/plain": {"schema": {"type": "string"}, "example": 'lakewright_jobs{state="queued"} 3.0\n'}
+            },
+        },
+        503: _NOT_WELL,
+    },
+)
+async def metrics(request: Request, parts: Parts) -> Response:
+    """Return every metric; they are answered while Redis is away, too, with `lakewright_redis_up` at 0."""
+    recent: RecentPulse = request.app.state.pulse
+    pulse = await recent.feel()
+    snapshot = Snapshot(
+        # Whoever may not ask for the status learns no version here.
+        release="" if parts.settings.credentials.are_needed else parts.settings.release,
+        redis_up=pulse.server is not None,
+        redis_safe=pulse.server is not None and not pulse.server.issues,
+        tables=pulse.tables,
+        refused=pulse.refused,
+        jobs={str(state): count for state, count in pulse.depth.depth.items()},
+        oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+        actors=pulse.actors,
+        streams=parts.seats.taken,
+        inbox_tables=parts.inbox.backlog,
+        inbox_oldest_s=parts.inbox.oldest_wait_s,
+        object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
+        funnel=pulse.funnel,
+    )
+    return Response(parts.metrics.render(snapshot), media_type=CONTENT_TYPE)

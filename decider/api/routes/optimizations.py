@@ -1,0 +1,96 @@
+"""Optimizations: what was rewritten, as the table's own log tells it: the answer is the same after Redis was lost."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from decider.api.dependencies import KnownTable, Parts
+from decider.api.openapi import failures
+from decider.api.schemas.optimizations import FileStats, OptimizationEvent, Optimizations
+from decider.formats.delta import rewrites
+from decider.optimize.partition_selector import label
+from decider.web.base_model import MAX_PAGE, moment
+from shared.errors import LakewrightError
+from shared.partitions import cell_values
+from shared.table import CellKey, PartitionColumn, TableId
+
+MAX_WITH_FILES = 20
+"""Events of one page that list their files: each may name thousands."""
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+
+@router.get("/{name}/optimizations", summary="What was rewritten", responses=failures(404, 422, 502))
+async def list_optimizations(
+    table: KnownTable,
+    parts: Parts,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")] = 50,
+    before: Annotated[
+        int | None, Query(ge=0, lt=2**63, description="The `before` of the page that came first.")
+    ] = None,
+    files: Annotated[  # noqa: FBT002 - a query parameter
+        bool, Query(description=f"Name every file; a page then holds at most {MAX_WITH_FILES} rewrites.")
+    ] = False,
+) -> Optimizations:
+    """List the rewrites of a table, newest first, as far back as its log goes.
+
+    They are read from the table's own log. One page looks at a thousand commits at most, so it may be empty and still
+    name the next one.
+    """
+    state = await parts.states.cursor(table.id)
+    columns = state.metadata.partition_columns if state else ()
+    history = parts.open_history(table.location)
+    async with parts.dear.looks.turn():
+        page = await history.page(limit=min(limit, MAX_WITH_FILES) if files else limit, before=before)
+    return Optimizations(
+        optimizations=tuple(event_view(event, table.id, columns, files=files) for event in page.events),
+        before=page.before,
+    )
+
+
+def event_view(
+    event: rewrites.OptimizationEvent, table: TableId, columns: Sequence[PartitionColumn], *, files: bool
+) -> OptimizationEvent:
+    """Show one rewrite."""
+    mark = event.mark
+    return OptimizationEvent(
+        version=event.version,
+        optimization_name=mark.mode,
+        write_id=mark.write_id,
+        table_id=table,
+        job=mark.origin.job,
+        cell=mark.cell,
+        cell_label=_label(mark.cell, columns),
+        started_at=moment(mark.started_ms),
+        finished_at=moment(event.finished_ms),
+        process_time_ms=event.process_time_ms,
+        target_bytes=mark.rungs.target_bytes if mark.rungs else None,
+        input=_stats(event.inputs, files=files),
+        output=_stats(event.outputs, files=files),
+        deleted_rows=event.deleted_rows,
+        entropy_removed_bytes2=None if event.entropy_removed is None else float(event.entropy_removed),
+    )
+
+
+def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStats:
+    return FileStats(
+        num_files=stats.num_files,
+        bytes=stats.bytes,
+        element_count=stats.rows,
+        levels=stats.levels,
+        files=stats.files if files else None,
+    )
+
+
+def _label(cell: str | None, columns: Sequence[PartitionColumn]) -> str | None:
+    """Return a cell as people write it; a mark is text that anybody could have written, so it need not be a cell."""
+    if cell is None:
+        return None
+    try:
+        cell_values(CellKey(cell))
+    except (LakewrightError, ValueError, AttributeError):
+        return cell
+    return label(CellKey(cell), columns)

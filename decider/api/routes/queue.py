@@ -1,0 +1,155 @@
+"""The queue: who waits, who is next and why; weights, limits, pauses and the audit."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from decider.api.dependencies import Parts
+from decider.api.openapi import failures
+from decider.api.schemas import queue_settings
+from decider.api.schemas.queue import AuditReport, Done, Lever, NextJob, Queue, Weight
+from decider.web.base_model import moment
+from shared.queue.admin_commands import Quota, Slots
+from shared.queue.limits import MAX_FORESEEN
+from shared.queue.model import Level
+from shared.queue.queries import Next, Why
+from shared.queue.settings import SETTINGS, QueueSettings
+
+FORESEEN = (
+    "How many claims to foresee; each is played through inside Redis, which serves nobody else meanwhile, so that more "
+    "of them would take longer than the millisecond that one call may take."
+)
+
+router = APIRouter(prefix="/v1/queue", tags=["queue"])
+
+
+@router.get("", summary="Show the queue", responses=failures(422))
+async def show_queue(
+    parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
+) -> Queue:
+    """Show depth and wait, who waits by band, tenant and table, the settings, and the order of the next claims."""
+    depth = await parts.steering.depth()
+    waiting = await parts.steering.waiting()
+    order = await parts.steering.order(next_claims)
+    oldest = await parts.steering.oldest()
+    held = await parts.steering.occupancy()
+    return Queue(
+        depth={state.value: count for state, count in depth.depth.items()},
+        oldest_wait_s=depth.oldest_wait_ms / 1000,
+        bands=dict(waiting.bands),
+        tenants=dict(waiting.tenants),
+        tables=dict(waiting.tables),
+        oldest_s={
+            "bands": _seconds(oldest.bands),
+            "tenants": _seconds(oldest.tenants),
+            "tables": _seconds(oldest.tables),
+        },
+        slots=held.slots,
+        occupancy_s=held.window_ms / 1000,
+        occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
+        settings=dict(await parts.steering.settings()),
+        next=tuple(map(_next, order)),
+    )
+
+
+@router.get("/settings", summary="Show the queue's settings", responses=failures())
+async def show_settings(parts: Parts) -> queue_settings.QueueSettings:
+    """Show each setting of the queue with its value, unit, default, range and meaning."""
+    return _settings(await parts.steering.in_force())
+
+
+@router.patch("/settings", summary="Change the queue's settings", responses=failures(400, 413, 422))
+async def change_settings(asked: queue_settings.Change, parts: Parts) -> queue_settings.QueueSettings:
+    """Change settings while the queue runs: they hold from the next call on, and what is left out stays.
+
+    What waits already keeps its times: a delay or a quarantine that has begun ends as it would have.
+    """
+    await parts.steering.configure({name: value for name, value in asked.model_dump().items() if value is not None})
+    return _settings(await parts.steering.in_force())
+
+
+@router.put("/weights", summary="Set a share or limit", responses=failures(422))
+async def set_weight(body: Weight, parts: Parts) -> Done:
+    """Set what a band, tenant or table gets relative to its siblings, or how many of its jobs run at once."""
+    level = Level(body.level)
+    said = []
+    if body.weight is not None:
+        await parts.steering.weigh(level, body.name, body.weight)
+        said.append(f"weight {body.weight:g}")
+    if body.quota_percent is not None:
+        await parts.steering.limit(level, body.name, Quota(body.quota_percent))
+        said.append(f"at most {body.quota_percent} % of the slots")
+    elif body.limit is not None:
+        await parts.steering.limit(level, body.name, Slots(body.limit) if body.limit else None)
+        said.append(f"at most {body.limit} at once" if body.limit else "no limit")
+    return Done(sentence=f"{body.level.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
+
+
+@router.post("/pause", summary="Pause", responses=failures(422))
+async def pause(body: Lever, parts: Parts) -> Done:
+    """Hand out nothing of the queue, a band, a tenant or a table; what runs goes on, what arrives waits."""
+    await parts.steering.pause(Level(body.level), body.name, paused=True)
+    return Done(sentence=f"{_named(body)} is paused; what runs goes on.")
+
+
+@router.post("/resume", summary="Resume", responses=failures(422))
+async def resume(body: Lever, parts: Parts) -> Done:
+    """Hand out again what was paused, within the limits that were there before."""
+    await parts.steering.pause(Level(body.level), body.name, paused=False)
+    return Done(sentence=f"{_named(body)} is no longer paused.")
+
+
+@router.post("/audit", summary="Audit and mend", responses=failures())
+async def audit(parts: Parts) -> AuditReport:
+    """Compute every index of the queue anew from its jobs, and mend what differs; the queue goes on meanwhile."""
+    report = await parts.steering.audit()
+    return AuditReport(keys=report.keys, mended=report.mended)
+
+
+def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
+    return {name: wait_ms / 1000 for name, wait_ms in waits_ms.items()}
+
+
+def _settings(in_force: QueueSettings) -> queue_settings.QueueSettings:
+    values = asdict(in_force)
+    return queue_settings.QueueSettings(
+        settings=tuple(
+            queue_settings.QueueSetting(
+                name=name,
+                value=values[name],
+                unit=known.unit.value,
+                default=known.default,
+                lowest=known.low,
+                highest=known.high,
+                can_be_set=not known.is_told,
+                meaning=known.meaning,
+            )
+            for name, known in SETTINGS.items()
+        )
+    )
+
+
+def _named(body: Lever) -> str:
+    return "The queue" if body.level == "queue" else f"{body.level.capitalize()} {body.name}"
+
+
+def _next(one: Next) -> NextJob:
+    band = one.band.name.lower()
+    sentence = {
+        Why.STRICT: f"Band {band} comes first, whatever the others have had.",
+        Why.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
+        Why.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} have had the least of their shares.",
+    }[one.why]
+    return NextJob(
+        id=one.id,
+        table=one.table,
+        tenant=one.tenant,
+        priority=band,
+        step=one.priority,
+        why=one.why.value,
+        tags=(one.band_tag, one.tenant_tag, one.table_tag),
+        asked_at=moment(one.t0_ms),
+        sentence=sentence,
+    )

@@ -1,0 +1,110 @@
+"""Scheduled: the tables whose rewrites come by themselves, what each is waiting for, and how its last one ended."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from decider.api.dependencies import Parts, Services
+from decider.api.openapi import failures
+from decider.api.schemas.optimizations import Scheduled, ScheduledTable
+from decider.store.run_queries import Stage
+from decider.web.base_model import MAX_PAGE, moment
+from shared.queue.limits import MAX_PAGE as QUEUE_PAGE
+from shared.queue.model import JobState
+from shared.queue.records import JobView, RunRecord
+from shared.table import TableRef
+
+router = APIRouter(prefix="/v1/scheduled", tags=["tables"])
+
+MAX_LOOKS = 20
+"""Pages of jobs of one state, and of finished runs, that one answer looks at: two thousand of each."""
+
+_SAID = {
+    JobState.LEASED: "running",
+    JobState.QUEUED: "waiting",
+    JobState.DELAYED: "backing_off",
+    JobState.QUARANTINED: "failed",
+}
+"""What a table is said to be doing; of several jobs the first in this order speaks."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """Jobs by table and state, when the first delayed one of a table may run, and each table's newest finished run."""
+
+    jobs: dict[str, Counter[JobState]] = field(default_factory=dict)
+    ready_ms: dict[str, int] = field(default_factory=dict)
+    last: dict[str, RunRecord] = field(default_factory=dict)
+
+    def count(self, table: str, state: JobState, jobs: int = 1) -> None:
+        self.jobs.setdefault(table, Counter())[state] += jobs
+
+
+@router.get("", summary="List scheduled tables", responses=failures(422))
+async def list_scheduled(
+    parts: Parts,
+    prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many tables to look at.")] = 100,
+    cursor: Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")] = None,
+) -> Scheduled:
+    """List the tables that are optimized without being asked, with what is due and how the last run ended."""
+    page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
+    work = await _work(parts)
+    shown = [await _scheduled(table, work, parts) for table in page.tables]
+    return Scheduled(tables=tuple(table for table in shown if table is not None), cursor=page.after)
+
+
+async def _scheduled(table: TableRef, work: _Work, parts: Services) -> ScheduledTable | None:
+    """Show a table, None if it is not optimized by itself: switched off, refused, or never looked at."""
+    state = await parts.states.cursor(table.id)
+    if state is None or await parts.registry.refusal(table.id) is not None:
+        return None
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
+    if not in_force.policy.enabled:
+        return None
+    jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())
+    doing = next((said for state, said in _SAID.items() if jobs.get(state)), "idle")
+    due_ms = parts.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
+    last = work.last.get(table.id)
+    origin = in_force.origins["enabled"]
+    return ScheduledTable(
+        table_id=table.id,
+        name=table.name,
+        tenant=table.tenant,
+        state=doing,
+        jobs=sum(jobs.values()),
+        next_due_at=moment(due_ms),
+        last_run_at=moment(last.finished_ms) if last else None,
+        last_verdict=last.verdict if last else None,
+        enabled_by=origin.name or origin.source.value,
+    )
+
+
+async def _work(parts: Services) -> _Work:
+    """Look once at all jobs; queued ones are counted by their flows, of which there may be very many."""
+    work = _Work()
+    for table, waiting in (await parts.steering.waiting()).tables.items():
+        work.count(table, JobState.QUEUED, waiting)
+    for stage in (Stage.LEASED, Stage.DELAYED, Stage.QUARANTINED, Stage.FINISHED):
+        cursor: str | None = None
+        for _ in range(MAX_LOOKS):
+            page = await parts.runs.page(limit=QUEUE_PAGE, stage=stage, cursor=cursor)
+            for entry in page.entries:
+                _note(work, entry)
+            cursor = page.cursor
+            if cursor is None:
+                break
+    return work
+
+
+def _note(work: _Work, entry: JobView | RunRecord) -> None:
+    table = entry.key.table
+    if isinstance(entry, RunRecord):
+        work.last.setdefault(table, entry)
+        return
+    work.count(table, entry.state)
+    if entry.ready_at_ms is not None:
+        work.ready_ms[table] = min(entry.ready_at_ms, work.ready_ms.get(table, entry.ready_at_ms))

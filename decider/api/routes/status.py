@@ -1,0 +1,135 @@
+"""Status: the whole service at a glance, told even while Redis is away, because that is when people look."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fastapi import APIRouter
+
+from decider.api.dependencies import Parts, Services
+from decider.api.openapi import failures
+from decider.api.schemas.status import Backlog, DefaultsInForce, QueueStatus, RedisStatus, Savings, Status
+from decider.store.redis_health import ServerFacts
+from decider.web.base_model import moment
+from shared.errors import LakewrightError
+from shared.queue import queries
+from shared.queue.model import JobState
+from shared.queue.records import QueueDepth
+
+router = APIRouter(prefix="/v1/status", tags=["status"])
+
+PULSE_S = 1.0
+"""Seconds that probes and scrapers are told the same: they ask every few seconds, and five reads of Redis are asked."""
+
+NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What Redis says at a moment; `server` is None and `trouble` says why if it does not answer."""
+
+    server: ServerFacts | None
+    tables: int | None
+    refused: int | None
+    depth: QueueDepth
+    funnel: dict[str, int]
+    actors: dict[str, int]
+    trouble: str
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why calls cannot be served as promised; empty if they can."""
+        if self.server is None:
+            return (self.trouble,)
+        return self.server.issues
+
+
+async def feel_pulse(parts: Services) -> Pulse:
+    """Ask Redis for everything that a status shows."""
+    try:
+        server = await parts.safety.facts()
+        tables, refused = await parts.registry.count(), await parts.registry.count_refused()
+        depth = await parts.queue.run(queries.depth(parts.queue.name))
+        funnel = dict(await parts.counters.read())
+        actors = dict(Counter(one.state for one in await parts.actors.all()))
+    except LakewrightError as problem:
+        return Pulse(None, None, None, NO_DEPTH, {}, {}, str(problem))
+    return Pulse(server, tables, refused, depth, funnel, actors, "")
+
+
+class RecentPulse:
+    """Asks Redis once for all who want to know at about the same time: probes and scrapers need no token."""
+
+    def __init__(self, parts: Services, clock_s: Callable[[], float]) -> None:
+        self._parts = parts
+        self._clock_s = clock_s
+        self._found: tuple[float, Pulse] | None = None
+        self._asking = asyncio.Lock()
+
+    async def feel(self) -> Pulse:
+        """Return the pulse as it was within the last PULSE_S seconds."""
+        async with self._asking:
+            if self._found is None or self._clock_s() - self._found[0] >= PULSE_S:
+                pulse = await feel_pulse(self._parts)
+                self._found = (self._clock_s(), pulse)
+            return self._found[1]
+
+
+@router.get("", summary="Show the service at a glance", responses=failures())
+async def show_status(parts: Parts) -> Status:
+    """Show versions, the safety of Redis, the backlog, the funnel from commits to rewrites, and what was saved."""
+    pulse = await feel_pulse(parts)
+    server = pulse.server
+    started_at = moment(parts.started.at_ms)
+    if started_at is None:
+        raise ValueError("the service was built without a clock")
+    return Status(
+        version=parts.settings.release,
+        started_at=started_at,
+        uptime_s=round(time.monotonic() - parts.started.monotonic_s, 3),
+        redis=RedisStatus(
+            reachable=server is not None,
+            name=server.name if server else "",
+            version=server.version if server else "",
+            aof_enabled=server.aof_enabled if server else False,
+            eviction_policy=server.eviction_policy if server else "",
+            used_memory_bytes=server.used_memory_bytes if server else 0,
+            issues=pulse.reasons,
+        ),
+        tables=pulse.tables,
+        tables_refused=pulse.refused,
+        defaults=_defaults(parts),
+        backlog=Backlog(
+            tables_waiting=parts.inbox.backlog,
+            tables_retrying=parts.inbox.retrying,
+            oldest_wait_s=round(parts.inbox.oldest_wait_s, 3),
+        ),
+        queue=QueueStatus(
+            depth={str(state): count for state, count in pulse.depth.depth.items()},
+            oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+        ),
+        actors=pulse.actors,
+        object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
+        funnel=pulse.funnel,
+        savings=savings(pulse.funnel),
+    )
+
+
+def _defaults(parts: Services) -> DefaultsInForce:
+    version, own = parts.standing.current.version, parts.standing.own.version
+    return DefaultsInForce(version=version, own_version=own, is_own=version == own)
+
+
+def savings(funnel: dict[str, int]) -> Savings:
+    """Work out what the service was good for from the funnel's counters."""
+    added = funnel.get("bytes_added", 0)
+    touched = funnel.get("cells_touched", 0)
+    rewritten = funnel.get("bytes_replaced", 0)
+    return Savings(
+        files_removed=funnel.get("files_replaced", 0) - funnel.get("files_written", 0),
+        bytes_rewritten=rewritten,
+        write_amplification=round(rewritten / added, 4) if added else None,
+        cells_pruned_ratio=round(1 - funnel.get("asked", 0) / touched, 4) if touched else None,
+    )

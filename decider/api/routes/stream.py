@@ -1,0 +1,227 @@
+"""The event stream: decisions, jobs and the queue as they happen, for as long as a reader wants to know.
+
+A reader costs two small reads a second and nothing while it is slow: what it has not read stays in Redis, in streams
+that are capped. So the number of readers is bounded, and nothing else has to be.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+
+import structlog
+from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi.sse import EventSourceResponse, ServerSentEvent
+
+from decider.api.dependencies import Parts, Services
+from decider.api.openapi import failures
+from decider.api.schemas.stream import Decided, Hello, JobTold, QueueTold
+from decider.api.views.tables import UNREADABLE
+from decider.decide import ledger
+from decider.decide.ledger import Record
+from decider.gateway.rate_limit import address
+from decider.store.stream_reader import LEDGER, NOTES, RUNS, Entry, Tail, resumed
+from decider.web.errors import Refused, not_found
+from shared.errors import LakewrightError
+from shared.partitions import cell_label
+from shared.table import CellKey, TableId, TableRef
+
+MAX_TABLES = 200
+"""Tables whose decisions one reader hears of; beyond that it has to name them."""
+
+REFRESH_POLLS = 30
+"""Looks between two lists of all tables: half a minute until a new one is heard of."""
+
+RETRY_MS = 2_000
+"""When a browser that lost the connection comes back."""
+
+EXAMPLE = (
+    "event: decision\n"
+    'data: {"at":"2026-01-01T14:03:07Z","table_id":"sales-orders-1f0c7a52","table":"sales.orders",'
+    '"cell_label":"dt=2026-01-01","version":41,"verdict":"enqueue","reason":"worth_it","outcome":"queued",'
+    '"sentence":"Version 41, dt=2026-01-01: enqueue. ..."}\n'
+    "id: 1767276187000-0/ledger.sales-orders-1f0c7a52\n\n"
+)
+
+About = Literal["decisions", "jobs", "queue"]
+
+log = structlog.get_logger()
+
+router = APIRouter(prefix="/v1/stream", tags=["status"])
+
+
+async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
+    """Hold one of the readers' places until the answer is over."""
+    seats, client = parts.seats, request.scope.get("lakewright.client") or address(request.scope)
+    if not seats.take(client):
+        raise Refused(
+            503,
+            f"{seats.limit} readers watch already, or {seats.per_client} of yours; try again later, or ask another "
+            "decider",
+        )
+    try:
+        yield
+    finally:
+        seats.leave(client)
+
+
+async def _reader(
+    parts: Parts,
+    last_event_id: Annotated[
+        str | None, Header(max_length=400, description="Id of the last event that was seen: go on behind it.")
+    ] = None,
+) -> Tail:
+    return await parts.tails.now() if last_event_id is None else resumed(last_event_id)
+
+
+async def _named(
+    parts: Parts,
+    table: Annotated[
+        list[str] | None,
+        Query(max_length=MAX_TABLES, description="Only decisions about these tables, by name or id.", examples=["a.b"]),
+    ] = None,
+) -> tuple[TableRef, ...] | None:
+    if not table:
+        return None
+    found = []
+    for name in table:
+        known = await parts.registry.find(name)
+        if known is None:
+            raise not_found("table", name)
+        found.append(known)
+    return tuple(found)
+
+
+@router.get(
+    "",
+    summary="Watch what happens",
+    response_class=EventSourceResponse,
+    dependencies=[Depends(_seat)],
+    responses=failures(404, 422)
+    | {
+        200: {
+            "description": "Server-sent events: `hello`, then `decision`, `job` and `queue`; `trouble` if Redis "
+            "is away. A comment every 15 seconds keeps the connection open.",
+            "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}},
+        }
+    },
+)
+async def watch(
+    parts: Parts,
+    tail: Annotated[Tail, Depends(_reader)],
+    named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
+    about: Annotated[
+        list[About] | None, Query(max_length=3, description="What to hear of; everything without it.")
+    ] = None,
+) -> AsyncIterator[ServerSentEvent]:
+    """Tell decisions, ended and troubled jobs, and the depth of the queue as they happen, as server-sent events.
+
+    Resume with `Last-Event-ID`; events of one millisecond may then come twice, and what the capped streams dropped
+    meanwhile does not come at all.
+    """
+    watching = _Watching(parts, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
+    yield await watching.begin()
+    while True:
+        try:
+            for event in await watching.look():
+                yield event
+        except LakewrightError as problem:
+            yield ServerSentEvent(event="trouble", data={"detail": str(problem)})
+        await asyncio.sleep(parts.seats.poll_s)
+
+
+@dataclass(slots=True)
+class _Watching:
+    """One reader: what it hears of, where it is, and the depth that it was told last."""
+
+    parts: Services
+    tail: Tail
+    named: tuple[TableRef, ...] | None
+    about: frozenset[str]
+    tables: dict[TableId, TableRef] = field(default_factory=dict)
+    depth: dict[str, int] = field(default_factory=dict)
+    polls: int = 0
+
+    async def begin(self) -> ServerSentEvent:
+        """List the tables and say what will come."""
+        everything = await self._list()
+        return ServerSentEvent(
+            event="hello", data=Hello(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
+        )
+
+    async def look(self) -> list[ServerSentEvent]:
+        """Return what is new."""
+        self.polls += 1
+        if self.polls % REFRESH_POLLS == 0:
+            await self._list()
+        streams = [RUNS, NOTES] if "jobs" in self.about else []
+        streams += [LEDGER + table for table in self.tables]
+        told = [event for entry in await self.parts.tails.read(self.tail, streams) if (event := self._told(entry))]
+        return told + ([depth] if (depth := await self._depth()) else [])
+
+    async def _list(self) -> bool:
+        """Note the tables whose decisions are told; returns whether these are all that were asked for."""
+        if "decisions" not in self.about:
+            return True
+        if self.named is not None:
+            self.tables = {table.id: table for table in self.named}
+            return True
+        page = await self.parts.registry.page(prefix="", after="", limit=MAX_TABLES)
+        self.tables = {table.id: table for table in page.tables}
+        return page.after is None
+
+    async def _depth(self) -> ServerSentEvent | None:
+        if "queue" not in self.about:
+            return None
+        found = await self.parts.steering.depth()
+        depth = {state.value: count for state, count in found.depth.items()}
+        if depth == self.depth:
+            return None
+        self.depth = depth
+        return ServerSentEvent(event="queue", data=QueueTold(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000))
+
+    def _told(self, entry: Entry) -> ServerSentEvent | None:
+        """Tell an entry; None for one that this release cannot read, which is logged."""
+        try:
+            if entry.table is not None:
+                return ServerSentEvent(event="decision", data=self._decided(entry, entry.table), id=entry.id)
+            return ServerSentEvent(event="job", data=_job(entry), id=entry.id)
+        except (ValueError, LookupError, TypeError) as problem:
+            log.warning("event_unreadable", entry=entry.id, error=str(problem))
+            return None
+
+    def _decided(self, entry: Entry, of: TableId) -> Decided:
+        table = self.tables[of]
+        record = ledger.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
+        verdict, reason = (record.verdict, record.reason) if isinstance(record, Record) else (UNREADABLE, UNREADABLE)
+        return Decided(
+            at=_at(record.at_ms),
+            table_id=table.id,
+            table=table.name,
+            cell_label=None if record.cell is None else cell_label(record.cell),
+            version=record.version,
+            verdict=verdict,
+            reason=reason,
+            outcome=record.outcome,
+            sentence=record.sentence,
+        )
+
+
+def _job(entry: Entry) -> JobTold:
+    said = entry.fields
+    job = said["job"]
+    is_run = entry.stream == RUNS
+    return JobTold(
+        at=_at(entry.at_ms),
+        job=job,
+        event=said["verdict"] if is_run else said["event"],
+        table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
+        cell_label=cell_label(CellKey(said["cell"])) if is_run else "",
+        actor=said["worker"] if is_run else "",
+        detail=said["error"] if is_run else said["detail"],
+    )
+
+
+def _at(ms: int) -> datetime:
+    return datetime.fromtimestamp(ms / 1000, UTC)

@@ -1,0 +1,190 @@
+"""Tables: registering, listing and forgetting them, and what is known of one."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
+
+from decider.api.dependencies import KnownTable, Parts, Services
+from decider.api.openapi import failures
+from decider.api.schemas.tables import (
+    Cells,
+    Change,
+    Decisions,
+    ListedTable,
+    Registration,
+    Table,
+    Tables,
+    TableStatus,
+)
+from decider.api.views.table_status import table_status
+from decider.api.views.tables import cell_view, decision_view, refusal_view, table_view
+from decider.events.resolver import Wanted
+from decider.optimize.partition_selector import find_cell
+from decider.state.effective_policy import LogFacts
+from decider.store.cleanup import forget
+from decider.web.base_model import MAX_PAGE
+from decider.web.errors import Refused
+from shared.job_payload import COMPACT
+from shared.locations import canonical_location, table_id
+from shared.properties import NAMES
+from shared.table import TableId, TableRef
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")]
+Cursor = Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")]
+
+
+@router.post(
+    "",
+    status_code=201,
+    summary="Register a table",
+    responses=failures(400, 409, 413, 422) | {200: {"model": Table, "description": "The table was known already."}},
+)
+async def register_table(asked: Registration, parts: Parts, response: Response) -> Table:
+    """Register a table and look at it at once.
+
+    Its policy is read from its own properties. A table that was found already gets the name and tenant given here. A
+    table whose log cannot be read stays registered and shows why.
+    """
+    _check_properties(asked.properties, parts)
+    known = await parts.registry.get(table_id(canonical_location(asked.location)))
+    if known is None or known.is_found:
+        asked_for = Wanted(asked.name, asked.tenant, asked.properties)
+        table = await parts.intake.register(asked.location, asked_for)
+        response.status_code = 200 if known else 201
+        return table_view(table)
+    for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
+        if wanted is not None and wanted != found:
+            raise Refused(
+                409,
+                f"the table is registered with the {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
+                field=field,
+                value=wanted,
+                allowed=found,
+            )
+    if asked.properties and dict(asked.properties) != dict(known.properties):
+        raise Refused(
+            409,
+            f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
+            field="properties",
+        )
+    response.status_code = 200
+    return table_view(known)
+
+
+@router.get("", summary="List tables", responses=failures(422))
+async def list_tables(
+    parts: Parts,
+    prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Tables:
+    """List the registered tables in the order of their names, with those marked that are refused."""
+    page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
+    refused = await parts.registry.refusals([table.id for table in page.tables])
+    rows = (
+        ListedTable(
+            **table_view(table).model_dump(),
+            refusal=refusal_view(refused[table.id]) if table.id in refused else None,
+        )
+        for table in page.tables
+    )
+    return Tables(tables=tuple(rows), cursor=page.after)
+
+
+@router.get("/{name}", summary="Show a table", responses=failures(404, 422))
+async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
+    """Show a table: its policy and where each value came from, its layout, the last decision and the last job."""
+    async with parts.dear.looks.turn():
+        return await table_status(table, parts)
+
+
+@router.patch(
+    "/{name}", summary="Rename a table, or change its tenant or policy", responses=failures(400, 404, 413, 422)
+)
+async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
+    """Change what was said at a table's registration; a changed policy is in force with the look that follows."""
+    if asked.properties is not None:
+        _check_properties(asked.properties, parts)
+    said = {name: value for name, value in asked.model_dump().items() if value is not None}
+    changed = replace(table, **said, is_found=False)
+    await parts.registry.change(table, changed)
+    await parts.inbox.put(changed, None)
+    return table_view(changed)
+
+
+def _check_properties(said: Mapping[str, str], parts: Services) -> None:
+    """Refuse properties that could not be used; here somebody is listening, so that nothing need be kept and shown."""
+    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
+    unknown = said.keys() - NAMES
+    for issue in issues:
+        raise Refused(422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value)
+    for name in sorted(unknown):
+        raise Refused(422, f"{name} is no property of a policy", field=f"properties.{name}", allowed=", ".join(NAMES))
+
+
+_NOBODY = TableRef(TableId(""), "", "")
+
+
+@router.delete("/{name}", status_code=204, summary="Forget a table", responses=failures(404, 422))
+async def forget_table(table: KnownTable, parts: Parts) -> None:
+    """Cancel the table's jobs and forget its state; the table itself is not touched.
+
+    A table below an allowed root comes back with its next event, or is found again; set `lakewright.enabled=false` to
+    have it left alone.
+    """
+    await parts.registry.remove(table)
+    await forget(parts.queue, table.id, kind=COMPACT)
+
+
+@router.get("/{name}/cells", summary="List a table's cells", responses=failures(404, 422))
+async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor: Cursor = None) -> Cells:
+    """List the cells of a table with their layout and what would be decided about each now."""
+    state = await parts.states.cursor(table.id)
+    if state is None:
+        return Cells(version=-1, cells=(), cursor=None)
+    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
+    policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
+    cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
+    columns = state.metadata.partition_columns
+    return Cells(
+        version=state.version,
+        cells=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
+        cursor=after,
+    )
+
+
+@router.get("/{name}/decisions", summary="Why was it, or was it not, optimized", responses=failures(404, 422))
+async def list_decisions(
+    table: KnownTable,
+    parts: Parts,
+    limit: Limit = 50,
+    cell: Annotated[
+        str | None,
+        Query(max_length=20_000, description="Only this partition, as its label.", examples=["dt=2026-01-01"]),
+    ] = None,
+    at: Annotated[
+        AwareDatetime | None,
+        Query(description="The decision in force at this moment, per cell.", examples=["2026-01-01T14:03:00Z"]),
+    ] = None,
+) -> Decisions:
+    """List decisions, skips included, newest first; with `at`, the decision that was in force then for each cell."""
+    state = await parts.states.cursor(table.id)
+    columns = state.metadata.partition_columns if state else ()
+    async with parts.dear.looks.turn():
+        key = (
+            None
+            if cell is None
+            else await find_cell(cell, (one async for one, _ in parts.states.each(table.id)), columns)
+        )
+        if at is None:
+            found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
+        else:
+            found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
+    return Decisions(decisions=tuple(decision_view(record, columns) for record in found))

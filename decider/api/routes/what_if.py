@@ -1,0 +1,48 @@
+"""What-if over the wire: a registered table's own history under other rules; nothing is changed."""
+
+# ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
+
+import asyncio
+
+from fastapi import APIRouter
+
+from decider.api.dependencies import KnownTable, Parts
+from decider.api.openapi import failures
+from decider.api.schemas.what_if import WhatIf, WhatIfRequest
+from decider.state.effective_policy import LogFacts
+from decider.whatif.comparison import Prices
+from decider.whatif.examination import describe, examine
+from decider.whatif.trace_reader import read_history
+
+router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+
+@router.post(
+    "/{name}/what-if",
+    summary="Try other policies on a table's history",
+    responses=failures(400, 404, 409, 413, 422, 502),
+)
+async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIf:
+    """Replay the table's newest commits left alone, under Lakewright and under others' rules, and recommend a policy.
+
+    The history is read from the table's own log. With `properties`, what they would have done is told as well. Costs
+    are core-seconds of rewriting and of opening files.
+    """
+    prices = Prices(
+        write_s_per_gib=asked.write_s_per_gib,
+        open_s=asked.open_s,
+        queries_per_hour=asked.queries_per_hour,
+        tail_hours=asked.tail_hours,
+    )
+    async with parts.dear.what_if.turn():
+        history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
+        state = await parts.states.cursor(table.id)
+        in_force = parts.standing.current.effective(
+            table,
+            history.metadata.configuration,
+            state.last_good if state else {},
+            LogFacts(is_stopped=state is not None and state.is_stopped),
+        )
+        # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
+        report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
+    return WhatIf.model_validate(describe(report))

@@ -1,0 +1,1 @@
+"""Request and response models; the only package that uses pydantic."""

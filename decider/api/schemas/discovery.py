@@ -1,0 +1,60 @@
+"""The search for tables over the wire."""
+
+from datetime import datetime
+
+from pydantic import ConfigDict, Field
+
+from decider.web.base_model import Wire
+
+
+class RootProgress(Wire):
+    """How far the search below one root has come."""
+
+    root: str = Field(description="The allowed root.")
+    state: str = Field(description="`waiting` before the first walk, then `running`, `done` or `failed`.")
+    place: str = Field(description="Path below the root that was looked at last; from here any decider goes on.")
+    folders: int = Field(description="Folders looked at.")
+    tables: int = Field(description="Tables found.")
+    new_tables: int = Field(description="Tables that were not registered before.")
+    started_at: datetime | None = Field(description="When the walk began.")
+    moved_at: datetime | None = Field(description="When it last came further.")
+    finished_at: datetime | None = Field(description="When it ended; null while it runs or is called for.")
+    unreadable: int = Field(description="Folders that were left out because they could not be read.")
+    problem: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
+
+
+class Discoveries(Wire):
+    """The search for tables below every allowed root."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "interval_s": 3600.0,
+                    "requests_per_s": 10.0,
+                    "depth": 5,
+                    "roots": [
+                        {
+                            "root": "s3://lake",
+                            "state": "running",
+                            "place": "sales/orders",
+                            "folders": 120,
+                            "tables": 84,
+                            "new_tables": 2,
+                            "started_at": "2026-01-01T14:00:00Z",
+                            "moved_at": "2026-01-01T14:00:24Z",
+                            "finished_at": None,
+                            "unreadable": 0,
+                            "problem": "",
+                        }
+                    ],
+                }
+            ]
+        },
+    )
+
+    interval_s: float = Field(description="Seconds between two walks; 0 is never.")
+    requests_per_s: float = Field(description="Requests to the store per second while walking.")
+    depth: int = Field(description="Folders below a root in which tables are looked for.")
+    roots: tuple[RootProgress, ...] = Field(description="Every allowed root.")

@@ -1,0 +1,131 @@
+"""The queue over the wire: who waits, who is next and why, and the levers."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field
+
+from decider.web.base_model import Asked, Wire
+
+LEVER: dict[str, Any] = {"level": "tenant", "name": "sales"}
+
+
+class NextJob(Wire):
+    """One of the next jobs, and why it is where it is."""
+
+    id: str = Field(description="Id of the job.")
+    table: str = Field(description="Id of its table.")
+    tenant: str = Field(description="Whose table it is.")
+    priority: str = Field(description="Band: `urgent`, `high`, `normal` or `low`.")
+    step: int = Field(description="Priority within the band, 0 first to 9 last.")
+    why: str = Field(description="Its band is `strict`, next by its `share`, or let in by the `guard` against strict.")
+    tags: tuple[int, int, int] = Field(description="Start tags of band, tenant and table; the least is served.")
+    asked_at: datetime | None = Field(description="When it was first asked for.")
+    sentence: str = Field(description="The same in words.")
+
+
+NEXT_EXAMPLE: dict[str, Any] = {
+    "id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
+    "table": "sales-orders-1f0c7a52",
+    "tenant": "sales",
+    "priority": "normal",
+    "step": 5,
+    "why": "share",
+    "tags": [4000, 2000, 1000],
+    "asked_at": "2026-01-01T14:03:07Z",
+    "sentence": "Band normal, tenant sales and table sales-orders-1f0c7a52 have had the least of their shares.",
+}
+
+
+class Queue(Wire):
+    """The queue as it is."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "depth": {"queued": 3, "delayed": 0, "leased": 1, "quarantined": 0},
+                    "oldest_wait_s": 12.5,
+                    "bands": {"normal": 3},
+                    "tenants": {"sales": 3},
+                    "tables": {"sales-orders-1f0c7a52": 3},
+                    "oldest_s": {
+                        "bands": {"normal": 12.5},
+                        "tenants": {"sales": 12.5},
+                        "tables": {"sales-orders-1f0c7a52": 12.5},
+                    },
+                    "slots": 4,
+                    "occupancy_s": 3600.0,
+                    "occupancy": {"tenants": {"sales": 0.31}, "tables": {"sales-orders-1f0c7a52": 0.31}},
+                    "settings": {"limit:table|sales-orders-1f0c7a52": "2"},
+                    "next": [NEXT_EXAMPLE],
+                }
+            ]
+        },
+    )
+
+    depth: dict[str, int] = Field(description="Jobs by state.")
+    oldest_wait_s: float = Field(description="How long the oldest queued job has been waiting, in seconds.")
+    bands: dict[str, int] = Field(description="Queued jobs by band.")
+    tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
+    tables: dict[str, int] = Field(description="Queued jobs by table id.")
+    oldest_s: dict[str, dict[str, float]] = Field(
+        description="Wait of the oldest queued job in seconds, by `bands`, `tenants`, `tables`, where a look finds it."
+    )
+    slots: int = Field(description="All slots of the actors, of which quotas are shares; 0 if nobody has said it.")
+    occupancy_s: float = Field(description="How far back `occupancy` reaches, in seconds; an hour where it can.")
+    occupancy: dict[str, dict[str, float]] = Field(
+        description="Share of all slots' time in that time, by `tenants` and `tables`; empty while `slots` is 0."
+    )
+    settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
+    next: tuple[NextJob, ...] = Field(description="The next claims in order, if nothing arrived and nothing ended.")
+
+
+class Lever(Asked):
+    """What is paused or resumed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER]})
+
+    level: Literal["queue", "band", "tenant", "table"] = Field(description="What it is.")
+    name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
+
+
+class Weight(Asked):
+    """A share: a weight, or a limit, or both; what is left out stays."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER | {"weight": 2.0}]})
+
+    level: Literal["band", "tenant", "table"] = Field(description="What it is.")
+    name: str = Field(max_length=300, description="Band 0 to 3, tenant, or table id.")
+    weight: float | None = Field(None, description="Share relative to its siblings, 0.01 to 100; 1 is the default.")
+    limit: int | None = Field(None, ge=0, description="Jobs at once at most; 0 lifts the limit.")
+    quota_percent: int | None = Field(None, ge=1, le=100, description="The same as a share of all slots, in percent.")
+
+
+class Done(Wire):
+    """What a lever did."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"sentence": "Tenant sales is paused."}]})
+
+    sentence: str = Field(description="What is so now.")
+
+
+class AuditReport(Wire):
+    """What an audit found."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"keys": 1200, "mended": 0}]})
+
+    keys: int = Field(description="Keys that were looked at.")
+    mended: int = Field(description="Things that were mended; 0 on a sound queue.")
+
+
+class Moved(Wire):
+    """Where a promoted or requeued job is now."""
+
+    model_config = ConfigDict(
+        frozen=True, json_schema_extra={"examples": [{"state": "queued", "sentence": "The job is ready now."}]}
+    )
+
+    state: str = Field(description="`queued`, or `leased` if it runs already.")
+    sentence: str = Field(description="The same in words.")

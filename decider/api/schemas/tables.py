@@ -1,0 +1,392 @@
+"""Tables over the wire: registration, status, cells and decisions."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field
+
+from decider.api.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
+from decider.api.schemas.jobs import Job
+from decider.web.base_model import Asked, TableName, Wire
+
+Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
+PropertyName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]*$", max_length=100)]
+PropertyText = Annotated[str, Field(max_length=2_000)]
+
+
+class Registration(Asked):
+    """A table to look after."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"location": "s3://lake/sales/orders", "name": "sales.orders"}]},
+    )
+
+    location: str = Field(
+        min_length=1,
+        max_length=2048,
+        description="Where the table lies: an absolute path or a URI (file, s3, gs, az, abfss).",
+    )
+    name: TableName | None = Field(None, description="What to call it; without one, the id is the name.")
+    tenant: Tenant | None = Field(
+        None, description="Whose table it is: tenants share the actors fairly. Without one, its place says it."
+    )
+
+    properties: dict[PropertyName, PropertyText] = Field(
+        {},
+        max_length=100,
+        description="Properties that win over the table's own, for a table that you may not alter.",
+    )
+
+
+class Change(Asked):
+    """What is to be different about a registered table; what is left out stays."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,
+        json_schema_extra={"examples": [{"name": "sales.orders_v2", "properties": {"lakewright.priority": "high"}}]},
+    )
+
+    name: TableName | None = Field(None, description="What to call it from now on.")
+    tenant: Tenant | None = Field(None, description="Whose table it is from now on; waiting jobs keep their place.")
+    properties: dict[PropertyName, PropertyText] | None = Field(
+        None, max_length=100, description="All properties that win over the table's own; those not given are dropped."
+    )
+
+
+class Table(Wire):
+    """A registered table."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "sales-orders-1f0c7a52",
+                    "name": "sales.orders",
+                    "location": "s3://lake/sales/orders",
+                    "tenant": "default",
+                    "properties": {},
+                }
+            ]
+        },
+    )
+
+    id: str = Field(description="Stable id, made from the location.")
+    name: str = Field(description="Name in URLs; the id where none was given.")
+    location: str = Field(description="Canonical URI of the table.")
+    tenant: str = Field(description="Whose table it is.")
+    properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
+
+
+_LISTED_EXAMPLE: dict[str, Any] = {
+    "id": "sales-orders-1f0c7a52",
+    "name": "sales.orders",
+    "location": "s3://lake/sales/orders",
+    "tenant": "default",
+    "properties": {},
+    "refusal": None,
+}
+
+
+class TableRefusal(Wire):
+    """Why a table is not looked after at present; it is tried again with every event and sweep."""
+
+    at: datetime = Field(description="When it was last refused.")
+    since: datetime = Field(description="Since when it has been refused without a break.")
+    gone: bool = Field(
+        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
+    )
+    code: str = Field(
+        description="Why: `unsafe_feature`, `unknown_protocol`, `qbeast`, `unreadable_log`; empty where the log is "
+        "damaged or gone."
+    )
+    reason: str = Field(description="Why, and what to do.")
+
+
+class ListedTable(Table):
+    """A registered table, and whether it is refused."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_LISTED_EXAMPLE]})
+
+    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+
+
+class Tables(Wire):
+    """A page of tables in the order of their names."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "tables": [_LISTED_EXAMPLE],
+                    "cursor": None,
+                }
+            ]
+        },
+    )
+
+    tables: tuple[ListedTable, ...] = Field(description="The tables.")
+    cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
+
+
+class PolicyValue(Wire):
+    """One value of a table's policy, and where it comes from."""
+
+    property: str = Field(description="The table property that sets it.")
+    value: bool | int | float | str | None = Field(description="The value in force; null is off.")
+    unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
+    source: str = Field(description="`request` (at registration), `table`, `tenant`, `service` or `default`.")
+    origin: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
+    meaning: str = Field(description="What it does.")
+
+
+class PolicyIssue(Wire):
+    """A property that cannot be used; while there is one that `holds`, the last good policy stays in force."""
+
+    property: str = Field(description="The property.")
+    value: str = Field(description="What it says.")
+    reason: str = Field(description="Why that cannot be used.")
+    holds: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
+
+
+class PolicyInForce(Wire):
+    """The policy that decisions are made under."""
+
+    version: str = Field(description="Short digest of all values; decisions name it.")
+    values: tuple[PolicyValue, ...] = Field(description="Every value.")
+    issues: tuple[PolicyIssue, ...] = Field(description="Properties that cannot be used.")
+    notes: tuple[str, ...] = Field(description="What the values alone do not say.")
+
+
+class Level(Wire):
+    """Files of one size class."""
+
+    level: int = Field(description="0 to 5 are small files, 6 is full.")
+    from_bytes: int = Field(description="Smallest size on this level, in bytes.")
+    below_bytes: int | None = Field(description="Smallest size on the next level; null for the last.")
+    files: int = Field(description="Number of files.")
+    bytes: int = Field(description="Their total size in bytes.")
+
+
+class Layout(Wire):
+    """How the files of a table or a cell are laid out, from the rolling state."""
+
+    files: int = Field(description="Live files.")
+    bytes: int = Field(description="Their total size in bytes.")
+    small_files: int = Field(description="Files below the full size.")
+    small_bytes: int = Field(description="Their total size in bytes.")
+    deletion_vector_files: int = Field(description="Files with a deletion vector.")
+    deleted_rows: int = Field(description="Rows that deletion vectors hide.")
+    mse_bytes2: float = Field(description="Entropy: mean squared shortfall against the target, in bytes squared.")
+    rms_shortfall: float = Field(description="Root of it as a share of the target: 0 is well laid out, 1 is dust.")
+    levels: tuple[Level, ...] = Field(description="Files per level.")
+
+
+class Cell(Wire):
+    """One cell: the files of one partition, which may be merged with each other."""
+
+    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
+    cell_label: str = Field(description="The partition as people write it.")
+    partition: dict[str, str | None] = Field(description="Partition values by column.")
+    layout: Layout = Field(description="Its files.")
+    verdict: str = Field(description="What would be decided about it now: `skip` or `enqueue`.")
+    reason: str = Field(description="Why, as a stable word.")
+    reason_sentence: str = Field(description="Why, in words.")
+
+
+CELL_EXAMPLE: dict[str, Any] = {
+    "cell": '{"dt":"2026-01-01"}',
+    "cell_label": "dt=2026-01-01",
+    "partition": {"dt": "2026-01-01"},
+    "layout": {
+        "files": 12,
+        "bytes": 12582912,
+        "small_files": 12,
+        "small_bytes": 12582912,
+        "deletion_vector_files": 0,
+        "deleted_rows": 0,
+        "mse_bytes2": 1.7732923532771328e16,
+        "rms_shortfall": 0.9921875,
+        "levels": [{"level": 3, "from_bytes": 262144, "below_bytes": 2097152, "files": 12, "bytes": 12582912}],
+    },
+    "verdict": "enqueue",
+    "reason": "worth_it",
+    "reason_sentence": "Merging pays, and a group of files reaches a higher level than each of its inputs.",
+}
+
+
+class Cells(Wire):
+    """A page of a table's cells in the order of their keys."""
+
+    model_config = ConfigDict(
+        frozen=True, json_schema_extra={"examples": [{"version": 41, "cells": [CELL_EXAMPLE], "cursor": None}]}
+    )
+
+    version: int = Field(description="Version of the table that the states stand for.")
+    cells: tuple[Cell, ...] = Field(description="The cells.")
+    cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
+
+
+class DecisionRecord(Wire):
+    """One decision of the ledger, with the numbers it was made from.
+
+    Of a record that this decider cannot read, such as one of a newer release, the numbers are null and `record` is its
+    text.
+    """
+
+    at: datetime = Field(description="When it was made, by the decider's clock.")
+    at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC, as the ledger keeps it.")
+    version: int | None = Field(description="Version of the table whose commit led to it.")
+    cell: str | None = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    cell_label: str | None = Field(description="The partition as people write it.")
+    partition: dict[str, str | None] = Field(description="Partition values by column.")
+    verdict: str = Field(
+        description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands; `unreadable` where "
+        "the record cannot be read."
+    )
+    reason: str = Field(description="Why, as a stable word.")
+    reason_sentence: str = Field(description="Why, in words.")
+    sentence: str = Field(description="The whole decision in words, with its numbers.")
+    outcome: str = Field(
+        description="What became of the job: `queued`, `merged`, `dirty`; empty where none was wanted."
+    )
+    files: int | None = Field(default=None, description="Files that the cell had.")
+    small_files: int | None = Field(default=None, description="Small files among them.")
+    mse_bytes2: float | None = Field(default=None, description="Entropy of the cell then, in bytes squared.")
+    policy_version: str | None = Field(default=None, description="Digest of the policy it was made under.")
+    predicted: dict[str, float] = Field(default={}, description="Predicted effect of the rewrite; empty for a skip.")
+    record: str | None = Field(default=None, description="The record as it is kept, where it cannot be read.")
+
+
+DECISION_EXAMPLE: dict[str, Any] = {
+    "at": "2026-01-01T14:03:07Z",
+    "at_ms": 1767276187000,
+    "version": 41,
+    "cell": '{"dt":"2026-01-01"}',
+    "cell_label": "dt=2026-01-01",
+    "partition": {"dt": "2026-01-01"},
+    "verdict": "skip",
+    "reason": "no_promotion",
+    "reason_sentence": "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    "sentence": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet: rewriting now would "
+    "only rewrite again later. The cell had 5 files, 5 of them small.",
+    "outcome": "",
+    "files": 5,
+    "small_files": 5,
+    "mse_bytes2": 1.8e16,
+    "policy_version": "9ad1c2f0",
+    "predicted": {},
+}
+
+
+class Decisions(Wire):
+    """Decisions about a table, newest first."""
+
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"decisions": [DECISION_EXAMPLE]}]})
+
+    decisions: tuple[DecisionRecord, ...] = Field(description="The decisions.")
+
+
+class ManualRun(Wire):
+    """What became of the last run that was asked for through the property `use.optimization.type`."""
+
+    said: str = Field(description="What the property said, with the bytes per iteration if they were given.")
+    version: int = Field(description="Version at which that was seen.")
+    at: datetime = Field(description="When it was seen.")
+    outcome: str = Field(description="What became of it, as a stable word.")
+    sentence: str = Field(description="What became of it, in words.")
+    jobs: int = Field(description="Jobs that were queued for it.")
+
+
+class CursorView(Wire):
+    """How far a table's log was read."""
+
+    version: int = Field(description="Version that the state stands for.")
+    folded_at: datetime | None = Field(description="When that version was folded into the state.")
+    committed_at: datetime | None = Field(description="When that version was committed, by its writer's clock.")
+    lag_s: float | None = Field(description="Seconds from that commit to its folding, over both clocks.")
+    rescans: int = Field(description="How often the state was recounted from the log after the first time.")
+    rescan_reason: str = Field(description="Why it was last recounted.")
+
+
+class CellHeat(Wire):
+    """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
+
+    cell: str = Field(description="Key of the cell; `*` stands for all cells.")
+    cell_label: str = Field(description="The partition as people write it.")
+    share: float = Field(description="Share of the last hour, 0 to 1; above `max-heat` jobs wait.")
+
+
+class TableStatus(Table):
+    """Everything that is known of one table."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={
+            "examples": [
+                {
+                    "id": "sales-orders-1f0c7a52",
+                    "name": "sales.orders",
+                    "location": "s3://lake/sales/orders",
+                    "tenant": "default",
+                    "properties": {},
+                    "cursor": {
+                        "version": 41,
+                        "folded_at": "2026-01-01T14:03:07Z",
+                        "committed_at": "2026-01-01T14:03:06Z",
+                        "lag_s": 0.9,
+                        "rescans": 0,
+                        "rescan_reason": "first sight of the table",
+                    },
+                    "cells": 30,
+                    "cells_worth_a_rewrite": 1,
+                    "layout": CELL_EXAMPLE["layout"],
+                    "policy": {
+                        "version": "9ad1c2f0",
+                        "values": [
+                            {
+                                "property": "lakewright.target-file-size",
+                                "value": 134217728,
+                                "unit": "bytes",
+                                "source": "default",
+                                "origin": "default",
+                                "meaning": "size that files should reach",
+                            }
+                        ],
+                        "issues": [],
+                        "notes": [],
+                    },
+                    "last_decision": DECISION_EXAMPLE,
+                    "last_job": None,
+                    "refusal": None,
+                    "manual_run": None,
+                    "counters": {"commits": 42, "pruned_by_levels": 37},
+                    "heat": [{"cell": '{"dt":"2026-01-01"}', "cell_label": "dt=2026-01-01", "share": 0.42}],
+                    "calibration": CALIBRATION_EXAMPLE,
+                }
+            ]
+        },
+    )
+
+    cursor: CursorView | None = Field(description="How far the log was read; null before the first look.")
+    cells: int = Field(description="Number of cells that hold files.")
+    cells_worth_a_rewrite: int = Field(description="Cells for which a rewrite would be decided now.")
+    layout: Layout = Field(description="All cells together.")
+    policy: PolicyInForce = Field(description="The policy in force, and where each value comes from.")
+    last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
+    last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
+    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+    manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
+    counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    heat: tuple[CellHeat, ...] = Field(
+        description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
+    )
+    calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

@@ -1,0 +1,81 @@
+"""A page that an event names is visited only if it confirms a topic that the operator listed, at that topic's own host.
+
+Anything else would let a sender make us call where it likes. So the host is computed from the topic's name and not
+taken from the event, and redirects are not followed.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import StrEnum
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import structlog
+
+from decider.events.table_hint import Confirm
+from shared.errors import RetryableError
+
+log = structlog.get_logger()
+
+TIMEOUT_S = 5.0
+"""Longest wait for the topic's host; it answers in a fraction of a second."""
+
+_ARN_PARTS = 6
+_DOMAINS = {"aws": "amazonaws.com", "aws-us-gov": "amazonaws.com", "aws-cn": "amazonaws.com.cn"}
+
+
+class Confirmed(StrEnum):
+    """What became of a request for confirmation, as a reason why it led to no hint."""
+
+    CONFIRMED = "subscription_confirmed"
+    NOT_LISTED = "subscription_topic_not_listed"
+    BAD_URL = "subscription_url_not_of_topic"
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmer:
+    """Visits the pages of listed topics; `transport` replaces the network in tests."""
+
+    topics: Collection[str] = ()
+    transport: httpx.AsyncBaseTransport | None = None
+
+    async def confirm(self, asked: Confirm) -> Confirmed:
+        """Confirm a subscription if that is allowed. Raises RetryableError if the topic's host does not answer."""
+        if asked.topic not in self.topics:
+            log.warning("subscription_refused", topic=asked.topic[:256], why="it is not in LAKEWRIGHT_SNS_TOPICS")
+            return Confirmed.NOT_LISTED
+        if not is_page_of(asked.topic, asked.url):
+            log.warning("subscription_refused", topic=asked.topic, why="its page is not of the topic's host")
+            return Confirmed.BAD_URL
+        try:
+            async with httpx.AsyncClient(transport=self.transport, timeout=TIMEOUT_S, trust_env=False) as client:
+                answer = await client.get(asked.url, follow_redirects=False)
+        except httpx.InvalidURL:
+            # Line breaks, which the check above does not see, or more characters than a page's address has.
+            log.warning("subscription_refused", topic=asked.topic, why="its page is no address")
+            return Confirmed.BAD_URL
+        except httpx.TransportError as problem:
+            raise RetryableError(f"the host of {asked.topic} does not answer: {type(problem).__name__}") from problem
+        if not answer.is_success:
+            raise RetryableError(f"the host of {asked.topic} answered {answer.status_code} to the confirmation")
+        log.info("subscription_confirmed", topic=asked.topic)
+        return Confirmed.CONFIRMED
+
+
+def is_page_of(topic: str, url: str) -> bool:
+    """Say whether a URL is the page that confirms a subscription to a topic, and nothing else."""
+    parts = topic.split(":")
+    if len(parts) != _ARN_PARTS or parts[:1] != ["arn"] or parts[2] != "sns" or parts[1] not in _DOMAINS:
+        return False
+    try:
+        found = urlsplit(url)
+    except ValueError:
+        return False
+    query = parse_qs(found.query)
+    return (
+        found.scheme == "https"
+        and found.netloc == f"sns.{parts[3]}.{_DOMAINS[parts[1]]}"
+        and found.path in ("", "/")
+        and query.get("Action") == ["ConfirmSubscription"]
+        and query.get("TopicArn") == [topic]
+    )

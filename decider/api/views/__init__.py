@@ -1,0 +1,1 @@
+"""Views: pure functions that turn domain values into response models."""

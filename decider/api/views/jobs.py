@@ -1,0 +1,137 @@
+"""How jobs and finished runs look over the wire; facts, results and progress are other parts' JSON and read leniently.
+
+A job whose facts cannot be read is still shown: a list that fails because of one row hides all the others.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from decider.api.schemas.jobs import Cancelled, Job, JobEvent
+from decider.api.schemas.queue import Moved
+from decider.web.base_model import moment
+from shared.partitions import cell_label
+from shared.queue.model import CancelOutcome, MoveOutcome
+from shared.queue.records import JobView, RunRecord
+from shared.table import CellKey
+
+FINISHED = "finished"
+"""The state of a run that is over; it is none of the queue's, where a finished job is nowhere."""
+
+
+def job_view(entry: JobView | RunRecord) -> Job:
+    """Show a job that lives, or a run that is over."""
+    return _live(entry) if isinstance(entry, JobView) else _finished(entry)
+
+
+def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:
+    """Return the moments of a job's life, oldest first."""
+    moments: dict[tuple[int, str], str] = {}
+    for run in runs:
+        moments[run.t0_ms, "asked"] = f"version {run.version}"
+        moments[run.started_ms, "started"] = run.worker
+        moments[run.finished_ms, run.verdict] = run.error or f"the job is {run.outcome}"
+    if live is not None:
+        moments[live.t0_ms, "asked"] = f"version {live.version}"
+        if live.started_ms:
+            moments[live.started_ms, "started"] = live.worker or ""
+        if live.lease_until_ms:
+            moments[live.lease_until_ms, "lease_until"] = "another actor takes over if no heartbeat comes by then"
+        if live.ready_at_ms:
+            moments[live.ready_at_ms, "ready_again"] = live.error or f"after {live.attempts} failed attempts"
+    events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
+    return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
+
+
+def cancelled_view(outcome: CancelOutcome) -> Cancelled:
+    """Show what became of a cancelled job."""
+    sentence = {
+        CancelOutcome.GONE: "The job waited and was deleted.",
+        CancelOutcome.STOPPING: "The job runs; its actor stops after the file groups that are being written.",
+        CancelOutcome.UNKNOWN: "There was no such job.",
+    }[outcome]
+    return Cancelled(outcome=outcome, sentence=sentence)
+
+
+def moved_view(outcome: MoveOutcome) -> Moved:
+    """Show where a promoted or requeued job is now."""
+    runs = outcome is MoveOutcome.LEASED
+    return Moved(state=outcome.value, sentence="The job runs already." if runs else "The job is ready now.")
+
+
+def _live(job: JobView) -> Job:
+    facts = _object(job.facts)
+    return Job(
+        id=job.id,
+        state=job.state,
+        table=job.key.table,
+        table_name=str(facts.get("name", job.key.table)),
+        cell=job.key.cell,
+        cell_label=_label(job.key.cell),
+        kind=job.key.kind,
+        tenant=job.tenant,
+        priority=job.band.name.lower(),
+        step=job.priority,
+        version=job.version,
+        attempts=job.attempts,
+        deaths=job.deaths,
+        worker=job.worker or "",
+        reason=str(facts.get("reason", "")),
+        asked_at=moment(job.t0_ms),
+        started_at=moment(job.started_ms),
+        finished_at=None,
+        verdict="",
+        error=job.error or "",
+        predicted=_numbers(facts.get("predicted")),
+        measured={},
+        progress=_object(job.progress or ""),
+        stopping=job.stop or "",
+    )
+
+
+def _finished(run: RunRecord) -> Job:
+    result = _object(run.result)
+    return Job(
+        id=run.id,
+        state=FINISHED,
+        table=run.key.table,
+        table_name=str(result.get("table", run.key.table)),
+        cell=run.key.cell,
+        cell_label=_label(run.key.cell),
+        kind=run.key.kind,
+        tenant=run.tenant,
+        priority=run.band.name.lower(),
+        step=None,
+        version=run.version,
+        attempts=run.attempts,
+        deaths=None,
+        worker=run.worker,
+        reason=str(result.get("reason", "")),
+        asked_at=moment(run.t0_ms),
+        started_at=moment(run.started_ms),
+        finished_at=moment(run.finished_ms),
+        verdict=run.verdict,
+        error=run.error,
+        predicted=_numbers(result.get("predicted")),
+        measured=_numbers(result.get("measured")),
+        progress={},
+        stopping="",
+    )
+
+
+def _label(cell: str) -> str:
+    return cell_label(CellKey(cell)) if _object(cell) or cell == "{}" else cell
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _numbers(value: object) -> dict[str, float]:
+    if not isinstance(value, Mapping):
+        return {}
+    return {str(name): float(number) for name, number in value.items() if isinstance(number, int | float)}

@@ -1,0 +1,141 @@
+"""One table's status is put together from what each store knows; nothing in it is kept for its own sake."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from decider.api.dependencies import Services
+from decider.api.schemas.jobs import Job
+from decider.api.schemas.tables import CellHeat, CursorView, ManualRun, TableStatus
+from decider.api.views.calibration import table_calibration
+from decider.api.views.jobs import job_view
+from decider.api.views.tables import decision_view, layout_view, policy_view, refusal_view, table_view
+from decider.decide.decision import decide_state
+from decider.decide.ledger import Record, Unreadable
+from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
+from decider.optimize.property_trigger import Outcome
+from decider.state.contention import EVERYWHERE, Heat
+from decider.state.effective_policy import LogFacts
+from decider.store.table_registry import Refusal
+from decider.store.table_state import Cursor
+from decider.web.base_model import moment
+from shared.job_payload import COMPACT
+from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.policy import Policy
+from shared.queue.model import JobKey, job_id
+from shared.table import PartitionColumn, TableId, TableRef
+
+LEDGER_DEPTH = 200
+"""Records in which the last job is looked for; further back its run has left the history as well."""
+
+
+@dataclass(slots=True)
+class _Summary:
+    """All cells of a table added up."""
+
+    cells: int = 0
+    worth_it: int = 0
+    total: CellState = EMPTY_CELL
+
+
+async def table_status(table: TableRef, parts: Services) -> TableStatus:
+    """Put together what is known of a table."""
+    cursor = await parts.states.cursor(table.id)
+    in_force = parts.standing.current.effective(
+        table,
+        cursor.metadata.configuration if cursor else {},
+        cursor.last_good if cursor else {},
+        cursor.facts if cursor else LogFacts(),
+    )
+    columns = cursor.metadata.partition_columns if cursor else ()
+    learned = await parts.states.calibration(table.id)
+    counters = dict(await parts.counters.read(table.id))
+    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
+    records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
+    refusal = _now_refused(await parts.registry.refusal(table.id), cursor)
+    return TableStatus(
+        **table_view(table).model_dump(),
+        cursor=_cursor_view(cursor) if cursor else None,
+        cells=summary.cells,
+        cells_worth_a_rewrite=summary.worth_it,
+        layout=layout_view(summary.total, in_force.policy.ladder),
+        policy=policy_view(in_force),
+        last_decision=decision_view(records[0], columns) if records else None,
+        last_job=await _last_job(table.id, records, parts),
+        refusal=refusal_view(refusal) if refusal else None,
+        manual_run=await _manual_run(table.id, parts),
+        counters=counters,
+        heat=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
+        calibration=table_calibration(learned, counters),
+    )
+
+
+def _now_refused(noted: Refusal | None, cursor: Cursor | None) -> Refusal | None:
+    """Return the refusal that holds: what the state says of the table, or what the last look at its log ended with.
+
+    The look notes a refusal by rule after the state has moved; until then the state is right.
+    """
+    by_rule = cursor.refusal if cursor is not None else None
+    if noted is not None and (not noted.code or cursor is None):
+        return noted
+    if cursor is None or by_rule is None:
+        return None
+    if noted is not None and noted.code == by_rule.code:
+        return noted
+    return Refusal(cursor.folded_ms, by_rule.sentence, code=by_rule.code)
+
+
+async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
+    wish = await parts.wishes.read(table)
+    if wish is None:
+        return None
+    outcome = Outcome(wish.outcome or Outcome.TAKEN_UP)
+    return ManualRun(
+        said=wish.said,
+        version=wish.version,
+        at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
+        outcome=outcome,
+        sentence=outcome.sentence,
+        jobs=wish.jobs,
+    )
+
+
+def _cursor_view(cursor: Cursor) -> CursorView:
+    return CursorView(
+        version=cursor.version,
+        folded_at=moment(cursor.folded_ms),
+        committed_at=moment(cursor.commit_ms),
+        lag_s=(cursor.folded_ms - cursor.commit_ms) / 1000 if cursor.commit_ms else None,
+        rescans=cursor.rescans,
+        rescan_reason=cursor.rescan_reason,
+    )
+
+
+def _heat_views(heat: Heat, columns: Sequence[PartitionColumn], now_ms: int) -> tuple[CellHeat, ...]:
+    shares = {cell: float(heat.share(cell, now_ms)) for cell in heat.spells}
+    return tuple(
+        CellHeat(cell=cell, cell_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns), share=share)
+        for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+        if share
+    )
+
+
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
+    summary = _Summary()
+    async for cell, state in parts.states.each(table):
+        summary.cells += 1
+        summary.total += state.total
+        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
+    return summary
+
+
+async def _last_job(table: TableId, records: tuple[Record | Unreadable, ...], parts: Services) -> Job | None:
+    cell = next((record.cell for record in records if record.outcome and record.cell is not None), None)
+    if cell is None:
+        return None
+    job = job_id(JobKey(table, cell, COMPACT))
+    live = await parts.runs.live(job)
+    if live is not None:
+        return job_view(live)
+    runs = await parts.runs.finished(job, limit=1)
+    return job_view(runs[0]) if runs else None

@@ -1,0 +1,235 @@
+"""How a table's values look over the wire; pure, so that every number on a page can be checked against its source."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from decider.api.schemas.optimize import AskedJob, CellPlan, Optimized, OptimizePlan, PlannedGroup
+from decider.api.schemas.tables import (
+    Cell,
+    DecisionRecord,
+    Layout,
+    Level,
+    PolicyInForce,
+    PolicyIssue,
+    PolicyValue,
+    Table,
+    TableRefusal,
+)
+from decider.decide.decision import decide_state
+from decider.decide.ledger import Record, Unreadable
+from decider.optimize import on_demand
+from decider.optimize.partition_selector import label, named_values
+from decider.state.effective_policy import Effective, Source
+from decider.store.table_registry import Refusal
+from shared.layout.levels import FULL, Ladder
+from shared.layout.partition_stats import CellState
+from shared.layout.planner import Plan
+from shared.policy import Policy
+from shared.properties import PREFIX, PROPERTIES
+from shared.table import CellKey, PartitionColumn, TableRef
+
+MAX_PLANS = 200
+"""Cells that a dry run lists with their groups; the totals count all of them."""
+
+UNREADABLE = "unreadable"
+"""Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
+
+_SAID_BY = {Source.SERVICE: "LAKEWRIGHT_POLICY", Source.DEFAULT: "default"}
+"""What stands for the property where no property said a value."""
+
+
+def table_view(table: TableRef) -> Table:
+    """Show a registered table."""
+    said = dict(table.properties)
+    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
+
+
+def refusal_view(refusal: Refusal) -> TableRefusal:
+    """Show why a table is refused."""
+    at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
+    return TableRefusal(at=at, since=since, gone=refusal.gone, code=refusal.code, reason=refusal.reason)
+
+
+def layout_view(state: CellState, rungs: Ladder) -> Layout:
+    """Show the files of a cell, or of many cells added up, level by level."""
+    floors = rungs.floors
+    counts = (*state.counts, state.files - state.small_files)
+    sizes = (*state.sizes, state.bytes - state.small_bytes)
+    levels = tuple(
+        Level(
+            level=level,
+            from_bytes=floors[level],
+            below_bytes=floors[level + 1] if level < FULL else None,
+            files=counts[level],
+            bytes=sizes[level],
+        )
+        for level in range(FULL + 1)
+    )
+    mse = state.mse()
+    return Layout(
+        files=state.files,
+        bytes=state.bytes,
+        small_files=state.small_files,
+        small_bytes=state.small_bytes,
+        deletion_vector_files=state.dv_files,
+        deleted_rows=state.deleted_rows,
+        mse_bytes2=float(mse),
+        rms_shortfall=round(math.sqrt(mse) / rungs.target_bytes, 6),
+        levels=levels,
+    )
+
+
+def policy_view(in_force: Effective) -> PolicyInForce:
+    """Show the policy, and for each value the property that set it."""
+    values = tuple(
+        PolicyValue(
+            property=PREFIX + prop.name,
+            value=_plain(getattr(in_force.policy, prop.sets)),
+            unit=prop.unit,
+            source=in_force.origins[prop.sets].source,
+            origin=in_force.origins[prop.sets].name or _SAID_BY[in_force.origins[prop.sets].source],
+            meaning=prop.meaning,
+        )
+        for prop in PROPERTIES
+    )
+    issues = tuple(
+        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, holds=issue.holds)
+        for issue in in_force.issues
+    )
+    return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
+
+
+def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence[PartitionColumn]) -> Cell:
+    """Show one cell, and what would be decided about it now."""
+    decision = decide_state(cell, state, policy, 0, 0, columns)
+    return Cell(
+        cell=cell,
+        cell_label=label(cell, columns),
+        partition=named_values(cell, columns),
+        layout=layout_view(state, policy.ladder),
+        verdict=decision.verdict,
+        reason=decision.reason,
+        reason_sentence=decision.reason.sentence,
+    )
+
+
+def decision_view(record: Record | Unreadable, columns: Sequence[PartitionColumn]) -> DecisionRecord:
+    """Show one entry of the ledger; of one that this release cannot read, what it plainly says and its text."""
+    at = datetime.fromtimestamp(record.at_ms / 1000, UTC)
+    if isinstance(record, Unreadable):
+        return DecisionRecord(
+            at=at,
+            at_ms=record.at_ms,
+            version=record.version,
+            cell=record.cell,
+            cell_label=None if record.cell is None else label(record.cell, columns),
+            partition={} if record.cell is None else named_values(record.cell, columns),
+            verdict=UNREADABLE,
+            reason=UNREADABLE,
+            reason_sentence="This release cannot read the record.",
+            sentence=record.sentence,
+            outcome=record.outcome,
+            record=record.text,
+        )
+    return DecisionRecord(
+        at=at,
+        at_ms=record.at_ms,
+        version=record.version,
+        cell=record.cell,
+        cell_label=label(record.cell, columns),
+        partition=named_values(record.cell, columns),
+        verdict=record.verdict,
+        reason=record.reason,
+        reason_sentence=record.reason.sentence,
+        sentence=record.sentence,
+        outcome=record.outcome,
+        files=record.state.files,
+        small_files=record.state.small_files,
+        mse_bytes2=float(record.state.mse()),
+        policy_version=record.policy.version,
+        predicted={name: float(value) for name, value in record.predicted.items()},
+    )
+
+
+def optimized_view(answer: on_demand.Answer) -> Optimized:
+    """Show the jobs that a request led to."""
+    jobs = tuple(
+        AskedJob(
+            id=job.id,
+            cell=job.cell,
+            cell_label=label(job.cell, answer.columns),
+            outcome=job.outcome,
+            predicted_bytes=job.bytes,
+            predicted_files_replaced=job.files_replaced,
+        )
+        for job in answer.jobs
+    )
+    refused = f" {answer.refusal.sentence}" if answer.refusal else ""
+    more = f" {answer.left_out} more cells are worth one: ask again." if answer.left_out else ""
+    return Optimized(
+        version=answer.version,
+        jobs=jobs,
+        ignored=answer.ignored,
+        sentence=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        reasons={str(reason): count for reason, count in answer.reasons.items()},
+        running=answer.running,
+        left_out=answer.left_out,
+    )
+
+
+def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
+    """Show what a rewrite would do."""
+    plans = found.plans
+    replaced = sum(plan.files_replaced for plan in plans)
+    removed = sum(plan.files_removed for plan in plans)
+    total = sum(plan.bytes for plan in plans)
+    refused = f" {found.refusal.sentence}" if found.refusal else ""
+    sentence = (
+        f"{_count(replaced, 'file')} would be replaced and {removed} of them removed, reading {total} bytes in "
+        f"{_count(len(plans), 'cell')}."
+    )
+    return OptimizePlan(
+        version=found.version,
+        ignored=found.ignored,
+        sentence=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
+        cells=len(plans),
+        files_replaced=replaced,
+        files_removed=removed,
+        bytes=total,
+        plans=tuple(_plan_view(plan, found.policy.ladder, found.columns) for plan in plans[:MAX_PLANS]),
+        left_out=max(0, len(plans) - MAX_PLANS),
+        reasons={str(reason): count for reason, count in found.reasons.items()},
+    )
+
+
+def _plan_view(plan: Plan, rungs: Ladder, columns: Sequence[PartitionColumn]) -> CellPlan:
+    groups = tuple(
+        PlannedGroup(
+            files=len(group.files),
+            bytes=group.bytes,
+            largest_bytes=max(file.size_bytes for file in group.files),
+            mode=group.mode,
+        )
+        for group in plan.groups
+    )
+    return CellPlan(
+        cell=plan.cell,
+        cell_label=label(plan.cell, columns),
+        groups=groups,
+        files_replaced=plan.files_replaced,
+        files_removed=plan.files_removed,
+        bytes=plan.bytes,
+        entropy_removed_bytes2=float(plan.entropy_removed),
+        before=layout_view(plan.before, rungs),
+        after=layout_view(plan.predicted, rungs),
+    )
+
+
+def _plain(value: Any) -> bool | int | float | str | None:
+    return value if value is None or isinstance(value, bool | int | str) else float(value)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

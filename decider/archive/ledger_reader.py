@@ -1,0 +1,71 @@
+"""Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
+
+The stream is capped per table, and every read here looks at a bounded number of records. One that this release cannot
+read is shown as such: it hides no other.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from decider.archive.ledger_rows import kept, placed_ms
+from decider.decide import ledger
+from decider.decide.ledger import Record, Unreadable
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered, redis_answers
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.table import CellKey, TableId
+
+PAGE = 200
+"""Records read per round trip; a record has about 700 bytes."""
+
+MAX_SCANNED = 6_000
+"""Records looked at in one call, some 5 MB: all that is kept of a table (1,000, or 5,000 while there is an archive)."""
+
+
+class Ledgers:
+    """The decisions that were kept, in the stream `led:<table>`."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+
+    @answered
+    async def newest(
+        self, table: TableId, *, limit: int, cell: CellKey | None = None
+    ) -> tuple[Record | Unreadable, ...]:
+        """Return up to `limit` records, newest first, of one cell if it is given."""
+        found: list[Record | Unreadable] = []
+        async for record in self._backwards(table):
+            if cell is None or record.cell == cell:
+                found.append(record)
+            if len(found) == limit:
+                break
+        return tuple(found)
+
+    @answered
+    async def in_force(
+        self, table: TableId, at_ms: int, *, limit: int, cell: CellKey | None = None
+    ) -> tuple[Record | Unreadable, ...]:
+        """Return the newest record of each cell that was made at or before `at_ms`, newest first.
+
+        Of those that do not even tell their cell the newest is among them, unless one cell is asked for.
+        """
+        found: dict[CellKey | None, Record | Unreadable] = {}
+        async for record in self._backwards(table):
+            if record.at_ms <= at_ms and (cell is None or record.cell == cell):
+                found.setdefault(record.cell, record)
+            if len(found) == (limit if cell is None else 1):
+                break
+        return tuple(found.values())
+
+    async def _backwards(self, table: TableId) -> AsyncIterator[Record | Unreadable]:
+        key, before, scanned = keys.ledger(self._queue.name, table), "+", 0
+        while scanned < MAX_SCANNED:
+            with redis_answers():
+                entries: Any = await self._queue.redis.xrevrange(key, max=before, count=PAGE)
+            for entry, fields in entries:
+                yield ledger.read(*kept(fields), placed_ms(text(entry)))
+            if len(entries) < PAGE:
+                return
+            scanned += PAGE
+            before = f"({text(entries[-1][0])}"

@@ -1,0 +1,70 @@
+"""A rewrite as a row of the table of optimizations, for SQL: what it replaced, what it wrote, and what that took."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+
+from decider.formats.delta.rewrites import FileStats, OptimizationEvent
+from shared.table import TableRef
+
+_STATS = pa.struct(
+    [
+        ("num_files", pa.int64()),
+        ("bytes", pa.int64()),
+        ("element_count", pa.int64()),
+        ("levels", pa.list_(pa.int64())),
+    ]
+)
+
+OPTIMIZATIONS_SCHEMA = pa.schema(
+    [
+        ("table_id", pa.string()),
+        ("table_name", pa.string()),
+        ("version", pa.int64()),
+        ("optimization_name", pa.string()),
+        ("write_id", pa.string()),
+        ("job", pa.string()),
+        ("cell", pa.string()),
+        ("started_at", pa.timestamp("us", tz="UTC")),
+        ("finished_at", pa.timestamp("us", tz="UTC")),
+        ("process_time_ms", pa.int64()),
+        ("target_bytes", pa.int64()),
+        ("input", _STATS),
+        ("output", _STATS),
+        ("deleted_rows", pa.int64()),
+        ("entropy_removed_bytes2", pa.float64()),
+    ]
+)
+"""Columns as in `GET /v1/tables/{name}/optimizations`, without the files' paths; `table_id`, `write_id` name a row."""
+
+
+def optimization_row(table: TableRef, event: OptimizationEvent) -> dict[str, Any]:
+    """Return the row of one rewrite."""
+    mark = event.mark
+    return {
+        "table_id": table.id,
+        "table_name": table.name,
+        "version": event.version,
+        "optimization_name": mark.mode,
+        "write_id": mark.write_id,
+        "job": mark.origin.job,
+        "cell": mark.cell,
+        "started_at": _moment(mark.started_ms),
+        "finished_at": _moment(event.finished_ms),
+        "process_time_ms": event.process_time_ms,
+        "target_bytes": mark.rungs.target_bytes if mark.rungs else None,
+        "input": _stats(event.inputs),
+        "output": _stats(event.outputs),
+        "deleted_rows": event.deleted_rows,
+        "entropy_removed_bytes2": None if event.entropy_removed is None else float(event.entropy_removed),
+    }
+
+
+def _stats(stats: FileStats) -> dict[str, Any]:
+    levels = None if stats.levels is None else list(stats.levels)
+    return {"num_files": stats.num_files, "bytes": stats.bytes, "element_count": stats.rows, "levels": levels}
+
+
+def _moment(ms: int | None) -> datetime | None:
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None

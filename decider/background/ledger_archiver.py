@@ -1,0 +1,167 @@
+"""The archive of the ledger: what was decided goes into a Delta table that any engine can read, every record once.
+
+The archive is a table like others: registered, followed, and compacted by us. What is decided about it is a record,
+too, and would lead to another append for ever; so its own records ride along only when others are on their way.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import structlog
+
+from decider.archive.delta_archive import Archive
+from decider.archive.ledger_batches import LedgerBatch, LedgerBatches
+from decider.archive.ledger_rows import FURTHEST, ledger_row
+from decider.background.periodic import regularly
+from decider.events.refresh_queue import Inbox
+from decider.store.table_registry import TableRegistry
+from shared.errors import InvalidInput
+from shared.table import TableId, TableRef
+
+APP = "lakewright.ledger"
+"""Name of the ledger's batches in the archive's log, and of the table in the registry."""
+
+TENANT = "lakewright"
+"""Tenant of our own tables, so that their work is shared fairly with that of others."""
+
+EVERY_S = 60.0
+"""Seconds between two ticks: how far the archive lags behind, at one small commit per tick."""
+
+BATCH_RECORDS = 10_000
+"""Records in one commit of the archive: about 10 MB in memory, and some hundred KB in the table."""
+
+TABLES_AT_ONCE = 200
+"""Tables asked for new records in one round trip."""
+
+KEPT_MS = 7 * 86_400_000
+"""How long an archived record stays in Redis, for questions that are answered from there: a week."""
+
+LEDGER_KEPT = 5_000
+"""Records per table that Redis holds at most while there is an archive: a minute of the widest commits, with slack for
+a store that is away. Beyond it the oldest are dropped, archived or not: memory has to be bounded."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What one tick did."""
+
+    records: int = 0
+    batches: int = 0
+
+
+class LedgerArchive:
+    """Carries the ledgers of all registered tables into the archive; any number of deciders may run it."""
+
+    def __init__(
+        self, archive: Archive, batches: LedgerBatches, registry: TableRegistry, inbox: Inbox, *, own: TableRef
+    ) -> None:
+        """`own` is the archive as a table of the registry; its commits are told to the inbox."""
+        self._archive = archive
+        self._batches = batches
+        self._registry = registry
+        self._inbox = inbox
+        self._own = own
+
+    async def run_once(self, *, batch_records: int = BATCH_RECORDS) -> Archived:
+        """Archive every record that is there now, in batches of about `batch_records`, and register the archive."""
+        done = await self._take_up()
+        until_ms = await self._batches.now_ms()
+        oldest_ms = until_ms - KEPT_MS
+        async for tables in self._all_others():
+            done = await self._carry(tables, done, until_ms, batch_records)
+            await self._batches.trim(tables, before_ms=oldest_ms)
+        if done.batches:
+            done = await self._carry([self._own.id], done, until_ms, batch_records)
+            await self._look_after_archive()
+        return done
+
+    async def run(self) -> None:
+        """Archive until cancelled; a store that is away is waited for."""
+        await regularly(self._tick, every_s=EVERY_S, failed="ledger_not_archived")
+
+    async def _tick(self) -> None:
+        done = await self.run_once()
+        if done.records:
+            log.info("ledger_archived", records=done.records, batches=done.batches)
+
+    async def _take_up(self) -> Archived:
+        """Finish the batch that somebody left on its way, and note what the archive holds beyond our notes."""
+        done = Archived()
+        progress = await self._batches.progress()
+        if progress.pending is not None:
+            done = await self._write(progress.pending, done)
+            progress = await self._batches.progress()
+        if await self._archive.newest(APP) > progress.number:
+            await self._believe_archive(progress.number)
+        return done
+
+    async def _believe_archive(self, number: int) -> None:
+        """Note what the archive holds above `number`, by its own word: Redis came back from an older state."""
+        newest = await self._archive.newest(APP)
+        notes = await self._archive.notes(APP, above=number)
+        ends: dict[TableId, str] = {}
+        for note in reversed(notes or ()):
+            ends |= {TableId(table): end for table, end in note["ends"].items()}
+        if notes is None:
+            # What its log has forgotten stands in its rows, all of which have to be read for it.
+            ends = {TableId(row["table_id"]): row["entry"] for row in await self._archive.ask(FURTHEST)}
+        await self._batches.note(newest, ends)
+        log.warning("archive_ahead_of_notes", noted=number, archived=newest, from_rows=notes is None)
+
+    async def _carry(self, tables: list[TableId], done: Archived, until_ms: int, batch_records: int) -> Archived:
+        """Archive these tables' records, as many batches as it takes."""
+        while True:
+            ahead = await self._batches.ahead(tables, until_ms=until_ms, limit=batch_records)
+            if not ahead:
+                return done
+            number = (await self._batches.progress()).number + 1
+            batch = await self._batches.plan(number, {table: entries[-1] for table, entries in ahead.items()})
+            if batch is None:
+                # Another decider is at it; what it leaves is there at the next tick.
+                return done
+            done = await self._write(batch, done)
+
+    async def _write(self, batch: LedgerBatch, done: Archived) -> Archived:
+        rows = []
+        for table_id, records in (await self._batches.read(batch)).items():
+            # A table that was removed meanwhile has no name any more; its records keep its id.
+            table = await self._registry.get(table_id) or TableRef(table_id, table_id, "")
+            rows += [ledger_row(table, *record) for record in records]
+        is_new = bool(rows) and await self._archive.append(
+            rows, app=APP, number=batch.number, note={"ends": batch.ends}
+        )
+        if rows and not is_new and not await self._holds(batch):
+            # The number was used for other records. Those are noted; of these, what they did not hold stays where it is
+            # and gets a number of its own.
+            await self._believe_archive(batch.number - 1)
+            return done
+        unreadable = sum(row.get("verdict") is None for row in rows)
+        await self._batches.note(batch.number, batch.ends, unreadable=unreadable)
+        return Archived(done.records + is_new * len(rows), done.batches + is_new)
+
+    async def _holds(self, batch: LedgerBatch) -> bool:
+        notes = await self._archive.notes(APP, above=batch.number - 1)
+        return any(note["number"] == batch.number and note["ends"] == batch.ends for note in notes or ())
+
+    async def _look_after_archive(self) -> None:
+        try:
+            if await self._registry.register(self._own):
+                log.info("archive_registered", table=self._own.name, location=self._own.location)
+        except InvalidInput as problem:
+            log.warning("archive_not_registered", error=str(problem))
+            return
+        await self._inbox.put(self._own, None)
+
+    async def _all_others(self) -> AsyncIterator[list[TableId]]:
+        """Yield the ids of all tables but the archive, some at a time."""
+        some: list[TableId] = []
+        async for table in self._registry.all():
+            if table.id != self._own.id:
+                some.append(table.id)
+            if len(some) == TABLES_AT_ONCE:
+                yield some
+                some = []
+        if some:
+            yield some

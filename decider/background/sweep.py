@@ -1,0 +1,65 @@
+"""The sweep: every table is asked for its next version now and then; the repair for events that never came.
+
+It is the only thing that reads the log of an idle table, once per interval, spread over the interval so that a
+hundred thousand tables are no burst.
+"""
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from decider.events.refresh_queue import Inbox
+from decider.store.table_registry import TableRegistry
+from shared.errors import RetryableError
+
+SPREAD = 0.8
+"""Share of the interval over which one sweep is spread; the rest is slack for slow stores."""
+
+RETRY_S = 2.0
+"""Pause before a sweep that failed is tried again: a Redis that is away is asked every two seconds."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """How many tables one tick asked for."""
+
+    tables: int
+
+
+class Sweep:
+    """Puts every registered table into the inbox once per `interval_s` seconds."""
+
+    def __init__(self, registry: TableRegistry, inbox: Inbox, *, interval_s: float) -> None:
+        self._registry = registry
+        self._inbox = inbox
+        self._interval_s = interval_s
+
+    async def run_once(self, *, spread_s: float = 0.0) -> Swept:
+        """Ask for every table; `spread_s` is the time in seconds over which to spread the asking."""
+        count = await self._registry.count()
+        pause_s = spread_s / count if count else 0.0
+        tables = 0
+        async for table in self._registry.all():
+            await self._inbox.put(table, None)
+            tables += 1
+            if pause_s:
+                await asyncio.sleep(pause_s)
+        return Swept(tables)
+
+    async def run(self) -> None:
+        """Sweep until cancelled; the first one starts at once and is not spread. A Redis that is away is waited for."""
+        spread_s = 0.0
+        while True:
+            started = asyncio.get_running_loop().time()
+            try:
+                await self.run_once(spread_s=spread_s)
+            except RetryableError as problem:
+                log.warning("sweep_failed", error=str(problem))
+                await asyncio.sleep(RETRY_S)
+                continue
+            elapsed = asyncio.get_running_loop().time() - started
+            await asyncio.sleep(max(0.0, self._interval_s - elapsed))
+            spread_s = self._interval_s * SPREAD

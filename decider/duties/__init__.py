@@ -1,1 +1,0 @@
-"""Duties: background work in ticks, each idempotent, so that any number of deciders may run them."""

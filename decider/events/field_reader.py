@@ -1,0 +1,140 @@
+"""One value of an event is read with its place in the body, so that whatever is wrong with it is said with that place.
+
+An event may be wrapped in others, as a bucket's notification in a topic's message in a queue's record. The place
+grows with each wrapping, and so does the depth, which is bounded: nobody wraps more than that by accident.
+"""
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from decider.events.table_hint import MAX_BATCH, Outcome, too_many
+from shared.errors import InvalidInput
+
+MAX_WRAPPINGS = 4
+"""Wrappings of one event: CloudEvents around a queue's record around a topic's message around a notification."""
+
+SHOWN_CHARS = 60
+"""Characters of a wrong value that an error quotes."""
+
+SHOWN_FIELDS = 12
+"""Names of fields that an error quotes of an object that is not known."""
+
+Fields = Mapping[str, Any]
+"""A JSON object."""
+
+NO_BUCKETS: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a value is read: which place a bucket stands for, where the value is, and how what it wraps is recognised."""
+
+    recognise: Callable[[object, "Reading"], Iterable[Outcome]]
+    buckets: Mapping[str, str]
+    at: str = ""
+    depth: int = 0
+
+    def place(self, field: str) -> str:
+        """Return where a field of this value stands in the body."""
+        return f"{self.at}.{field}" if self.at else field
+
+    def within(self, field: str) -> "Reading":
+        """Return how a part of this value is read."""
+        return replace(self, at=self.place(field))
+
+    def item(self, index: int) -> "Reading":
+        """Return how an item of this list is read."""
+        return replace(self, at=f"{self.at}[{index}]")
+
+    def unwrap(self, value: object, field: str) -> Iterable[Outcome]:
+        """Read an event that is wrapped in this one; raises InvalidInput if too many wrappings are around it."""
+        inner = replace(self.within(field), depth=self.depth + 1)
+        if inner.depth > MAX_WRAPPINGS:
+            raise wrong(inner.at, value, f"at most {MAX_WRAPPINGS} events wrapped in each other")
+        return self.recognise(value, inner)
+
+    def fields(self, value: object, field: str = "") -> Fields:
+        """Return a JSON object, or raise InvalidInput naming its place."""
+        if not isinstance(value, dict):
+            raise wrong(self._named(field), value, "an object")
+        return value
+
+    def text(self, event: Fields, field: str) -> str:
+        """Return a field's text that is not empty, or raise InvalidInput naming its place."""
+        value = event.get(field)
+        if not isinstance(value, str) or not value:
+            raise wrong(self.place(field), value, "a text")
+        return value
+
+    def one_of(self, event: Fields, field: str, known: Iterable[str]) -> str:
+        """Return a field's text that is one of the known words, or raise InvalidInput naming its place."""
+        value = self.text(event, field)
+        words = tuple(known)
+        if value not in words:
+            raise wrong(self.place(field), value, "one of " + ", ".join(words))
+        return value
+
+    def optional_text(self, event: Fields, field: str) -> str | None:
+        """Return a field's text, None where it is missing or null; raises InvalidInput naming its place."""
+        return None if event.get(field) is None else self.text(event, field)
+
+    def objects(self, value: object, field: str = "") -> list[Any]:
+        """Return a list of at most `MAX_BATCH` values, or raise InvalidInput naming its place."""
+        if not isinstance(value, list):
+            raise wrong(self._named(field), value, "a list")
+        if len(value) > MAX_BATCH:
+            raise too_many(self._named(field), f"{len(value)} events")
+        return value
+
+    def json(self, text: str | bytes, field: str) -> object:
+        """Return the JSON value that stands in a text, or raise InvalidInput naming its place."""
+        return parsed(text, self._named(field))
+
+    def base64(self, event: Fields, field: str) -> bytes:
+        """Return the bytes that stand base64-encoded in a field, or raise InvalidInput naming its place."""
+        text = self.text(event, field)
+        try:
+            return b64decode(text, validate=True)
+        except (binascii.Error, ValueError) as problem:
+            raise wrong(self.place(field), text, "base64") from problem
+
+    def _named(self, field: str) -> str:
+        return (self.place(field) if field else self.at) or "body"
+
+
+def wrong(field: str, found: object, expected: str) -> InvalidInput:
+    """Return the error for a field that holds something else than it must."""
+    return InvalidInput(f"{field} is {_shown(found)}, expected {expected}", field=field, allowed=expected)
+
+
+def parsed(text: str | bytes, field: str) -> object:
+    """Return the JSON value of a text; raises InvalidInput naming the field if it is not UTF-8 or not JSON."""
+    try:
+        value: object = orjson.loads(text)
+    except orjson.JSONDecodeError as problem:
+        raise InvalidInput(
+            f"{'the body' if field == 'body' else field} is not JSON in UTF-8: {problem}", field=field, allowed="JSON"
+        ) from problem
+    return value
+
+
+def _shown(found: object) -> str:
+    """Return a value as an error quotes it; what is nested is only counted, however deep it goes."""
+    match found:
+        case None:
+            return "nothing"
+        case dict():
+            names = ", ".join(ascii(name)[1:-1][:SHOWN_CHARS] for name in sorted(found)[:SHOWN_FIELDS])
+            return f"an object with the fields {names}" if names else "an object without fields"
+        case list():
+            return f"a list of {len(found)}"
+        case str():
+            text = ascii(found[: SHOWN_CHARS + 1])
+        case _:
+            text = ascii(found)
+    return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"

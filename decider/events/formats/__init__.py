@@ -1,0 +1,1 @@
+"""Event formats, one pure module per source."""

@@ -1,0 +1,64 @@
+"""Azure's Event Grid tells of blobs; Delta commits on ADLS by a rename, so the new name is what counts there.
+
+Before the first event Event Grid sends a code that must come back. The URL of a blob names account, container and
+path, the last percent-encoded. Source: "Azure Blob Storage as an Event Grid source", "Endpoint validation with Event
+Grid event schema".
+"""
+
+import re
+from collections.abc import Iterable
+from urllib.parse import unquote
+
+from decider.events.field_reader import Fields, Reading, wrong
+from decider.events.object_keys import hint_of_key
+from decider.events.table_hint import Echo, Ignored, Outcome
+
+VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
+STORAGE = "Microsoft.Storage."
+URL_FIELDS = {"Microsoft.Storage.BlobCreated": "url", "Microsoft.Storage.BlobRenamed": "destinationUrl"}
+"""The events after which a blob is there, and the field that says which."""
+
+MAX_CODE_CHARS = 256
+"""A code has 36; what is sent back must not be of any length."""
+
+_URL = re.compile(r"https://([a-z0-9-]+)\.(?:blob|dfs)\.([a-z0-9.-]+)/([^/?#]+)/([^?#]+)", re.ASCII | re.DOTALL)
+
+
+def matches(event: Fields) -> bool:
+    """Say whether an event looks like this shape."""
+    return "eventType" in event and "data" in event
+
+
+def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+    """Turn one event into a hint or a code to send back; raises InvalidInput naming the field."""
+    kind = reading.text(event, "eventType")
+    data = reading.fields(event.get("data"), "data")
+    if kind == VALIDATION:
+        yield _echo(data, reading.within("data"))
+    else:
+        yield blob(kind, data, reading.within("data"))
+
+
+def _echo(data: Fields, reading: Reading) -> Echo:
+    code = reading.text(data, "validationCode")
+    if len(code) > MAX_CODE_CHARS:
+        raise wrong(reading.place("validationCode"), code, f"at most {MAX_CODE_CHARS} characters")
+    return Echo(code)
+
+
+def blob(kind: str, data: object, reading: Reading) -> Outcome:
+    """Return what an event about a blob is, in either of Event Grid's schemas; raises InvalidInput for a wrong URL."""
+    field = URL_FIELDS.get(kind)
+    if field is None:
+        return Ignored.UNKNOWN_EVENT
+    text = reading.text(reading.fields(data), field)
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise wrong(reading.place(field), text, "https://<account>.blob.core.windows.net/<container>/<path> or .dfs.")
+    account, domain, container, encoded = match.groups()
+    try:
+        key = unquote(encoded, errors="strict")
+    except UnicodeDecodeError:
+        return Ignored.BAD_KEY
+    place = f"abfss://{container}@{account}.dfs.{domain}"
+    return hint_of_key(reading.buckets.get(f"{account}/{container}", place), key)

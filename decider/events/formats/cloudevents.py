@@ -1,0 +1,57 @@
+"""CloudEvents 1.0 wrap any other event: in one JSON object, in a list of them, or with their attributes in headers.
+
+Names of attributes with hyphens, which the specification forbids and some senders use, are accepted. Source:
+CloudEvents 1.0, "JSON Event Format" and "HTTP Protocol Binding".
+"""
+
+from collections.abc import Iterable, Mapping
+from urllib.parse import unquote
+
+from decider.events.field_reader import Fields, Reading, wrong
+from decider.events.formats import azure, gcs
+from decider.events.table_hint import Ignored, Outcome
+
+HEADER = "ce-"
+"""What precedes an attribute's name in a header in binary mode."""
+
+
+def matches(event: Fields) -> bool:
+    """Say whether an event looks like this shape."""
+    return "specversion" in event
+
+
+def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+    """Turn an event into the hints that its data hold; raises InvalidInput naming the field."""
+    version = reading.text(event, "specversion")
+    if not version.startswith("1."):
+        raise wrong(reading.place("specversion"), version, "1.0")
+    reading.text(event, "id")
+    reading.text(event, "source")
+    kind = reading.text(event, "type")
+    data, field = _data(event, reading)
+    if kind.startswith(azure.STORAGE):
+        yield azure.blob(kind, data, reading.within(field))
+    elif kind == gcs.FINALIZED:
+        yield gcs.finalized(data, reading.within(field))
+    elif data is None:
+        yield Ignored.UNKNOWN_EVENT
+    else:
+        yield from reading.unwrap(data, field)
+
+
+def from_headers(headers: Mapping[str, str], data: object) -> Fields | None:
+    """Return the event that headers and body make up in binary mode, None without such headers; names in lower case."""
+    if f"{HEADER}specversion" not in headers:
+        return None
+    attributes = {
+        name.removeprefix(HEADER): unquote(value) for name, value in headers.items() if name.startswith(HEADER)
+    }
+    return {**attributes, "data": data}
+
+
+def _data(event: Fields, reading: Reading) -> tuple[object, str]:
+    """Return the data and the field they stand in; a text is JSON once more, as some senders encode it twice."""
+    if event.get("data_base64") is not None:
+        return reading.json(reading.base64(event, "data_base64"), "data_base64"), "data_base64"
+    data = event.get("data")
+    return (reading.json(data, "data") if isinstance(data, str) else data), "data"

@@ -1,0 +1,47 @@
+"""Google Cloud Storage tells of objects through a push subscription of Pub/Sub, or through Eventarc.
+
+A push message's attributes say all that matters, and its data repeat the object's metadata; a message without these
+attributes holds some other event in its data. Source: "Pub/Sub notifications for Cloud Storage", "Push subscriptions".
+"""
+
+from collections.abc import Iterable
+
+from decider.events.field_reader import Fields, Reading
+from decider.events.object_keys import hint_of_key
+from decider.events.table_hint import Ignored, Outcome
+
+WRITTEN = "OBJECT_FINALIZE"
+FINALIZED = "google.cloud.storage.object.v1.finalized"
+"""The type of the CloudEvents that Eventarc sends."""
+
+
+def matches(event: Fields) -> bool:
+    """Say whether an event looks like this shape."""
+    message = event.get("message")
+    return isinstance(message, dict) and ("attributes" in message or "data" in message)
+
+
+def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+    """Turn a push message into a hint; raises InvalidInput naming the field that is missing or wrong."""
+    message = reading.fields(event.get("message"), "message")
+    reading.text(event, "subscription")
+    inner = reading.within("message")
+    inner.text(message, "messageId")
+    attributes = inner.fields(message.get("attributes") or {}, "attributes")
+    if "eventType" not in attributes and "data" in message:
+        yield from inner.unwrap(inner.json(inner.base64(message, "data"), "data"), "data")
+        return
+    place = inner.within("attributes")
+    written = place.text(attributes, "eventType") == WRITTEN
+    found = _object(place.text(attributes, "bucketId"), place.text(attributes, "objectId"), reading)
+    yield found if written else Ignored.UNKNOWN_EVENT
+
+
+def finalized(data: object, reading: Reading) -> Outcome:
+    """Return what the data of Eventarc's CloudEvent are; raises InvalidInput naming the field."""
+    about = reading.fields(data)
+    return _object(reading.text(about, "bucket"), reading.text(about, "name"), reading)
+
+
+def _object(bucket: str, key: str, reading: Reading) -> Outcome:
+    return hint_of_key(reading.buckets.get(bucket, f"gs://{bucket}"), key)

@@ -1,0 +1,30 @@
+"""Of all objects that are written to a bucket, only a commit file in a Delta log is a hint.
+
+Any bucket can be mapped onto a place of another kind, such as a directory that is shown as a bucket.
+"""
+
+import re
+
+from decider.events.table_hint import Hint, Ignored
+from decider.formats.delta.listing import MAX_VERSION
+from shared.errors import InvalidInput
+from shared.locations import key_location
+
+COMMIT_KEY = re.compile(r"(.+)/_delta_log/(\d{20})\.json", re.ASCII | re.DOTALL)
+"""The only keys that matter; checksums, checkpoints, staged, compacted and temporary files do not match."""
+
+ICEBERG_KEY = re.compile(r"(?:.+/)?metadata/[^/]+\.metadata\.json", re.DOTALL)
+"""What an Iceberg commit writes last."""
+
+
+def hint_of_key(prefix: str, key: str) -> Hint | Ignored:
+    """Return the hint that a written object is, if its key is a commit's and can be a place below the prefix."""
+    match = COMMIT_KEY.fullmatch(key)
+    if match is None:
+        return Ignored.ICEBERG if ICEBERG_KEY.fullmatch(key) else Ignored.NOT_A_COMMIT
+    version = int(match[2])
+    try:
+        location = key_location(prefix, match[1])
+    except InvalidInput:
+        return Ignored.BAD_KEY
+    return Hint(location, version=version) if version <= MAX_VERSION else Ignored.BAD_KEY

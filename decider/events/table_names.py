@@ -1,0 +1,42 @@
+"""A table is told by a name that a catalog has for it or by its place; which of the two is plain from the text.
+
+A name leads to a table only if somebody registered the table under it. Both are spelled in one way before they are
+compared, and what can be neither is refused or counted, as the sender's shape demands.
+"""
+
+import re
+
+from decider.events.field_reader import wrong
+from decider.events.table_hint import Hint, Ignored
+from shared.errors import InvalidInput
+from shared.locations import canonical_location
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
+"""A name of up to four parts, as catalogs have them."""
+
+
+def table_hint(text: str, field: str, version: int | None = None) -> Hint:
+    """Return the hint for a name or a place; what has a slash or a colon is a place. Raises InvalidInput."""
+    if "/" not in text and ":" not in text:
+        if not _NAME.fullmatch(text):
+            raise wrong(field, text, "a name such as db.table, or a URI")
+        return Hint(name=text, version=version)
+    return Hint(_location(text, field), version=version)
+
+
+def location_hint(text: str, field: str) -> Hint:
+    """Return the hint for a place; raises InvalidInput for what is none."""
+    return Hint(_location(text, field))
+
+
+def name_hint(*parts: str) -> Hint | Ignored:
+    """Return the hint for the parts of a catalog's name, unless no table can be registered under it."""
+    name = ".".join(parts)
+    return Hint(name=name) if _NAME.fullmatch(name) else Ignored.BAD_NAME
+
+
+def _location(text: str, field: str) -> str:
+    try:
+        return canonical_location(text)
+    except InvalidInput as problem:
+        raise InvalidInput(f"{field}: {problem}", field=field, allowed=problem.allowed) from problem

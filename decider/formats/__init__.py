@@ -1,0 +1,1 @@
+"""Table formats whose logs the decider reads, one folder each."""

@@ -1,0 +1,193 @@
+"""A checkpoint is read in two steps: what the table is, then its live files; the rest of it is never decoded.
+
+The cells of files depend on the metadata, which may stand in another row or another part. Tombstones, transactions
+and minima and maxima make up most of a checkpoint, and Parquet lets us leave them where they are.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from decider.formats.delta.damage import LogFile
+from decider.formats.delta.files import FileDecoder
+from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.metadata import decode_metadata, decode_protocol
+from shared.table import DataFile, PartitionColumn, TableMetadata, TableProtocol
+
+BATCH_ROWS = 65_536
+"""Rows decoded at a time, so that a checkpoint of millions of files is never in memory as Python objects twice."""
+
+_HEAD = (
+    "metaData.id",
+    "metaData.format.provider",
+    "metaData.schemaString",
+    "metaData.partitionColumns",
+    "metaData.configuration",
+    "protocol",
+    "sidecar.path",
+    "checkpointMetadata.version",
+)
+_FILE = (
+    "add.path",
+    "add.partitionValues",
+    "add.size",
+    "add.modificationTime",
+    "add.tags",
+    "add.deletionVector",
+)
+_PARSED_ROWS = "add.stats_parsed.numRecords"
+_STATS = "add.stats"
+_DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
+"""What pyarrow raises for bytes that are no Parquet, or Parquet of another shape."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One file of a checkpoint with its bytes."""
+
+    log: LogFile
+    data: bytes
+
+    @property
+    def is_json(self) -> bool:
+        """V2 checkpoints may be written as JSON."""
+        return self.log.name.endswith(".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What a checkpoint says about the table, and the names of its sidecars below `_delta_log/_sidecars`."""
+
+    metadata: TableMetadata
+    protocol: TableProtocol
+    sidecars: tuple[str, ...]
+
+
+def read_head(parts: Sequence[Part]) -> Head:
+    """Read what the parts of one checkpoint say about the table; raises Corrupt unless it is said exactly once."""
+    metadata: list[TableMetadata] = []
+    protocol: list[TableProtocol] = []
+    sidecars: list[str] = []
+    for part in parts:
+        for position, action in _head_actions(part):
+            if action.get("metaData") is not None:
+                metadata.append(decode_metadata(action["metaData"], part.log, position))
+            if action.get("protocol") is not None:
+                protocol.append(decode_protocol(action["protocol"], part.log, position))
+            if action.get("sidecar") is not None:
+                sidecars.append(_sidecar(action["sidecar"], part.log, position))
+            _check_version(action.get("checkpointMetadata"), part.log, position)
+    if len(metadata) != 1 or len(protocol) != 1:
+        found = f"{len(metadata)} metaData and {len(protocol)} protocol actions"
+        raise parts[0].log.corrupt(0, f"the checkpoint has {found}; expected one of each")
+    return Head(metadata[0], protocol[0], tuple(sidecars))
+
+
+def read_files(part: Part, columns: Sequence[PartitionColumn]) -> list[DataFile]:
+    """Read the live files of one part or sidecar."""
+    decoder = FileDecoder(columns, part.log)
+    if not part.is_json:
+        try:
+            return list(_parquet_files(part, decoder))
+        except _DAMAGE as problem:
+            raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
+    files: list[DataFile] = []
+    for position, action in parsed_lines(split_lines(part.data), part.log):
+        add = action.get("add")
+        if add is not None:
+            if type(add) is not dict:
+                raise part.log.wrong(position, "add", add, "an object")
+            files.append(decoder.add(add, position))
+    return files
+
+
+def _head_actions(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
+    if part.is_json:
+        yield from parsed_lines(split_lines(part.data), part.log)
+        return
+    try:
+        table = _parquet(part).read(columns=list(_HEAD))
+        # Nearly all rows are files, in which these columns are null; only the others become Python objects.
+        masks = [column.is_valid() for column in table.columns]
+        wanted = pc.indices_nonzero(reduce(pc.or_, masks)) if masks else pa.array([], pa.uint64())
+        rows = table.take(wanted).to_pylist(maps_as_pydicts="strict")
+    except _DAMAGE as problem:
+        raise part.log.corrupt(0, f"expected a checkpoint in Parquet: {problem}") from problem
+    yield from zip((index + 1 for index in wanted.to_pylist()), rows, strict=True)
+
+
+def _parquet(part: Part) -> pq.ParquetFile:
+    return pq.ParquetFile(pa.BufferReader(part.data))
+
+
+def _parquet_files(part: Part, decoder: FileDecoder) -> Iterator[DataFile]:
+    """Yield the files of a Parquet part, a bounded number of rows at a time."""
+    file = _parquet(part)
+    if "add" not in file.schema_arrow.names:
+        return
+    first = 1
+    for batch in file.iter_batches(batch_size=BATCH_ROWS, columns=[*_FILE, _rows_source(file)]):
+        adds = batch.column("add")
+        positions = [first + index for index, is_add in enumerate(adds.is_valid().to_pylist()) if is_add]
+        first += len(adds)
+        yield from _decoded(adds.filter(adds.is_valid()), positions, decoder)
+
+
+def _rows_source(file: pq.ParquetFile) -> str:
+    """Return the column to take the number of rows from: a plain number, unless some file lacks it there."""
+    add = file.schema_arrow.field("add").type
+    if not pa.types.is_struct(add):
+        raise TypeError(f"the column add is {add}, not a struct")
+    index = add.get_field_index("stats_parsed")
+    parsed = add.field(index).type if index >= 0 else None
+    if parsed is None or not pa.types.is_struct(parsed) or parsed.get_field_index("numRecords") < 0:
+        return _STATS
+    if add.get_field_index("stats") < 0:
+        return _PARSED_ROWS
+    adds = file.read(columns=["add.size", _PARSED_ROWS]).column("add").combine_chunks()
+    counts = pc.struct_field(adds.filter(adds.is_valid()), ["stats_parsed", "numRecords"])
+    return _STATS if counts.null_count else _PARSED_ROWS
+
+
+def _decoded(adds: pa.StructArray, positions: Sequence[int], decoder: FileDecoder) -> Iterator[DataFile]:
+    """Yield files from the columns of an `add` struct that has no nulls of its own."""
+    columns: dict[str, list[Any]] = {
+        field.name: _maps(adds.field(index)) if pa.types.is_map(field.type) else adds.field(index).to_pylist()
+        for index, field in enumerate(adds.type)
+    }
+    counts: list[int | None] = [None] * len(adds)
+    if "stats_parsed" in columns:
+        counts = [stats and stats["numRecords"] for stats in columns.pop("stats_parsed")]
+    for position, count, values in zip(positions, counts, zip(*columns.values(), strict=True), strict=True):
+        yield decoder.add(dict(zip(columns, values, strict=True)), position, count)
+
+
+def _maps(array: pa.MapArray) -> list[dict[str, str | None] | None]:
+    """Return the rows of a map column as dictionaries, without one Python call per row into pyarrow."""
+    keys, items = array.keys.to_pylist(), array.items.to_pylist()
+    bounds = array.offsets.to_pylist()
+    return [
+        dict(zip(keys[start:end], items[start:end], strict=True)) if is_set else None
+        for start, end, is_set in zip(bounds[:-1], bounds[1:], array.is_valid().to_pylist(), strict=True)
+    ]
+
+
+def _sidecar(action: object, log: LogFile, position: int) -> str:
+    """Return the file name of a sidecar: they all lie in one directory, whatever path the writer put before it."""
+    path = action.get("path") if isinstance(action, dict) else None
+    name = unquote(path.rpartition("/")[2]) if isinstance(path, str) else ""
+    if not name or "/" in name:
+        raise log.wrong(position, "sidecar.path", path, "the name of a file")
+    return name
+
+
+def _check_version(action: object, log: LogFile, position: int) -> None:
+    version = action.get("version") if isinstance(action, dict) else None
+    if version is not None and version != log.version:
+        raise log.corrupt(position, f"the checkpoint says that it is of version {version!r}")

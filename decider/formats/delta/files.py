@@ -1,0 +1,157 @@
+"""An `add` or `remove` becomes a value at the price of a few look-ups: commits of 50,000 files are normal.
+
+Every field that is used is checked, in one condition for the usual case; what exactly is wrong is found out only
+where something is. The cell of a file is computed once for each spelling of its partition values.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from decider.formats.delta.damage import LogFile, shown
+from decider.formats.delta.row_counts import rows_in
+from shared.boundary import vector_leads_out
+from shared.errors import InvalidInput
+from shared.partitions import WHOLE_TABLE, cell_key
+from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile
+
+Action = Mapping[str, Any]
+"""The object of one action as the JSON decoder returns it."""
+
+DV_STORAGE = frozenset({"u", "i", "p"})
+"""Storage types of deletion vectors: a file named by a UUID, inline, a file named by its path."""
+
+
+class FileDecoder:
+    """Decodes the file actions of one log file against one set of partition columns."""
+
+    def __init__(self, columns: Sequence[PartitionColumn], log: LogFile) -> None:
+        self._columns = columns
+        self._log = log
+        self._cells: dict[tuple[tuple[str, str | None], ...], CellKey] = {}
+        self._no_tags: dict[str, str] = {}
+
+    def add(self, action: Action, position: int, rows: int | None = None) -> DataFile:
+        """Decode an `add`; `rows` is given where the number of rows was found outside of `stats`."""
+        path, size, modified = action.get("path"), action.get("size"), action.get("modificationTime")
+        if type(path) is not str or not path or type(size) is not int or size < 0 or type(modified) is not int:
+            raise self._bad_add(action, position)
+        stats = action.get("stats")
+        if rows is None and stats is not None:
+            if type(stats) is not str:
+                raise self._log.wrong(position, "add.stats", stats, "a text")
+            rows = rows_in(stats)
+        vector = action.get("deletionVector")
+        dv_id, deleted = self._vector(vector, position) if vector else (None, 0)
+        tags = action.get("tags")
+        return DataFile(
+            path=path if path.isascii() else self._encodable(path, position),
+            size_bytes=size,
+            cell=self._cell(action.get("partitionValues"), position) if self._columns else WHOLE_TABLE,
+            dv_id=dv_id,
+            rows=rows,
+            deleted_rows=deleted,
+            modified_ms=modified,
+            tags=self._tags(tags, position) if tags else self._no_tags,
+        )
+
+    def remove(self, action: Action, position: int) -> RemovedFile:
+        """Decode a `remove`; size and cell stay None where the writer says that it did not fill them in."""
+        path, size = action.get("path"), action.get("size")
+        if type(path) is not str or not path:
+            raise self._log.wrong(position, "remove.path", path, "a text")
+        if size is not None and (type(size) is not int or size < 0):
+            raise self._log.wrong(position, "remove.size", size, "a number of bytes")
+        vector = action.get("deletionVector")
+        dv_id, deleted = self._vector(vector, position) if vector else (None, 0)
+        # Old writers put 0 and {} where they knew nothing, and said so with extendedFileMetadata=false.
+        is_filled = action.get("extendedFileMetadata") is not False
+        return RemovedFile(
+            path=path if path.isascii() else self._encodable(path, position),
+            dv_id=dv_id,
+            size_bytes=size if is_filled else None,
+            cell=self._cell_of_removed(action, position) if is_filled or not self._columns else None,
+            deleted_rows=deleted,
+            # The one sign that a writer repeats the tags: without it their absence says nothing.
+            tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
+        )
+
+    def _cell(self, values: object, position: int) -> CellKey:
+        """Return the cell of partition values, computed once for each spelling that the file uses."""
+        if type(values) is not dict:
+            raise self._log.wrong(position, "partitionValues", values, "texts by partition column")
+        try:
+            known = self._cells.get(spelling := tuple(values.items()))
+        except TypeError:
+            raise self._log.wrong(position, "partitionValues", values, "texts and nulls only") from None
+        if known is None:
+            known = self._cells[spelling] = self._new_cell(values, position)
+        return known
+
+    def _new_cell(self, values: Mapping[str, Any], position: int) -> CellKey:
+        if not all(value is None or type(value) is str for value in values.values()):
+            raise self._log.wrong(position, "partitionValues", values, "texts and nulls only")
+        try:
+            cell = cell_key(self._columns, values)
+        except (InvalidInput, ValueError, OverflowError) as problem:
+            raise self._log.corrupt(position, f"partitionValues {shown(values)}: {problem}") from problem
+        return CellKey(self._encodable(cell, position))
+
+    def _cell_of_removed(self, action: Action, position: int) -> CellKey | None:
+        """Return the cell that a removed file lay in, None where its values are of other columns (an older layout).
+
+        Spark leaves nulls out of the `partitionValues` of a `remove`, though not of an `add`: what is missing is null.
+        """
+        if not self._columns:
+            return WHOLE_TABLE
+        values = action.get("partitionValues")
+        if values is None:
+            return None
+        if type(values) is dict:
+            nulls: dict[str, object] = {column.physical: None for column in self._columns}
+            if not values.keys() <= nulls.keys():
+                return None
+            values = nulls | values
+        return self._cell(values, position)
+
+    def _vector(self, vector: object, position: int) -> tuple[str, int]:
+        """Return a deletion vector's unique id, built as Delta builds it, and the number of rows that it hides."""
+        if not isinstance(vector, dict):
+            raise self._log.wrong(position, "deletionVector", vector, "an object")
+        storage, place, offset = vector.get("storageType"), vector.get("pathOrInlineDv"), vector.get("offset")
+        cardinality = vector.get("cardinality")
+        if not isinstance(storage, str) or storage not in DV_STORAGE:
+            problem = f"deletionVector.storageType is {shown(storage)}, and only u, i and p are known"
+            raise self._log.unsupported(position, problem)
+        if type(place) is not str or not place:
+            raise self._log.wrong(position, "deletionVector.pathOrInlineDv", place, "a text")
+        if offset is not None and type(offset) is not int:
+            raise self._log.wrong(position, "deletionVector.offset", offset, "a number of bytes, or nothing")
+        if type(cardinality) is not int or cardinality < 0:
+            raise self._log.wrong(position, "deletionVector.cardinality", cardinality, "a number of rows")
+        if storage == "u" and vector_leads_out(place):
+            raise self._log.unsupported(
+                position, f"deletionVector.pathOrInlineDv {shown(place)} leads out of the table"
+            )
+        unique = f"{storage}{place}" if offset is None else f"{storage}{place}@{offset}"
+        return self._encodable(unique, position), cardinality
+
+    def _tags(self, tags: object, position: int) -> dict[str, str]:
+        if not isinstance(tags, dict) or not all(value is None or type(value) is str for value in tags.values()):
+            raise self._log.wrong(position, "add.tags", tags, "texts by name")
+        return {name: value for name, value in tags.items() if value is not None}
+
+    def _encodable(self, text: str, position: int) -> str:
+        """Return the text unless it holds half a surrogate pair, which JSON can spell and no store can keep."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise self._log.wrong(position, "a text", text, "valid Unicode") from None
+        return text
+
+    def _bad_add(self, action: Action, position: int) -> Exception:
+        for name, expected in (("path", "a text"), ("size", "a number of bytes"), ("modificationTime", "milliseconds")):
+            value = action.get(name)
+            is_good = (type(value) is str and value) if name == "path" else type(value) is int
+            if not is_good or (name == "size" and action["size"] < 0):
+                return self._log.wrong(position, f"add.{name}", value, expected)
+        raise AssertionError(f"nothing is wrong with {shown(action)}")

@@ -1,0 +1,260 @@
+"""A table's log, read as it is: the newest usable checkpoint, every commit on top of it, and nothing made up.
+
+`_last_checkpoint` is a hint that may be stale, damaged or about another table; the listing decides. A version that
+is missing above the checkpoint means that files were added or removed that nobody can know of, so it is refused.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from json import loads
+from typing import TypeVar
+
+import structlog
+
+from decider.formats.delta import checkpoint
+from decider.formats.delta.actions import commit_time_ms, decode_commit
+from decider.formats.delta.checkpoint import Part
+from decider.formats.delta.checksum import Checksum, checksum_name, read_checksum
+from decider.formats.delta.damage import LogFile, no_log
+from decider.formats.delta.listing import (
+    LAST_CHECKPOINT,
+    LOG_DIRECTORY,
+    MAX_VERSION,
+    SIDECAR_DIRECTORY,
+    Checkpoint,
+    Listing,
+    commit_name,
+    commit_version,
+    read_listing,
+)
+from decider.formats.delta.metadata import check_readable
+from decider.formats.delta.replay import Replay
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import Stores
+from shared.boundary import Boundary
+from shared.errors import Corrupt, InvalidInput, RetryableError
+from shared.locations import canonical_location
+from shared.table import Commit, DataFile, Snapshot, TableMetadata
+
+READ_AHEAD = 8
+"""Objects asked for at once: enough to hide the latency of a store, few enough to hold them all in memory."""
+
+THREAD_BYTES = 256 * 1024
+"""From this size on an object is decoded in a thread: it takes milliseconds, which the event loop cannot wait."""
+
+R = TypeVar("R")
+
+log = structlog.get_logger()
+
+
+class DeltaLog:
+    """Reads the log of one table; holds no state of the table itself."""
+
+    def __init__(self, reads: ObjectReader, boundary: Boundary | None = None) -> None:
+        """`boundary` says which files a table may name; without one its log is read for what it says."""
+        self._reads = reads
+        self._boundary = boundary
+        self.location = reads.location
+
+    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
+        """Return one commit, None if there is no such version; `metadata` is what is in force before it.
+
+        Raises Corrupt for a damaged commit, Unsupported if it turns on a feature that we cannot read or the table lies
+        outside the boundary by a link.
+        """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location)
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
+        if body is None:
+            return None
+        commit = await self._decode(body, version, metadata)
+        if commit.protocol is not None:
+            check_readable(commit.protocol, self.location)
+        if self._boundary is not None:
+            external = self._boundary.first_external(self.location, commit.added)
+            commit = replace(commit, external=external) if external else commit
+        return commit
+
+    async def digest(self, version: int) -> str | None:
+        """Return the digest of one commit, None if it does not exist."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
+        return None if body is None else _digest(body)
+
+    async def checksum(self, version: int) -> Checksum | None:
+        """Return what the writer of a version counted, None where it left nothing that can be used."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}")
+        return None if body is None else read_checksum(body)
+
+    async def versions_after(self, version: int) -> tuple[int, ...]:
+        """Return the versions above `version` that have a commit file, ascending; a missing log has none."""
+        after = commit_name(version) if version >= 0 else None
+        names = await self._reads.list(LOG_DIRECTORY, after=after)
+        found = (commit_version(name) for name in names)
+        return tuple(sorted(number for number in found if number is not None and number > version))
+
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        """Return all live files of a version, the newest by default.
+
+        Raises InvalidInput where there is no log or no such version, Corrupt where the log contradicts itself or has
+        holes, Unsupported for tables that we cannot read or whose files lie outside the boundary, RetryableError if
+        files vanish while they are read.
+        """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location)
+        listing = await self._listing(await self._hinted(version))
+        damage: dict[Checkpoint, Corrupt] = {}
+        replay = Replay()
+        base = await self._load_checkpoint(listing, version, replay, damage)
+        if base is None and listing.is_partial:
+            listing = await self._listing(None)
+            base = await self._load_checkpoint(listing, version, replay, damage)
+        target = self._target(listing, version)
+        first = 0 if base is None else base + 1
+        await self._refuse_holes(range(first, target + 1), listing, damage)
+        timestamp_ms, digest = await self._replay(range(first, target + 1), replay)
+        snapshot = replay.snapshot(self._file(target), timestamp_ms)
+        check_readable(snapshot.protocol, self.location)
+        if self._boundary is not None:
+            self._boundary.check_files(self.location, snapshot.files)
+        return replace(snapshot, digest=digest)
+
+    async def _hinted(self, version: int | None) -> int | None:
+        """Return the version that `_last_checkpoint` speaks of, None if that is of no use for what is wanted."""
+        body = await self._reads.get(LAST_CHECKPOINT)
+        try:
+            hint = loads(body) if body is not None else None
+        except (ValueError, RecursionError):
+            log.info("last_checkpoint_unreadable", location=self.location)
+            return None
+        found = hint.get("version") if isinstance(hint, dict) else None
+        is_useful = type(found) is int and 0 <= found <= (MAX_VERSION if version is None else version)
+        return found if is_useful else None
+
+    async def _listing(self, hinted: int | None) -> Listing:
+        # The name of the hinted commit without its suffix sorts before all files of its version.
+        after = None if hinted is None else f"{hinted:020d}"
+        names = await self._reads.list(LOG_DIRECTORY, after=after)
+        return read_listing(names, is_partial=hinted is not None)
+
+    def _target(self, listing: Listing, version: int | None) -> int:
+        newest = listing.newest
+        if newest is None:
+            raise no_log(self.location)
+        if version is not None and not 0 <= version <= newest:
+            raise InvalidInput(
+                f"{self.location}: there is no version {version}", field="version", allowed=f"0 to {newest}"
+            )
+        return newest if version is None else version
+
+    async def _load_checkpoint(
+        self, listing: Listing, version: int | None, replay: Replay, damage: dict[Checkpoint, Corrupt]
+    ) -> int | None:
+        """Load the newest checkpoint that can be read, and return its version; note the damage of those that cannot."""
+        for point in listing.checkpoints:
+            if point in damage or (version is not None and point.version > version):
+                continue
+            try:
+                await self._load(point, replay)
+            except Corrupt as problem:
+                damage[point] = problem
+                log.warning("checkpoint_unusable", location=self.location, version=point.version, why=str(problem))
+                continue
+            return point.version
+        return None
+
+    async def _load(self, point: Checkpoint, replay: Replay) -> None:
+        parts = await self._parts(point, LOG_DIRECTORY, point.parts)
+        head = await asyncio.to_thread(checkpoint.read_head, parts)
+        check_readable(head.protocol, self.location)
+        columns = head.metadata.partition_columns
+        files: list[DataFile] = []
+        for part in parts:
+            files += await asyncio.to_thread(checkpoint.read_files, part, columns)
+        for start in range(0, len(head.sidecars), READ_AHEAD):
+            names = head.sidecars[start : start + READ_AHEAD]
+            for part in await self._parts(point, SIDECAR_DIRECTORY, names):
+                files += await asyncio.to_thread(checkpoint.read_files, part, columns)
+        replay.start(head.metadata, head.protocol)
+        replay.add(files)
+
+    async def _parts(self, point: Checkpoint, directory: str, names: tuple[str, ...]) -> list[Part]:
+        below = directory.removeprefix(LOG_DIRECTORY).lstrip("/")
+        parts: list[Part] = []
+        for start in range(0, len(names), READ_AHEAD):
+            some = names[start : start + READ_AHEAD]
+            bodies = await asyncio.gather(*(self._reads.get(f"{directory}/{name}") for name in some))
+            for name, body in zip(some, bodies, strict=True):
+                where = LogFile(self.location, point.version, f"{below}/{name}".lstrip("/"))
+                if body is None:
+                    raise where.corrupt(0, "the checkpoint needs this file, and it is gone")
+                parts.append(Part(where, body))
+        return parts
+
+    async def _refuse_holes(self, wanted: range, listing: Listing, damage: dict[Checkpoint, Corrupt]) -> None:
+        """Raise unless every wanted commit exists; one that the listing missed while it was written is looked for."""
+        listed = set(listing.commits)
+        for version in wanted:
+            if version in listed or await self._exists(version):
+                continue
+            reasons = "".join(f"; unusable: {problem}" for problem in damage.values())
+            if version == wanted.start == 0 and wanted[-1] != listing.newest:
+                raise InvalidInput(
+                    f"{self.location}: version {wanted[-1]} can no longer be rebuilt, the log was cleaned up{reasons}",
+                    field="version",
+                    allowed=f"versions that a checkpoint covers, up to {listing.newest}",
+                )
+            problem = f"this commit is missing, later ones exist, and no checkpoint covers it{reasons}"
+            raise self._file(version).corrupt(0, problem)
+
+    async def _exists(self, version: int) -> bool:
+        return await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}") is not None
+
+    async def _replay(self, versions: range, replay: Replay) -> tuple[int, str]:
+        """Apply commits in order and return time and digest of the last, the checkpoint's own if there are none."""
+        if not versions:
+            return await self._known_of(versions.start - 1)
+        timestamp_ms, digest = 0, ""
+        for start in range(versions.start, versions.stop, READ_AHEAD):
+            window = range(start, min(start + READ_AHEAD, versions.stop))
+            names = [f"{LOG_DIRECTORY}/{commit_name(version)}" for version in window]
+            bodies = await asyncio.gather(*map(self._reads.get, names))
+            for version, body in zip(window, bodies, strict=True):
+                if body is None:
+                    raise RetryableError(f"{self.location}: commit {version} vanished while the log was read")
+                commit = await self._decode(body, version, replay.metadata)
+                replay.apply(commit)
+                timestamp_ms, digest = commit.timestamp_ms, commit.digest
+        return timestamp_ms, digest
+
+    async def _known_of(self, version: int) -> tuple[int, str]:
+        """Return time and digest of a commit that a checkpoint covers, which does not keep them; 0 and `""` if gone."""
+        body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
+        if body is None:
+            return 0, ""
+        return await _off_loop(body, lambda: commit_time_ms(body, self._file(version))), _digest(body)
+
+    async def _decode(self, body: bytes, version: int, metadata: TableMetadata | None) -> Commit:
+        commit = await _off_loop(body, lambda: decode_commit(body, self._file(version), metadata))
+        return replace(commit, digest=_digest(body))
+
+    def _file(self, version: int) -> LogFile:
+        return LogFile(self.location, version, commit_name(version))
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
+
+
+async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
+    """Decode at once what is small, and in a thread what is not."""
+    return await asyncio.to_thread(decode) if len(body) >= THREAD_BYTES else decode()
+
+
+def open_log(
+    location: str, *, meter: ReadMeter, stores: Stores | None = None, boundary: Boundary | None = None
+) -> DeltaLog:
+    """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
+    canonical = canonical_location(location)
+    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter), boundary)

@@ -1,0 +1,72 @@
+"""Replaying a log: a file is live if the newest word about its path and deletion vector is that it was added.
+
+The same file may be spelled in two ways, `/x` and `file:/x`, so that files are told apart by canonical path. The
+spelling of the newest `add` is what the snapshot carries.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from decider.formats.delta.damage import LogFile
+from shared.errors import InvalidInput
+from shared.partitions import cell_key, cell_values
+from shared.path_keys import PathKey, path_key
+from shared.table import CellKey, Commit, DataFile, PartitionColumn, Snapshot, TableMetadata, TableProtocol
+
+
+class Replay:
+    """The state of a table while its log is read: oldest first, or from a checkpoint on."""
+
+    def __init__(self) -> None:
+        self._files: dict[PathKey, DataFile] = {}
+        self._protocol: TableProtocol | None = None
+        self.metadata: TableMetadata | None = None
+        self._columns: tuple[PartitionColumn, ...] | None = None
+        self._has_moved_columns = False
+
+    def start(self, metadata: TableMetadata, protocol: TableProtocol) -> None:
+        """Begin with what a checkpoint says about the table; its files follow by `add`."""
+        self._set_metadata(metadata)
+        self._protocol = protocol
+
+    def add(self, files: Iterable[DataFile]) -> None:
+        """Take files as live."""
+        for file in files:
+            self._files[path_key(file)] = file
+
+    def apply(self, commit: Commit) -> None:
+        """Take the next commit: what it removes is gone, what it adds is live, whatever the order of its lines."""
+        for removed in commit.removed:
+            self._files.pop(path_key(removed), None)
+        self.add(commit.added)
+        if commit.metadata is not None:
+            self._set_metadata(commit.metadata)
+        self._protocol = commit.protocol or self._protocol
+
+    def snapshot(self, log: LogFile, timestamp_ms: int) -> Snapshot:
+        """Return the state as of a version; raises Corrupt if the log never said what a table has to say."""
+        if self.metadata is None or self._protocol is None:
+            missing = "metaData" if self.metadata is None else "protocol"
+            raise log.corrupt(0, f"no {missing} action up to this version; expected one in the first commit")
+        files = self._recelled(log) if self._has_moved_columns else tuple(self._files.values())
+        return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files)
+
+    def _set_metadata(self, metadata: TableMetadata) -> None:
+        columns = metadata.partition_columns
+        self._has_moved_columns = self._has_moved_columns or self._columns not in (None, columns)
+        self._columns = columns
+        self.metadata = metadata
+
+    def _recelled(self, log: LogFile) -> tuple[DataFile, ...]:
+        """Return the live files with the cells of the last partition columns, which older commits did not know."""
+        columns = self._columns or ()
+        cells: dict[CellKey, CellKey] = {}
+        moved: list[DataFile] = []
+        for file in self._files.values():
+            if file.cell not in cells:
+                try:
+                    cells[file.cell] = cell_key(columns, cell_values(file.cell))
+                except InvalidInput as problem:
+                    raise log.corrupt(0, f"{file.path} is live under other partition columns: {problem}") from problem
+            moved.append(file if cells[file.cell] == file.cell else replace(file, cell=cells[file.cell]))
+        return tuple(moved)

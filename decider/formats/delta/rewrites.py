@@ -1,0 +1,225 @@
+"""Our history is read from the table's own log and nothing else, so that it outlives Redis, deciders and releases.
+
+One event per commit of ours, newest first. Going back costs one request of a few kilobytes per commit, for the first
+line of a commit tells whose it is; only ours are read whole. A page looks at a bounded number of commits and then says
+where to go on, and the history ends where the log's retention has cut it off.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from json import loads
+from typing import Any
+
+from decider.formats.delta.actions import commit_time_ms
+from decider.formats.delta.damage import LogFile, no_log
+from decider.formats.delta.lines import parsed_lines, split_lines
+from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
+from decider.formats.delta.row_counts import rows_in
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import Stores
+from shared import commit_metadata
+from shared.commit_metadata import Mark
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.partition_stats import CellState, recount
+from shared.locations import canonical_location
+
+HEAD_BYTES = 16_384
+"""Read of each commit to learn whose it is: Delta, which writes ours, puts commitInfo on the first line, some 2 KB."""
+
+MAX_SCANNED = 1_000
+"""Commits that one page looks at; at the read-ahead and 20 ms a request that is a good second."""
+
+READ_AHEAD = 16
+"""Commits asked for at once: enough to hide the latency of a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileStats:
+    """One side of a rewrite.
+
+    levels: number of files per level, 0 to 6 with full files last, None if the mark does not tell the ladder; rows:
+    those that readers see, None where the log has no statistics; files: paths as the log spells them.
+    """
+
+    num_files: int
+    bytes: int
+    rows: int | None
+    levels: tuple[int, ...] | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizationEvent:
+    """One rewrite of ours as the log tells it; times in milliseconds since 1970, entropy in bytes^2.
+
+    started_ms and entropy_removed are None for commits whose mark does not tell enough: other tools' copies of ours,
+    or of releases before this one.
+    """
+
+    version: int
+    mark: Mark
+    finished_ms: int
+    inputs: FileStats
+    outputs: FileStats
+    deleted_rows: int
+    entropy_removed: int | None
+
+    @property
+    def process_time_ms(self) -> int | None:
+        """From the start of the rewrite to its commit, by the actor's clock."""
+        return None if self.mark.started_ms is None else max(0, self.finished_ms - self.mark.started_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPage:
+    """Events, newest first; the next page looks `before` that version, None if this was the last one."""
+
+    events: tuple[OptimizationEvent, ...]
+    before: int | None
+
+
+class OwnCommits:
+    """Finds the commits of ours in one table's log."""
+
+    def __init__(self, reads: ObjectReader) -> None:
+        self._reads = reads
+        self.location = reads.location
+
+    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> HistoryPage:
+        """Return up to `limit` events of versions below `before` (None: from the newest on).
+
+        Raises NoTable where there is no log, Corrupt for a commit of ours that is damaged, RetryableError if the store
+        does not answer.
+        """
+        top = await self._newest() + 1 if before is None else await self._top(before)
+        found: list[OptimizationEvent] = []
+        bottom = max(0, top - max_scanned)
+        for stop in range(top, bottom, -READ_AHEAD):
+            window = range(stop - 1, max(bottom, stop - READ_AHEAD) - 1, -1)
+            heads = await asyncio.gather(*(self._reads.start(_key(version), HEAD_BYTES) for version in window))
+            for version, head in zip(window, heads, strict=True):
+                if head is None:
+                    return HistoryPage(tuple(found), None)  # The log was cleaned up to here.
+                if (event := await self._event(version, head)) is not None:
+                    found.append(event)
+                if len(found) == limit:
+                    return HistoryPage(tuple(found), version or None)
+        return HistoryPage(tuple(found), bottom or None)
+
+    async def _top(self, before: int) -> int:
+        """Return `before`, or what follows the newest version where that is less; the log is only listed then."""
+        if before and await self._reads.start(_key(before - 1), HEAD_BYTES) is not None:
+            return before
+        return min(before, await self._newest() + 1)
+
+    async def _newest(self) -> int:
+        """Return the newest version with a commit, -1 if there is none; the last checkpoint's hint saves a long list.
+
+        Raises NoTable where there is neither a commit nor a checkpoint.
+        """
+        body = await self._reads.get(LAST_CHECKPOINT)
+        try:
+            hint = loads(body).get("version") if body is not None else None
+        except (ValueError, AttributeError, RecursionError):
+            hint = None
+        for after in ([f"{hint:020d}"] if type(hint) is int and hint >= 0 else []) + [None]:
+            names = await self._reads.list(LOG_DIRECTORY, after=after)
+            listing = read_listing(names)
+            if listing.commits:
+                return listing.commits[-1]
+            if listing.checkpoints and after is None:
+                return -1
+        raise no_log(self.location)
+
+    async def _event(self, version: int, head: bytes) -> OptimizationEvent | None:
+        first = head.partition(b"\n")[0]
+        if commit_metadata.KEY.encode() not in first:
+            return None
+        body = head if len(head) < HEAD_BYTES else await self._reads.get(_key(version))
+        if body is None:
+            return None
+        place = LogFile(self.location, version, commit_name(version))
+        return await asyncio.to_thread(decode_event, body, place)
+
+
+def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
+    """Decode a commit file into the event it stands for, None if it is not one of ours or rewrote nothing.
+
+    Raises Corrupt for damaged lines.
+    """
+    mark: Mark | None = None
+    removed: list[Mapping[str, Any]] = []
+    added: list[Mapping[str, Any]] = []
+    for position, action in parsed_lines(split_lines(body), place):
+        info = action.get("commitInfo")
+        if isinstance(info, dict):
+            mark = mark or commit_metadata.decode(info.get("userMetadata"))
+        for kind, into in (("remove", removed), ("add", added)):
+            if (file := action.get(kind)) is not None:
+                into.append(_checked(file, place, position, kind))
+    if mark is None or not removed or any(file.get("dataChange") for file in (*removed, *added)):
+        return None  # A commit that carries our mark and changes data is not ours: the mark was copied.
+    before, after = _state(mark, removed), _state(mark, added)
+    rows = _rows(added)
+    # What goes in comes out: the actor proves it before the commit, and a removal need not carry statistics.
+    return OptimizationEvent(
+        version=place.version,
+        mark=mark,
+        finished_ms=commit_time_ms(body, place),
+        inputs=_stats(removed, before, rows if (known := _rows(removed)) is None else known),
+        outputs=_stats(added, after, rows),
+        deleted_rows=sum(_hidden(file) for file in removed),
+        entropy_removed=None if before is None or after is None else before.shortfall - after.shortfall,
+    )
+
+
+def open_own_commits(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> OwnCommits:
+    """Open the history of the table at a location; raises InvalidInput if there can be none."""
+    canonical = canonical_location(location)
+    return OwnCommits(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))
+
+
+def _key(version: int) -> str:
+    return f"{LOG_DIRECTORY}/{commit_name(version)}"
+
+
+def _checked(file: object, place: LogFile, position: int, kind: str) -> Mapping[str, Any]:
+    if not isinstance(file, dict) or type(file.get("path")) is not str:
+        raise place.wrong(position, f"{kind}.path", file, "a text")
+    size = file.get("size")
+    if size is not None and (type(size) is not int or size < 0):
+        raise place.wrong(position, f"{kind}.size", size, "a number of bytes")
+    return file
+
+
+def _state(mark: Mark, files: Sequence[Mapping[str, Any]]) -> CellState | None:
+    sizes = [file.get("size") for file in files]
+    if mark.rungs is None or None in sizes:
+        return None
+    return recount(mark.rungs, [int(size) for size in sizes if size is not None])
+
+
+def _stats(files: Sequence[Mapping[str, Any]], state: CellState | None, rows: int | None) -> FileStats:
+    full = 0 if state is None else state.files - state.small_files
+    return FileStats(
+        num_files=len(files),
+        bytes=sum(file.get("size") or 0 for file in files),
+        rows=rows,
+        levels=None if state is None else (*state.counts[:SMALL_LEVELS], full),
+        files=tuple(str(file["path"]) for file in files),
+    )
+
+
+def _rows(files: Sequence[Mapping[str, Any]]) -> int | None:
+    """Sum the rows that readers see; None if a file has no statistics."""
+    counts = [rows_in(stats) if isinstance(stats := file.get("stats"), str) else None for file in files]
+    if None in counts:
+        return None
+    return sum(count for count in counts if count is not None) - sum(map(_hidden, files))
+
+
+def _hidden(file: Mapping[str, Any]) -> int:
+    vector = file.get("deletionVector")
+    hidden = vector.get("cardinality") if isinstance(vector, dict) else 0
+    return hidden if type(hidden) is int else 0

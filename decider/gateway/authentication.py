@@ -1,0 +1,254 @@
+"""Who may call what: on the loopback address anybody, elsewhere only who shows a token or signs what it sends.
+
+The check comes before the body is read, so a stranger cannot make the service read a megabyte; only a call that claims
+to be signed is read first, within the same bounds. Whoever shows wrong secrets is slowed down.
+"""
+
+import base64
+import binascii
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from decider.gateway.concurrency import Room, busy
+from decider.gateway.credentials import MAY_ACT_AS, Credentials, Role, TokenHash
+from decider.gateway.rate_limit import Rate, address, too_fast
+from decider.gateway.roles import needed, takes_events
+from decider.gateway.signatures import Crowded, Replayed, Signatures, Unsigned, is_claimed, read_whole
+from decider.web.errors import respond
+from shared.errors import InvalidInput
+
+FAILURES_PER_S = 5.0
+"""Wrong secrets per second and address that are answered with 401; beyond them the answer is 429, to a right one never.
+A person or a rotation needs fewer; what keeps guessers out is that a token has 16 characters or more."""
+
+QUERY_KEY = "key"
+"""The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""
+
+MAX_QUERY_FIELDS = 20
+"""Parameters of a webhook's query among which the key is looked for; senders add one or two, many take long to read."""
+
+SIGNED_BODIES = 256
+"""Bodies at once that are read before their signature is checked: half of all calls, so strangers leave room."""
+
+SIGNED_BODIES_PER_ADDRESS = 32
+"""Such bodies of one address, so that nobody who lets them trickle keeps other addresses out."""
+
+_FAILED = 500
+_TOO_FAST = 429
+_BEARER, _BASIC = "bearer", "basic"
+
+
+class Forbidden(Exception):  # noqa: N818 - the name says what happened
+    """A call that its bearer may not make."""
+
+
+def require_credentials_beyond_loopback(host: str, credentials: Credentials) -> None:
+    """Refuse to listen where others can call, unless they must show something. Raises InvalidInput."""
+    if not credentials.are_needed and not is_loopback(host):
+        raise InvalidInput(
+            f"refusing to listen on {host} without a token: everybody on that network could post events and start "
+            "rewrites; set LAKEWRIGHT_TOKEN or LAKEWRIGHT_TOKENS, or listen on 127.0.0.1",
+            field="LAKEWRIGHT_TOKEN",
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """Say whether a host is this machine and nobody else."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A token and how it was shown."""
+
+    token: str
+    way: str
+
+
+class Guard:
+    """Lets a call pass if its caller has the role that it needs; without credentials, if it comes from this machine."""
+
+    def __init__(
+        self, app: ASGIApp, *, credentials: Credentials, clock_s: Callable[[], float], unix_s: Callable[[], float]
+    ) -> None:
+        self._app = app
+        self._credentials = credentials
+        self._signatures = Signatures(credentials, unix_s)
+        self._failures = Rate(FAILURES_PER_S)
+        self._bodies = Room(SIGNED_BODIES, SIGNED_BODIES_PER_ADDRESS)
+        self._clock_s = clock_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        role = needed(scope["method"], scope["path"])
+        if role is None:
+            await self._app(scope, receive, send)
+        elif not self._credentials.are_needed:
+            passed = self._app if _is_from_here(headers) else _OTHER_SITE
+            await passed(scope, receive, send)
+        elif self._credentials.secrets and takes_events(scope["path"]) and is_claimed(headers):
+            await self._signed(scope, receive, send)
+        else:
+            answer = self._bearer(scope, headers, role)
+            await answer(scope, receive, send)
+
+    def _bearer(self, scope: Scope, headers: Headers, role: Role) -> ASGIApp:
+        try:
+            bearer = self._caller(scope, headers, role)
+        except Forbidden as problem:
+            return respond(403, str(problem), field="Authorization", allowed=role.value)
+        if bearer is None:
+            return self._stranger(scope)
+        scope["lakewright.client"] = f"{bearer.name}@{address(scope)}"
+        return self._app
+
+    def _caller(self, scope: Scope, headers: Headers, role: Role) -> TokenHash | None:
+        shown = _shown(scope, headers)
+        bearer = self._credentials.bearer(shown.token) if shown else None
+        if shown is None or bearer is None:
+            return None
+        if shown.way != _BEARER and bearer.role is not Role.HOOK:
+            raise Forbidden(f"a token of the role {bearer.role} is taken in the Authorization header as Bearer only")
+        if role not in MAY_ACT_AS[bearer.role]:
+            raise Forbidden(f"this call needs the role {role}, and this token has the role {bearer.role}")
+        return bearer
+
+    async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
+        client = address(scope)
+        if not self._bodies.take(client):
+            await busy("too many signed calls are being read; try again later")(scope, receive, send)
+            return
+        try:
+            body = await read_whole(receive)
+        except HTTPException as problem:
+            refusal = respond(problem.status_code, str(problem.detail), field="body", headers=problem.headers)
+            await refusal(scope, receive, send)
+            return
+        finally:
+            self._bodies.leave(client)
+        try:
+            key = self._signatures.check(Headers(scope=scope), body)
+        except Crowded as problem:
+            answer = busy(str(problem))
+        except Replayed as problem:
+            answer = respond(409, str(problem), field=problem.field)
+        except Unsigned as problem:
+            answer = self._stranger(scope, str(problem), field=problem.field)
+        else:
+            scope["lakewright.client"] = f"signed@{client}"
+            answer = self._once(key)
+        await answer(scope, _replay(body, receive), send)
+
+    def _once(self, key: bytes) -> ASGIApp:
+        """Return the application, which forgets a signed call that it could not serve: the sender is to try again."""
+
+        async def served(scope: Scope, receive: Receive, send: Send) -> None:
+            is_done = False
+
+            async def told(message: Message) -> None:
+                nonlocal is_done
+                if message["type"] == "http.response.start":
+                    is_done = message["status"] < _FAILED and message["status"] != _TOO_FAST
+                await send(message)
+
+            try:
+                await self._app(scope, receive, told)
+            finally:
+                if not is_done:
+                    self._signatures.forget(key)
+
+        return served
+
+    def _stranger(self, scope: Scope, detail: str = "", *, field: str = "Authorization") -> ASGIApp:
+        # Who shows nothing guesses nothing: some senders ask first what they have to show.
+        guesses = bool(detail) or _shows_something(scope)
+        wait_s = self._failures.wait_s(address(scope), self._clock_s()) if guesses else 0.0
+        if wait_s:
+            return too_fast("too many calls with wrong secrets", wait_s)
+        # Some senders, SNS among them, show a password only after they have been asked for one.
+        asked = 'Bearer, Basic realm="lakewright"' if takes_events(scope["path"]) else "Bearer"
+        sentence = detail or "this call needs the header 'Authorization: Bearer <token>' with a token of this service"
+        return respond(401, sentence, field=field, headers={"www-authenticate": asked})
+
+
+def _shown(scope: Scope, headers: Headers) -> _Shown | None:
+    """Return the token that a call shows: in its header, as a webhook's password, or as a webhook's key."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == _BEARER:
+        return _Shown(given.strip(), _BEARER)
+    if not takes_events(scope["path"]):
+        return None
+    if scheme.lower() == _BASIC:
+        return _password(given.strip())
+    try:
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"), max_num_fields=MAX_QUERY_FIELDS)
+    except ValueError:
+        return None
+    keys = query.get(QUERY_KEY)
+    return _Shown(keys[0], "query") if keys else None
+
+
+def _shows_something(scope: Scope) -> bool:
+    """Say whether a call without a right token shows a wrong one."""
+    headers = Headers(scope=scope)
+    return "authorization" in headers or _shown(scope, headers) is not None
+
+
+def _password(given: str) -> _Shown | None:
+    try:
+        text = base64.b64decode(given, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return None
+    return _Shown(text.partition(":")[2], _BASIC)
+
+
+def _is_from_here(headers: Headers) -> bool:
+    """Say whether neither another site's page, by its origin, nor another name for our address makes this call.
+
+    A page may call another site without naming its origin, by a picture's address; then the browser says so.
+    """
+    if headers.get("sec-fetch-site") not in _OWN_SITES:
+        return False
+    origin = headers.get("origin")
+    try:
+        hosts = [headers.get("host", "")] + ([] if origin is None else [urlsplit(origin).netloc])
+        return all(is_loopback(urlsplit(f"//{host}").hostname or "") for host in hosts)
+    except ValueError:
+        return False
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    """Return a source that gives a body that was read already, and then whatever comes."""
+    waiting: list[dict[str, Any]] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def given() -> Any:
+        return waiting.pop() if waiting else await receive()
+
+    return given
+
+
+_OWN_SITES = (None, "same-origin", "none")
+"""What `Sec-Fetch-Site` says of programs, of our own pages, and of an address that a person typed."""
+
+_OTHER_SITE: ASGIApp = respond(
+    403,
+    "without tokens only programs of this machine may call, by its loopback address and from no other site's page",
+    field="Host",
+    allowed="localhost, 127.0.0.1 or [::1]",
+)

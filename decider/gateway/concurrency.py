@@ -1,0 +1,92 @@
+"""What is dear is done by a few at once; who comes later is told when to try again, and not kept waiting for ever."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from decider.gateway.roles import OPEN
+from decider.web.errors import RETRY_AFTER_S, Refused, respond
+
+MAX_CALLS = 512
+"""Calls in progress at once: with bodies of the largest size half a gigabyte, and more than the fastest service needs,
+which answers in milliseconds. Idle connections do not count, nor do probes, or a crowd would have us restarted."""
+
+
+@dataclass(slots=True)
+class Room:
+    """How many may do something at once, in all and of one client."""
+
+    limit: int
+    per_client: int
+    _taken: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def taken(self) -> int:
+        """How many do it now."""
+        return self._taken.total()
+
+    def take(self, client: str) -> bool:
+        """Take a place; False if there is none."""
+        if self.taken >= self.limit or self._taken[client] >= self.per_client:
+            return False
+        self._taken[client] += 1
+        return True
+
+    def leave(self, client: str) -> None:
+        """Give a place back."""
+        self._taken[client] -= 1
+        self._taken += Counter()
+
+
+class Turns:
+    """Lets `at_once` work and as many wait as may; refuses the others with 503."""
+
+    def __init__(self, what: str, *, at_once: int, waiting: int) -> None:
+        self._what = what
+        self._most = at_once + waiting
+        self._present = 0
+        self._work = asyncio.Semaphore(at_once)
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Hold a turn; raises Refused if too many have come before."""
+        if self._present >= self._most:
+            raise Refused(503, f"too many callers ask for {self._what} at the moment; try again later")
+        self._present += 1
+        try:
+            async with self._work:
+                yield
+        finally:
+            self._present -= 1
+
+
+class BoundedCrowd:
+    """Answers 503 to calls beyond so many in progress."""
+
+    def __init__(self, app: ASGIApp, *, limit: int = MAX_CALLS) -> None:
+        self._app = app
+        self._limit = limit
+        self._present = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one call."""
+        if scope["type"] != "http" or (scope["method"], scope["path"]) in OPEN:
+            await self._app(scope, receive, send)
+            return
+        if self._present >= self._limit:
+            await busy("too many calls are in progress; try again later")(scope, receive, send)
+            return
+        self._present += 1
+        try:
+            await self._app(scope, receive, send)
+        finally:
+            self._present -= 1
+
+
+def busy(detail: str) -> ASGIApp:
+    """Return the answer to a call that should come again."""
+    return respond(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})

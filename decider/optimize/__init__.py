@@ -1,0 +1,1 @@
+"""On-demand work on one table: rewrites, dry runs and property-triggered runs."""

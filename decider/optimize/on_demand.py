@@ -1,0 +1,270 @@
+"""Ad-hoc requests: a person asks for a rewrite now, and gets either jobs or the reason why there are none.
+
+A request goes the same way as an event: the log is followed, the state decides, the queue merges. It may set aside
+the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten, and
+never a refusal, which is what keeps the table whole.
+"""
+
+import secrets
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from fractions import Fraction
+from itertools import groupby
+
+import structlog
+
+from decider.decide import ledger
+from decider.decide.decision import Decision, corrected, decide_state
+from decider.optimize.partition_selector import Selector, select
+from decider.state.effective_policy import LogFacts
+from decider.store.queue_executor import AsyncQueue
+from decider.store.table_state import Cursor, TableStates
+from decider.tracking.commit_batch import job_spec
+from decider.tracking.log_cache import LogReader
+from decider.tracking.shared_defaults import Standing
+from decider.tracking.tracker import Follower
+from shared.errors import RetryableError
+from shared.layout.eligibility import Reason, is_purgeable
+from shared.layout.planner import Plan, plan
+from shared.partition_filter import permits
+from shared.policy import Policy, PortablePaths
+from shared.queue import commands, queries
+from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
+from shared.refusals import Refusal, refusal
+from shared.table import CellKey, PartitionColumn, TableRef
+
+MAX_JOBS = 1_000
+"""Jobs that one request may cause: half a second of one Redis core; whoever wants more asks again."""
+
+log = structlog.get_logger()
+
+
+class Ignored(StrEnum):
+    """Why a request changed nothing."""
+
+    NOTHING_TO_DO = "nothing_to_do"
+    ALREADY_RUNNING = "already_running"
+    DISABLED = "disabled"
+    REFUSED = "refused"
+
+    @property
+    def sentence(self) -> str:
+        """The reason as one sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Ignored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
+    Ignored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
+    Ignored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
+    Ignored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for: which cells (none named: all), how urgently, and whether tolerance and switch count."""
+
+    partitions: tuple[Selector, ...] = ()
+    band: Band = Band.URGENT
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AskedJob:
+    """A job that a request led to, and whether it is new, joined a waiting one, or follows a running one."""
+
+    id: JobId
+    cell: CellKey
+    outcome: EnqueueOutcome
+    bytes: int
+    files_replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound.
+
+    `refusal` is why the table must not be rewritten at all.
+    """
+
+    version: int
+    columns: tuple[PartitionColumn, ...]
+    jobs: tuple[AskedJob, ...] = ()
+    ignored: Ignored | None = None
+    reasons: Mapping[Reason, int] = field(default_factory=dict)
+    running: int = 0
+    left_out: int = 0
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DryRun:
+    """What a rewrite would do on the live snapshot: the plans with work, those that remove most first.
+
+    A table that is refused has a `refusal` and no plan.
+    """
+
+    version: int
+    columns: tuple[PartitionColumn, ...]
+    plans: tuple[Plan, ...]
+    policy: Policy
+    ignored: Ignored | None
+    reasons: Mapping[Reason, int]
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sorted:
+    """The decisions that ask for a rewrite, best first, and how many cells got none for which reason."""
+
+    wanted: tuple[tuple[Decision, JobSpec], ...]
+    reasons: Counter[Reason]
+
+
+class Adhoc:
+    """Turns requests into jobs, or into plans that nobody runs."""
+
+    def __init__(
+        self,
+        queue: AsyncQueue,
+        follower: Follower,
+        open_log: Callable[[str], LogReader],
+        now_ms: Callable[[], int],
+        *,
+        standing: Standing,
+    ) -> None:
+        self._queue = queue
+        self._states = TableStates(queue)
+        self._follower = follower
+        self._open_log = open_log
+        self._now_ms = now_ms
+        self._standing = standing
+
+    async def optimize(self, table: TableRef, request: Request) -> Answer:
+        """Bring the table's state up to its log and queue what is worth it.
+
+        Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
+        """
+        await self._follower.follow(table)
+        cursor = await self._states.cursor(table.id)
+        if cursor is None:
+            raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
+        calibration = await self._states.calibration(table.id)
+        policy = calibration.learned(self._in_force(table, cursor, request))
+        states = await self._states.all_cells(table.id)
+        columns = cursor.metadata.partition_columns
+        chosen = select(states, columns, request.partitions)
+        all_paths = policy.portable_paths is PortablePaths.ALWAYS
+        heavy = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], policy)
+        decisions = [
+            corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
+            for cell in chosen
+        ]
+        # Whoever asks does not want to wait for other commands; but each group is committed by itself beside them.
+        at_ms = self._now_ms()
+        decisions = [replace(made, heat=cursor.heat.share(made.cell, at_ms)) for made in decisions]
+        found = _sort(table, decisions, request, cursor, policy)
+        jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
+        return Answer(
+            version=cursor.version,
+            columns=columns,
+            jobs=tuple(jobs),
+            ignored=_ignored(policy, has_work=bool(jobs), is_running=bool(running)),
+            reasons=found.reasons,
+            running=running,
+            left_out=max(0, len(found.wanted) - MAX_JOBS),
+            refusal=cursor.refusal,
+        )
+
+    async def _purgeable(self, table: TableRef, cells: Sequence[CellKey], policy: Policy) -> Counter[CellKey]:
+        """Count the files of these cells that are rewritten even alone, which the rolling state cannot tell.
+
+        The log is read for that only where a cell has files with deletion vectors, or where paths count.
+        """
+        if not cells or (policy.delete_ratio is None and policy.portable_paths is not PortablePaths.ALWAYS):
+            return Counter()
+        snapshot = await self._open_log(table.location).snapshot()
+        wanted = set(cells)
+        return Counter(file.cell for file in snapshot.files if file.cell in wanted and is_purgeable(file, policy))
+
+    async def dry_run(self, table: TableRef, request: Request) -> DryRun:
+        """Plan on the live snapshot and change nothing."""
+        snapshot = await self._open_log(table.location).snapshot()
+        cursor = await self._states.cursor(table.id)
+        last_good = cursor.last_good if cursor else {}
+        refused = refusal(snapshot.metadata, snapshot.protocol)
+        facts = LogFacts(refused, cursor is not None and cursor.is_stopped)
+        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, facts).policy
+        policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
+        files = sorted(snapshot.files, key=lambda file: file.cell)
+        by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
+        columns = snapshot.metadata.partition_columns
+        chosen = select(by_cell, columns, request.partitions)
+        is_open = policy.enabled and refused is None
+        inside = [cell for cell in chosen if permits(policy.filter, cell, columns)] if is_open else []
+        plans = [plan(cell, by_cell[cell], policy) for cell in inside]
+        work = sorted((made for made in plans if made.groups), key=lambda made: (-made.files_removed, made.cell))
+        reasons = Counter(made.worth.reason for made in plans if not made.groups)
+        if len(inside) < len(chosen):
+            why = Reason.FILTERED if is_open else Reason.DISABLED if refused is None else Reason.REFUSED
+            reasons[why] += len(chosen) - len(inside)
+        ignored = _ignored(policy, has_work=bool(work), is_running=False)
+        return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons, refused)
+
+    def _in_force(self, table: TableRef, cursor: Cursor, request: Request) -> Policy:
+        policy = self._follower.effective(table, cursor).policy
+        return _forced(policy) if request.force else policy
+
+    async def _enqueue(
+        self, table: TableRef, wanted: Sequence[tuple[Decision, JobSpec]], policy: Policy
+    ) -> tuple[list[AskedJob], int]:
+        """Queue the jobs whose cells are not being rewritten already; return them and the number of the others."""
+        jobs: list[AskedJob] = []
+        running = 0
+        for decision, spec in wanted:
+            live = await self._queue.run(queries.job(self._queue.name, spec.id))
+            if live is not None and live.state is JobState.LEASED:
+                running += 1
+                continue
+            done = await self._queue.run(
+                commands.decide(
+                    self._queue.name,
+                    nonce=secrets.token_hex(16),
+                    table=table.id,
+                    job=spec,
+                    record=ledger.encode(decision, policy, self._now_ms()),
+                    ledger_kept=self._follower.ledger_kept,
+                )
+            )
+            files_replaced = decision.prediction.files_replaced if decision.prediction else 0
+            outcome = EnqueueOutcome(done.value)
+            jobs.append(AskedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
+        log.info("requested", table=table.name, jobs=len(jobs), running=running)
+        return jobs, running
+
+
+def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, cursor: Cursor, policy: Policy) -> _Sorted:
+    reasons = Counter(made.reason for made in decisions if made.prediction is None)
+    asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
+    specs = ((made, job_spec(table, made, policy, cursor.metadata, is_forced=request.force)) for made in asked)
+    wanted = [(made, replace(spec, band=request.band, insistence=int(request.force))) for made, spec in specs]
+    wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
+    return _Sorted(tuple(wanted), reasons)
+
+
+def _forced(policy: Policy) -> Policy:
+    """Set aside switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
+    return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
+
+
+def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | None:
+    if has_work:
+        return None
+    if is_running:
+        return Ignored.ALREADY_RUNNING
+    if policy.refused:
+        return Ignored.REFUSED
+    return Ignored.NOTHING_TO_DO if policy.enabled else Ignored.DISABLED

@@ -1,0 +1,126 @@
+"""A run can be started from SQL: whoever sets `use.optimization.type` on a table that is not automatic gets one run.
+
+The wish is the change, not the value: it is honoured when the property is set, or set to something else, and not again
+whenever the table's properties move. What came of it is kept, so that an ignored wish is seen to be one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from enum import StrEnum
+
+import structlog
+
+from decider.optimize.on_demand import Adhoc, Ignored, Request
+from decider.store.manual_runs import Wish, Wishes
+from decider.store.table_state import TableStates
+from decider.tracking.shared_defaults import Standing
+from decider.tracking.tracker import FIRST_SIGHT, Followed
+from shared.errors import LakewrightError
+from shared.properties import MANUAL
+from shared.queue.model import Band, EnqueueOutcome
+from shared.table import TableRef
+
+BYTES_PER_ITER = "use.optimization.bytes-per-iter"
+
+STUCK_MS = 60_000
+"""After this long a wish that nothing came of is taken up again: a run is queued within seconds."""
+
+log = structlog.get_logger()
+
+
+class Outcome(StrEnum):
+    """What became of a wish."""
+
+    TAKEN_UP = "taken_up"
+    STARTED = "started"
+    AUTO_IS_ON = "auto_optimize_is_on"
+    ALREADY_RUNNING = "already_running"
+    NOTHING_TO_DO = "nothing_to_do"
+    FIRST_SIGHT = "seen_at_first_sight"
+    REFUSED = "refused"
+    TAKEN_BACK = "taken_back"
+
+    @property
+    def sentence(self) -> str:
+        """The outcome as one sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Outcome.TAKEN_UP: "A decider is about to start a run.",
+    Outcome.STARTED: "One run was started.",
+    Outcome.AUTO_IS_ON: f"{MANUAL} was ignored: the table is optimized automatically; set lakewright.enabled=false.",
+    Outcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table waits or is going on.",
+    Outcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no cell is worth a rewrite now.",
+    Outcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first looked at: unset it and set it again for a run.",
+    Outcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
+    Outcome.TAKEN_BACK: f"{MANUAL} was unset; a run that had started goes on.",
+}
+
+
+class ManualRuns:
+    """Starts the runs that properties ask for."""
+
+    def __init__(
+        self, wishes: Wishes, states: TableStates, adhoc: Adhoc, standing: Standing, now_ms: Callable[[], int]
+    ) -> None:
+        self._wishes = wishes
+        self._states = states
+        self._adhoc = adhoc
+        self._standing = standing
+        self._now_ms = now_ms
+
+    async def look(self, table: TableRef, followed: Followed) -> None:
+        """Honour the wish of a table that has just moved, if it has a new one; raises what a request raises.
+
+        A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
+        """
+        cursor = await self._states.cursor(table.id)
+        before = await self._wishes.read(table.id)
+        if cursor is None:
+            return
+        configuration = cursor.metadata.configuration
+        said = _said(configuration)
+        if said == (before.said if before else "") and not self._is_stuck(before):
+            return
+        defaults = self._standing.current
+        policy = defaults.effective(table, configuration, cursor.last_good, cursor.facts).policy
+        if not defaults.serves(policy):
+            return
+        wish = Wish(said, cursor.version, self._now_ms())
+        if not said:
+            wish = replace(wish, outcome=Outcome.TAKEN_BACK)
+        elif followed.rescan == FIRST_SIGHT:
+            wish = replace(wish, outcome=Outcome.FIRST_SIGHT)
+        elif policy.refused:
+            wish = replace(wish, outcome=Outcome.REFUSED)
+        elif policy.enabled:
+            wish = replace(wish, outcome=Outcome.AUTO_IS_ON)
+        if not await self._wishes.replace(table.id, before, wish) or wish.outcome:
+            return
+        try:
+            done = await self._run(table, wish)
+        except LakewrightError:
+            await self._wishes.replace(table.id, wish, before or replace(wish, said="", outcome=Outcome.TAKEN_BACK))
+            raise
+        await self._wishes.replace(table.id, wish, done)
+        log.info("manual_run", table=table.name, said=said, outcome=done.outcome, jobs=done.jobs)
+
+    def _is_stuck(self, wish: Wish | None) -> bool:
+        """Whether a decider took up a wish and ended before anything came of it."""
+        return wish is not None and not wish.outcome and self._now_ms() - wish.at_ms > STUCK_MS
+
+    async def _run(self, table: TableRef, wish: Wish) -> Wish:
+        answer = await self._adhoc.optimize(table, Request(band=Band.NORMAL, force=True))
+        if answer.refusal is not None:
+            return replace(wish, outcome=Outcome.REFUSED)
+        new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
+        if new:
+            return replace(wish, outcome=Outcome.STARTED, jobs=new)
+        is_running = answer.jobs or answer.ignored is Ignored.ALREADY_RUNNING
+        return replace(wish, outcome=Outcome.ALREADY_RUNNING if is_running else Outcome.NOTHING_TO_DO)
+
+
+def _said(configuration: Mapping[str, str]) -> str:
+    kind = configuration.get(MANUAL, "").strip()
+    return f"{kind} {configuration.get(BYTES_PER_ITER, '')}".strip() if kind else ""

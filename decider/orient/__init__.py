@@ -1,1 +1,0 @@
-"""Orient: what a commit means for the state of a table; pure."""

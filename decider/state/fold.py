@@ -1,0 +1,157 @@
+"""Folding: one commit becomes a change of each cell it touches, at the cost of the commit and never of the table.
+
+A commit that the rolling state cannot take exactly is not guessed at: the fold says why, and the table is recounted
+from its log instead.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from decider.state.batch_files import BatchFiles, Before
+from shared.layout.eligibility import has_harmful_path
+from shared.layout.file_selection import placed, tagged_window
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from shared.policy import Policy
+from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+
+REPLACING = frozenset(
+    {
+        "RESTORE",
+        "CLONE",
+        "REPLACE TABLE",
+        "REPLACE TABLE AS SELECT",
+        "CREATE OR REPLACE TABLE",
+        "CREATE OR REPLACE TABLE AS SELECT",
+    }
+)
+"""Operations after which the table is another one: the state is recounted rather than carried over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
+
+    `with_deletes` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
+    them on: what a purge is decided from.
+    """
+
+    version: int
+    changes: dict[CellKey, CellState] = field(default_factory=dict)
+    rescan: str | None = None
+    with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
+
+
+def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> Fold:
+    """Fold a commit into changes per cell, as states to be added to those of the cells.
+
+    `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
+    and takes those of this one: what they have added counts once, and what they have removed is not removed again.
+    """
+    reason = _rescan_reason(commit, metadata)
+    if reason:
+        return Fold(commit.version, rescan=reason)
+    batch = batch or BatchFiles()
+    # As Delta replays a commit: first what it removes, then what it adds.
+    taken = [(removed, batch.remove(removed)) for removed in commit.removed]
+    changes: dict[CellKey, CellState] = {}
+    with_deletes: dict[CellKey, list[DataFile]] = {}
+    for file in commit.added:
+        if file.dv_id is not None or has_harmful_path(file, policy):
+            with_deletes.setdefault(file.cell, []).append(file)
+        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        replaced = batch.add(file)
+        if replaced is not None:
+            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_CELL) - placed(replaced, policy)
+    rewritten = merged_in(commit, policy)
+    added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
+    for removed, before in taken:
+        if before is Before.REMOVED:
+            continue
+        if isinstance(before, DataFile):
+            changes[before.cell] = changes.get(before.cell, EMPTY_CELL) - placed(before, policy)
+            continue
+        known = _completed(removed, added_by_path.get(removed.path))
+        if known.size_bytes is None or known.cell is None:
+            return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
+        gone = _removed_state(known, known.size_bytes, rewritten.get(known.cell), policy)
+        changes[known.cell] = changes.get(known.cell, EMPTY_CELL) - gone
+    return Fold(commit.version, changes, with_deletes=with_deletes)
+
+
+def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
+    """Return a removal with what it leaves out, as the add of the same path in the same commit says it."""
+    if twin is None:
+        return removed
+    return replace(
+        removed,
+        size_bytes=twin.size_bytes if removed.size_bytes is None else removed.size_bytes,
+        cell=twin.cell if removed.cell is None else removed.cell,
+        tags=twin.tags if removed.tags is None else removed.tags,
+    )
+
+
+def _removed_state(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> CellState:
+    """Return what a file that was counted before this batch takes away from its cell, and from its windows."""
+    gone = file_state(
+        policy.ladder,
+        size_bytes,
+        has_dv=removed.dv_id is not None,
+        deleted_rows=removed.deleted_rows,
+        # Without tags it may have been a settled file, see `CellState.plausible`.
+        is_settled=removed.tags is None or SETTLED_TAG in removed.tags,
+        is_cube=CUBE_TAG in (removed.tags or {}),
+    )
+    if policy.time_window_s is None:
+        return gone
+    inside = (replace(EMPTY_CELL, windows=((at, gone),)) for at in _places(removed.tags, rewritten, policy))
+    return sum(inside, gone)
+
+
+def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
+    """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
+
+    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
+    """
+    found: dict[CellKey, set[int | None]] = {}
+    if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
+        for file in commit.added:
+            found.setdefault(file.cell, set()).add(tagged_window(file.tags, policy))
+    return {
+        cell: {start_ms for start_ms in starts if start_ms is not None}
+        for cell, starts in found.items()
+        if None not in starts
+    }
+
+
+def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
+    """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
+    start_ms = tagged_window(tags or {}, policy)
+    return (start_ms,) if start_ms is not None else rewritten or (SOMEWHERE,)
+
+
+def recount(files: Iterable[DataFile], policy: Policy) -> dict[CellKey, CellState]:
+    """Count all live files of a table into the states of its cells."""
+    cells: dict[CellKey, CellState] = {}
+    for file in files:
+        state = cells.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        cells[file.cell] = state if policy.time_window_s is None else state.plausible()
+    return cells
+
+
+def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:
+    if commit.external:
+        return f"commit {commit.version} adds the file {commit.external}, which lies outside of the table"
+    if commit.operation in REPLACING:
+        return f"{commit.operation} replaced the table"
+    if commit.metadata is not None and commit.metadata.table_uuid != metadata.table_uuid:
+        return "the table was replaced by another one"
+    if commit.metadata is not None and commit.metadata.partition_columns != metadata.partition_columns:
+        return "the partition columns changed"
+    if commit.added and not commit.data_change and not commit.removed:
+        # Recomputed statistics and row-tracking backfills add files that are live already; they must not count twice.
+        return "files were added again without a change of data"
+    return None
+
+
+def _is_partial(removed: RemovedFile) -> bool:
+    return removed.size_bytes is None or removed.cell is None or removed.tags is None

@@ -1,0 +1,1 @@
+"""Object storage: canonical locations, clients and metered reads."""

@@ -1,0 +1,128 @@
+"""Every call to an object store passes here: it is counted, bounded in time, and fails with one of our errors.
+
+What a table costs to follow is the number of requests it makes, so a request that is not counted is a cost that
+nobody sees. And a caller has to know whether to try again, which the store's own errors do not say.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from http import HTTPStatus
+
+from obstore.exceptions import (
+    BaseError,
+    InvalidPathError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+    UnknownConfigurationKeyError,
+)
+
+from decider.storage.stores import Rooted
+from shared.errors import LakewrightError, PermanentError, RetryableError
+
+LIST_PAGE = 1_000
+"""Keys in one page of a listing, the most that S3 returns to one request; a started page counts as one LIST."""
+
+_REFUSED = (PermissionDeniedError, UnauthenticatedError)
+_HOPELESS = (InvalidPathError, NotSupportedError, UnknownConfigurationKeyError)
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_REDIRECT = "redirect without LOCATION"
+"""What the client says of S3's answer to a request that was sent to another region than the bucket's."""
+
+_ADVICE = {
+    "s3": "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS (access_key_id, "
+    "secret_access_key, region, endpoint), or allow this service's role s3:GetObject and s3:ListBucket there",
+    "gs": "set GOOGLE_APPLICATION_CREDENTIALS, or the options of LAKEWRIGHT_STORE_OPTIONS (service_account_path), or "
+    "allow this service's account storage.objects.get and storage.objects.list there",
+    "az": "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY, or the options of LAKEWRIGHT_STORE_OPTIONS "
+    "(account_name, account_key, client_id, tenant_id), or give this service the role Storage Blob Data Reader there",
+}
+_ADVICE["abfss"] = _ADVICE["az"]
+_ADVICE_ELSEWHERE = "give this service the right to read there"
+
+
+class ReadKind(StrEnum):
+    """The kinds of request that an object store bills."""
+
+    GET = "get"
+    LIST = "list"
+    HEAD = "head"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadMeter:
+    """Counts requests by kind; one meter may serve many logs of one event loop."""
+
+    counts: Counter[ReadKind] = field(default_factory=Counter)
+
+    def add(self, kind: ReadKind, requests: int = 1) -> None:
+        """Count requests of one kind."""
+        self.counts[kind] += requests
+
+
+class ObjectReader:
+    """Reads the objects below one table's location."""
+
+    def __init__(self, place: Rooted, *, location: str, meter: ReadMeter) -> None:
+        self._place = place
+        self._meter = meter
+        self.location = location
+
+    async def get(self, key: str) -> bytes | None:
+        """Return an object's bytes, None if there is no such object."""
+        self._meter.add(ReadKind.GET)
+        try:
+            found = await self._place.client.get_async(self._place.key(key))
+            return bytes(await found.bytes_async())
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError) as problem:
+            raise self._failed("read", key, problem) from problem
+
+    async def start(self, key: str, length: int) -> bytes | None:
+        """Return the first bytes of an object, at most `length`, None if there is no such object."""
+        self._meter.add(ReadKind.GET)
+        try:
+            return bytes(await self._place.client.get_range_async(self._place.key(key), start=0, length=length))
+        except FileNotFoundError:
+            return None
+        except (BaseError, OSError):
+            # An empty object has no range; whatever else it is, the whole read says.
+            body = await self.get(key)
+            return None if body is None else body[:length]
+
+    async def list(self, prefix: str, *, after: str | None = None) -> Sequence[str]:
+        """Return the keys below a prefix (after a key, if given), without the prefix, in ascending order."""
+        names: list[str] = []
+        pages = 0
+        below = self._place.key(prefix)
+        offset = None if after is None else f"{below}/{after}"
+        try:
+            async for page in self._place.client.list(below, offset=offset, chunk_size=LIST_PAGE):
+                pages += 1
+                names.extend(entry["path"].removeprefix(below + "/") for entry in page)
+        except FileNotFoundError:
+            names.clear()
+        except (BaseError, OSError) as problem:
+            raise self._failed("list", prefix, problem) from problem
+        finally:
+            self._meter.add(ReadKind.LIST, max(pages, 1))
+        return sorted(names)
+
+    def _failed(self, doing: str, key: str, problem: Exception) -> LakewrightError:
+        first_line = str(problem).split("\n", 1)[0]
+        message = f"{self.location}: cannot {doing} {key}: {first_line}"
+        # A refused listing is a generic error to the client, with the status in its text.
+        told = _STATUS.search(first_line)
+        status = int(told[1]) if told else 0
+        if isinstance(problem, _REFUSED) or status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
+            return PermanentError(f"{message}; {_ADVICE.get(self.location.partition(':')[0], _ADVICE_ELSEWHERE)}")
+        if status == HTTPStatus.NOT_FOUND:
+            return PermanentError(f"{message}; is there such a bucket at this endpoint?")
+        if isinstance(problem, _HOPELESS) or _REDIRECT in first_line:
+            return PermanentError(f"{message}; check LAKEWRIGHT_STORE_OPTIONS (region, endpoint)")
+        return RetryableError(message)

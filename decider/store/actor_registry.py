@@ -1,0 +1,109 @@
+"""Which actors are there, as they say themselves; one that stopped saying so is not listed, and soon forgotten."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.queue.model import JobId
+
+MAX_ACTORS = 1_000
+"""Actors listed at most; each costs one hash to read, in one round trip for all."""
+
+DRAIN_KEPT_S = 86_400
+"""How long the wish to be drained waits to be heard; an actor asks every few seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActorSeen:
+    """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone.
+
+    `died` says why it ended, where it could not go on; such an actor is listed for a while.
+    """
+
+    name: str
+    slots: int
+    jobs: tuple[JobId, ...]
+    drain_asked: bool
+    drain_heard: bool
+    host: str
+    versions: Mapping[str, str]
+    started_ms: int
+    age_ms: int
+    kept_ms: int
+    died: str = ""
+
+    @property
+    def takes_jobs(self) -> bool:
+        """Whether it claims jobs, or will after those it has."""
+        return not (self.drain_asked or self.drain_heard or self.died)
+
+    @property
+    def state(self) -> str:
+        """What it does: `working`, `idle`, `draining` (finishes its jobs, takes no more), `drained` or `died`."""
+        if self.died:
+            return "died"
+        if not self.takes_jobs:
+            return "drained" if self.drain_heard and not self.jobs else "draining"
+        return "working" if self.jobs else "idle"
+
+
+class Actors:
+    """Reads what actors say, and tells one to take no more jobs."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._redis = queue.redis
+        self._queue = queue.name
+
+    @answered
+    async def all(self) -> tuple[ActorSeen, ...]:
+        """Return the actors that are there, by name; the names of those that are gone are forgotten."""
+        found: Any = await self._redis.smembers(keys.actors(self._queue))
+        names = sorted(text(name) for name in found)[:MAX_ACTORS]
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.hgetall(keys.actor(self._queue, name))
+                pipe.pttl(keys.actor(self._queue, name))
+                pipe.get(keys.drain(self._queue, name))
+            rows = await pipe.execute()
+        seen = [_decode(name, *rows[3 * place : 3 * place + 3]) for place, name in enumerate(names)]
+        gone = [name for name, one in zip(names, seen, strict=True) if one is None]
+        if gone:
+            await self._redis.srem(keys.actors(self._queue), *gone)
+        return tuple(one for one in seen if one is not None)
+
+    async def slots(self) -> int:
+        """Add up the slots of the actors that are there and take jobs."""
+        return sum(one.slots for one in await self.all() if one.takes_jobs)
+
+    @answered
+    async def drain(self, name: str) -> bool:
+        """Tell an actor to take no more jobs; False if it is not there."""
+        if not await self._redis.exists(keys.actor(self._queue, name)):
+            return False
+        await self._redis.set(keys.drain(self._queue, name), "1", ex=DRAIN_KEPT_S)
+        return True
+
+
+def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorSeen | None:
+    if not raw:
+        return None
+    said = {text(field): text(value) for field, value in raw.items()}
+    kept_ms = int(said["kept_ms"])
+    return ActorSeen(
+        name=name,
+        slots=int(said["slots"]),
+        jobs=tuple(JobId(job) for job in json.loads(said["jobs"])),
+        drain_asked=drain is not None,
+        drain_heard=said["drain"] == "1",
+        host=said["host"],
+        versions=json.loads(said["versions"]),
+        started_ms=int(said["started_ms"]),
+        age_ms=max(0, kept_ms - left_ms) if left_ms >= 0 else kept_ms,
+        kept_ms=kept_ms,
+        died=said.get("died", ""),
+    )

@@ -1,0 +1,58 @@
+"""Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
+
+from uuid import uuid4
+
+from decider.store.manual_runs import wish_key
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from decider.store.table_queue_limits import steer
+from shared.queue import commands, keys
+from shared.queue.decode import text
+from shared.queue.model import JobKey, job_id
+from shared.table import TableId
+
+
+@answered
+async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of this kind for every cell of a table and drop its keys; return how many cells it had.
+
+    A job that runs is told to stop with its next heartbeat and does not come back.
+    """
+    cells = await withdraw(queue, table, kind=kind)
+    await steer(queue, table, "")
+    await queue.redis.unlink(
+        keys.cursor(queue.name, table),
+        keys.cells(queue.name, table),
+        keys.ledger(queue.name, table),
+        keys.counters(queue.name, table),
+        keys.timers(queue.name, table),
+        keys.measures(queue.name, table),
+    )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
+    await queue.redis.hdel(keys.archived(queue.name), table)
+    await queue.redis.unlink(wish_key(table))
+    return cells
+
+
+@answered
+async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of a table that is gone, lift its levers and drop its state.
+
+    What was decided about it stays to be read.
+    """
+    cells = await withdraw(queue, table, kind=kind)
+    await steer(queue, table, "")
+    await queue.redis.unlink(
+        keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
+    )
+    await queue.redis.zrem(keys.ringing(queue.name), table)
+    return cells
+
+
+@answered
+async def withdraw(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+    """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
+    cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
+    for cell in cells:
+        await queue.run(commands.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
+    return len(cells)

@@ -1,0 +1,108 @@
+"""How far the search for tables has come below each root: one record per root that all deciders read and continue.
+
+It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts anew.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
+
+from redis.asyncio import Redis
+
+from decider.store.redis_errors import answered
+from shared.queue.decode import text
+
+ROUNDS = "lw:discovery"
+
+
+class RoundState(StrEnum):
+    """Where a search stands."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One search below a root; `place` is the last path looked at, `folders` how many there were, times in ms.
+
+    `unreadable` counts the folders left out, `problem` says why it failed or the last folder was; `stuck_at` is the
+    path whose look failed for the moment, `tries` how often in a row.
+    """
+
+    root: str
+    state: RoundState = RoundState.RUNNING
+    place: str = ""
+    folders: int = 0
+    tables: int = 0
+    new_tables: int = 0
+    started_ms: int = 0
+    moved_ms: int = 0
+    finished_ms: int = 0
+    problem: str = ""
+    unreadable: int = 0
+    stuck_at: str = ""
+    tries: int = 0
+
+
+class Rounds:
+    """Records of the searches, and who is searching at the moment."""
+
+    def __init__(self, redis: Redis, holder: str, *, lease_ms: int) -> None:
+        self._redis = redis
+        self._holder = holder
+        self.lease_ms = lease_ms
+
+    @answered
+    async def take(self, root: str) -> bool:
+        """Take a root for ourselves until `lease_ms` after the last `hold`; False if another decider has it."""
+        return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self.lease_ms))
+
+    @answered
+    async def hold(self, root: str) -> bool:
+        """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
+        if text(await self._redis.get(_lease(root)) or b"") == self._holder:
+            await self._redis.pexpire(_lease(root), self.lease_ms)
+            return True
+        return await self.take(root)
+
+    @answered
+    async def keep(self, found: Round) -> bool:
+        """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
+        if not await self.hold(found.root):
+            return False
+        await self._redis.hset(ROUNDS, found.root, json.dumps(asdict(found)))
+        return True
+
+    @answered
+    async def leave(self, root: str) -> None:
+        """Let go of a root; what another decider has taken over stays with it."""
+        if text(await self._redis.get(_lease(root)) or b"") == self._holder:
+            await self._redis.delete(_lease(root))
+
+    @answered
+    async def read(self, roots: Sequence[str]) -> Mapping[str, Round]:
+        """Return the records of these roots."""
+        rows = await self._redis.hmget(ROUNDS, list(roots)) if roots else []
+        return {root: _decode(raw) for root, raw in zip(roots, rows, strict=True) if raw is not None}
+
+    @answered
+    async def call_for(self, roots: Sequence[str]) -> None:
+        """Make every search that is not running due."""
+        for root, found in (await self.read(roots)).items():
+            if found.state is not RoundState.RUNNING:
+                await self._redis.hset(ROUNDS, root, json.dumps(asdict(replace(found, finished_ms=0))))
+
+
+def _lease(root: str) -> str:
+    return f"{ROUNDS}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
+
+
+def _decode(raw: bytes | str) -> Round:
+    # Another release may write down more.
+    known = {one.name for one in fields(Round)}
+    values = {name: value for name, value in json.loads(raw).items() if name in known}
+    return Round(**{**values, "state": RoundState(values["state"])})

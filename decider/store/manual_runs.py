@@ -1,0 +1,62 @@
+"""What became of the last wish that an owner spoke through a property: one record per table, moved by one decider.
+
+Two deciders see the same commit. The record is compared before it is replaced, so one of them acts.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import WatchError
+
+from decider.store.redis_errors import answered
+from shared.table import TableId
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the property said, the version it was seen at, and what came of it (empty: nothing yet) in how many jobs."""
+
+    said: str
+    version: int
+    at_ms: int
+    outcome: str = ""
+    jobs: int = 0
+
+
+class Wishes:
+    """A string per table, `lw:manual:<table>`: its last wish; there is none for tables that never had one."""
+
+    def __init__(self, redis: Redis) -> None:
+        self._redis = redis
+
+    @answered
+    async def read(self, table: TableId) -> Wish | None:
+        """Return the last wish of a table."""
+        return _decode(await self._redis.get(wish_key(table)))
+
+    @answered
+    async def replace(self, table: TableId, before: Wish | None, now: Wish) -> bool:
+        """Write a wish down; False if another decider has moved the record since it was read as `before`."""
+        pipe: Any
+        async with self._redis.pipeline(transaction=True) as pipe:
+            await pipe.watch(wish_key(table))
+            if _decode(await pipe.get(wish_key(table))) != before:
+                return False
+            pipe.multi()
+            pipe.set(wish_key(table), json.dumps(asdict(now)))
+            try:
+                await pipe.execute()
+            except WatchError:
+                return False
+        return True
+
+
+def wish_key(table: TableId) -> str:
+    """Return the key of a table's wish."""
+    return f"lw:manual:{table}"
+
+
+def _decode(raw: bytes | str | None) -> Wish | None:
+    return None if raw is None else Wish(**json.loads(raw))

@@ -1,0 +1,207 @@
+"""Steering and mending a queue: what people and duties may change while it runs, and what is foreseen of it."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from decider.store.occupancy import Occupancy, Oldest, occupancy, oldest
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered, redis_answers
+from decider.store.redis_health import renew_log
+from shared.queue import admin_commands, audit, commands, keys, queries
+from shared.queue.admin_commands import Preemption, Quota, Revoked, Slots
+from shared.queue.audit import Found
+from shared.queue.command import Transition
+from shared.queue.decode import text
+from shared.queue.lua_library import LIBRARY
+from shared.queue.model import Band, JobId, Level, MoveOutcome
+from shared.queue.queries import Next
+from shared.queue.records import QueueDepth
+from shared.queue.settings import SETTINGS, QueueSettings
+
+SCAN_COUNT = 500
+"""Keys that one SCAN looks at: some 100 microseconds of the server."""
+
+MAX_FLOWS = 20_000
+"""Flows that one look counts; beyond, the depth by tenant and table is left at what was counted."""
+
+LIMIT = "limit:"
+"""What the names of limits begin with; level and name follow."""
+
+SETTINGS_SHOWN = ("weight:", LIMIT)
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Audited:
+    """How many keys an audit looked at, and how many things it mended."""
+
+    keys: int
+    mended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Queued jobs by band, tenant and table id."""
+
+    bands: Mapping[str, int]
+    tenants: Mapping[str, int]
+    tables: Mapping[str, int]
+
+
+class Steering:
+    """The queue's levers; each call may be repeated."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+        self._name = queue.name
+
+    async def depth(self) -> QueueDepth:
+        """Count the jobs per state."""
+        return await self._queue.run(queries.depth(self._name))
+
+    async def order(self, claims: int) -> tuple[Next, ...]:
+        """Foresee the next claims without claiming."""
+        return await self._queue.run(queries.order(self._name, claims=claims))
+
+    @answered
+    async def waiting(self) -> Waiting:
+        """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
+        start = keys.prefix(self._name) + "f:"
+        bands: Counter[str] = Counter()
+        tenants: Counter[str] = Counter()
+        tables: Counter[str] = Counter()
+        flows = [key async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT)][:MAX_FLOWS]
+        for first in range(0, len(flows), SCAN_COUNT):
+            page = flows[first : first + SCAN_COUNT]
+            pipeline = self._queue.redis.pipeline(transaction=False)
+            for key in page:
+                pipeline.zcard(key)
+            for key, count in zip(page, await pipeline.execute(), strict=True):
+                band, tenant, table = text(key).removeprefix(start).split("|")
+                bands[Band(int(band)).name.lower()] += count
+                tenants[tenant] += count
+                tables[table] += count
+        return Waiting(bands, tenants, tables)
+
+    async def oldest(self) -> Oldest:
+        """Find how long the oldest job of each band, tenant and table has been waiting."""
+        return await oldest(self._queue)
+
+    async def occupancy(self) -> Occupancy:
+        """Add up who has had the slots over the last hour."""
+        return await occupancy(self._queue)
+
+    async def configure(self, given: Mapping[str, int]) -> None:
+        """Write the settings that are given, by name; the others stay."""
+        await self._queue.run(commands.configure(self._name, given))
+
+    @answered
+    async def in_force(self) -> QueueSettings:
+        """Return the queue's own settings; what is absent, or no number, is at its default, as in the scripts."""
+        found = await self._queue.redis.hmget(keys.cfg(self._name), list(SETTINGS))
+        given = zip(SETTINGS, (text(value or "") for value in found), strict=True)
+        return QueueSettings(**{name: int(value) for name, value in given if value.isdecimal()})
+
+    @answered
+    async def readmit(self) -> int:
+        """Look again at whom a share of the slots has parked, because their number is another; returns who is back."""
+        limits = self._queue.redis.hscan_iter(keys.cfg(self._name), match=f"{LIMIT}*", count=SCAN_COUNT)
+        shares = [text(name).removeprefix(LIMIT) async for name, value in limits if _is_share(text(value))]
+        parked = [
+            audit.parked(self._name, Level(level), name) for level, _, name in (one.partition("|") for one in shares)
+        ]
+        return sum([await self._queue.run(one) for one in parked])
+
+    @answered
+    async def drop_old_scripts(self) -> int:
+        """Forget libraries of other releases; one that still works loads its own again. Returns how many went."""
+        mine = self._queue.library_name
+        found = await self._queue.redis.function_list(library=LIBRARY + "*")
+        names = {text(one[one.index(b"library_name") + 1]) for one in found}
+        for name in names - {mine}:
+            await self._queue.redis.function_delete(name)
+        return len(names - {mine})
+
+    async def renew_log(self) -> bool:
+        """Have the server write its log anew, once after each of its starts; returns whether it was asked to."""
+        return await renew_log(self._queue.redis)
+
+    @answered
+    async def settings(self) -> Mapping[str, str]:
+        """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
+        raw = await self._queue.redis.hgetall(keys.cfg(self._name))
+        found = {text(name): text(value) for name, value in raw.items()}
+        return {name: value for name, value in found.items() if name == "paused" or name.startswith(SETTINGS_SHOWN)}
+
+    async def weigh(self, level: Level, name: str, weight: float | None) -> None:
+        """Set a weight; None is the default."""
+        await self._queue.run(admin_commands.weigh(self._name, level, name, weight))
+
+    async def limit(self, level: Level, name: str, most: Slots | Quota | None) -> None:
+        """Set how many jobs of a tenant or table run at once; None lifts the limit."""
+        await self._queue.run(admin_commands.limit(self._name, level, name, most))
+
+    async def pause(self, level: Level, name: str, *, paused: bool) -> None:
+        """Hand out nothing of this, or again."""
+        await self._queue.run(admin_commands.pause(self._name, level, name, paused=paused))
+
+    async def promote(self, job: JobId) -> MoveOutcome:
+        """Make a waiting job the next one."""
+        return await self._queue.run(admin_commands.promote(self._name, job))
+
+    async def requeue(self, job: JobId) -> MoveOutcome:
+        """Make a failed job ready now, its failures forgotten."""
+        return await self._queue.run(admin_commands.requeue(self._name, job))
+
+    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+        """Tell running jobs to yield to strict ones that wait for too long."""
+        return await self._queue.run(admin_commands.preempt(self._name, rules))
+
+    async def audit(self) -> Audited:
+        """Compute every index anew and mend what differs; a page per call, so that the queue goes on meanwhile."""
+        seen = mended = 0
+        page: list[Found] = []
+        parked: list[Found] = []
+        async for found in self._audited_keys():
+            seen += 1
+            (parked if found.is_parked else page).append(found)
+            if len(page) == audit.PAGE:
+                mended += await self._mend(page)
+                page = []
+        mended += await self._mend(page)
+        for asked in audit.closing(self._name, parked):
+            mended += await self._follow(asked)
+        if mended:
+            log.warning("queue_mended", queue=self._name, keys=seen, mended=mended)
+        return Audited(seen, mended)
+
+    async def _mend(self, page: list[Found]) -> int:
+        return sum([await self._follow(asked) for asked in audit.steps(self._name, page)])
+
+    async def _follow(self, asked: Transition[Any]) -> int:
+        mended = 0
+        call: Transition[Any] | None = asked
+        while call is not None:
+            reply = await self._queue.run(call)
+            if isinstance(reply, int):
+                return mended + max(0, reply)
+            mended += reply.mended
+            call = audit.follow(call, reply)
+        return mended
+
+    async def _audited_keys(self) -> AsyncIterator[Found]:
+        start = keys.prefix(self._name)
+        with redis_answers():
+            async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):
+                if one := audit.found(self._name, key):
+                    yield one
+
+
+def _is_share(limit: str) -> bool:
+    """Say whether a limit is a share of the slots; a paused one is left alone."""
+    return limit.endswith("%") and not limit.startswith("!")

@@ -1,0 +1,122 @@
+"""Carries queue transitions to the server from asyncio; lost replies are asked for again, a bounded number of times.
+
+The client library's own silent retries are refused: a retry must be a decision, made here, where it is known that
+every transition may be repeated.
+"""
+
+import asyncio
+from typing import Any, TypeVar
+
+from redis.asyncio import BlockingConnectionPool, Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import AuthenticationError, AuthorizationError, RedisError, ResponseError
+from redis.exceptions import ConnectionError as NoConnection
+from redis.exceptions import TimeoutError as NoReply
+
+from decider.store.cancellation import cancellation_kept
+from decider.store.redis_health import RedisSafety
+from shared.errors import InvalidInput, LakewrightError
+from shared.queue.command import Transition, Tries, refusal, unreachable
+from shared.queue.limits import require_queue
+from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
+
+R = TypeVar("R")
+
+TIMEOUT_S = 5.0
+"""Waiting for a connection or a reply; scripts take far below a millisecond, so more means trouble."""
+
+CONNECTIONS = 32
+"""Connections per process; further callers wait for a free one."""
+
+TAKES_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE})
+"""Transitions that promise work for later, which an unsafe server might forget; what runs may always end."""
+
+
+class AsyncQueue:
+    """Runs transitions of one queue; safe to share between tasks of one event loop."""
+
+    def __init__(
+        self,
+        redis: Redis,
+        queue: str,
+        *,
+        library: ScriptLibrary | None = None,
+        tries: Tries | None = None,
+        safety: RedisSafety | None = None,
+    ) -> None:
+        """Use a client built by `connect`, or any other without retries of its own.
+
+        With `safety`, no work is taken that Redis might lose.
+        """
+        require_queue(queue)
+        if _retries_itself(redis):
+            raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
+        self.redis = redis
+        self.name = queue
+        self._library = library or ScriptLibrary()
+        self._tries = tries or Tries()
+        self._address = address(redis)
+        self._safety = safety
+
+    @property
+    def library_name(self) -> str:
+        """The name by which the server knows our scripts."""
+        return self._library.name
+
+    async def run(self, transition: Transition[R]) -> R:
+        """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
+        if self._safety is not None and transition.script in TAKES_WORK:
+            await self._safety.require()
+        failed = 0
+        while True:
+            try:
+                with cancellation_kept():
+                    return transition.decode(await self._call(transition))
+            except (AuthenticationError, AuthorizationError, ResponseError) as problem:
+                raise self._refused(transition, problem) from problem
+            except (NoConnection, NoReply) as problem:
+                failed += 1
+                if failed >= self._tries.count:
+                    raise unreachable(transition.script, self._address, failed, problem) from problem
+            await asyncio.sleep(self._tries.pause_after(failed))
+
+    async def _call(self, transition: Transition[R]) -> Any:
+        function, keys = self._library.function(transition.script), transition.keys
+        try:
+            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
+        except ResponseError as problem:
+            if NOT_FOUND not in str(problem):
+                raise
+            await self.redis.function_load(self._library.text, replace=True)
+            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
+
+    def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
+        return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
+
+
+def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:
+    """Return a client for `redis://`, `rediss://` or `unix://` that never retries by itself; nothing is sent yet."""
+    pool = BlockingConnectionPool.from_url(
+        url,
+        max_connections=connections,
+        timeout=timeout_s,
+        socket_timeout=timeout_s,
+        socket_connect_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+    )
+    return Redis.from_pool(pool)
+
+
+def address(redis: Redis) -> str:
+    """Return where a client connects to, without credentials, for messages."""
+    where = redis.connection_pool.connection_kwargs
+    return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")
+
+
+def _retries_itself(redis: Redis) -> bool:
+    settings = redis.connection_pool.connection_kwargs
+    retry = settings.get("retry")
+    if retry is None:
+        return bool(settings.get("retry_on_timeout") or settings.get("retry_on_error"))
+    return bool(retry.get_retries() != 0)

@@ -1,0 +1,152 @@
+"""What the Redis server says of itself, and whether a queue may be trusted to it.
+
+Jobs must survive a restart and must never be evicted; a server that does not promise both, or takes no writes, is
+called unsafe, in words, and nothing new is written to it.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+from redis.asyncio import Redis
+from redis.exceptions import ResponseError
+
+from decider.store.redis_errors import answered
+from shared.errors import RetryableError
+from shared.queue.keys import NO_KEY
+
+log = structlog.get_logger()
+
+MIN_MAJOR = 7
+"""Scripts declare flags in their first line, which Redis and Valkey know from version 7 on."""
+
+MEMORY_WARNING_RATIO = 0.9
+"""Share of `maxmemory` from which on writes are about to be refused."""
+
+FACTS_MAX_AGE_S = 1.0
+"""Seconds for which a server that was found safe counts as safe: two small calls a second, however much is written."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What matters of the server's INFO; sizes in bytes, 0 for a memory limit means none.
+
+    `refusal` is what the server answers to a write, empty if it takes writes.
+    """
+
+    name: str
+    version: str
+    aof_enabled: bool
+    eviction_policy: str
+    used_memory_bytes: int
+    max_memory_bytes: int
+    uptime_s: int
+    is_replica: bool
+    refusal: str = ""
+
+    @property
+    def issues(self) -> tuple[str, ...]:
+        """Why this server is not well, each with what to do; empty if it is."""
+        found = list(self.dangers)
+        if self.max_memory_bytes and self.used_memory_bytes >= MEMORY_WARNING_RATIO * self.max_memory_bytes:
+            found.append(f"{self.used_memory_bytes} of {self.max_memory_bytes} bytes are in use; raise 'maxmemory'")
+        return tuple(found)
+
+    @property
+    def dangers(self) -> tuple[str, ...]:
+        """Why nothing may be entrusted to this server, each with what to do; empty if it is safe.
+
+        One that is nearly full is none: it refuses by itself when it is full, and forgets nothing.
+        """
+        found: list[str] = []
+        if not self.aof_enabled:
+            found.append("the append-only file is off: a restart loses jobs; set 'appendonly yes'")
+        if self.eviction_policy != "noeviction":
+            found.append(
+                f"the eviction policy is {self.eviction_policy}: jobs may vanish under memory pressure; "
+                "set 'maxmemory-policy noeviction'"
+            )
+        if self.is_replica:
+            found.append("the server is a replica: it takes no writes; connect to the primary")
+        if self.refusal and not self.is_replica:
+            found.append(f"the server takes no writes, make room on its disk and read its log: {self.refusal}")
+        if int(self.version.partition(".")[0]) < MIN_MAJOR:
+            found.append(f"version {self.version} is too old for the queue's scripts; use {MIN_MAJOR} or newer")
+        return tuple(found)
+
+
+@answered
+async def renew_log(redis: Redis) -> bool:
+    """Have the server write its append-only file anew if it has not since it started; returns whether it was asked to.
+
+    When a power cut has torn a script's transaction in the middle of a command, Redis 7.0 drops the torn command and
+    leaves the others in the file, open. They are not in force then, and are as soon as the server starts once more:
+    half of a transition that nobody was told of. A file written anew from memory holds what is in force and no more.
+    """
+    info: Mapping[str, Any] = await redis.info("persistence")
+    was_written = int(info["aof_last_rewrite_time_sec"]) >= 0
+    is_busy = any(info[name] for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress"))
+    if not info["aof_enabled"] or was_written or is_busy:
+        return False
+    await redis.bgrewriteaof()
+    return True
+
+
+@answered
+async def inspect(redis: Redis) -> ServerFacts:
+    """Ask the server about itself. Raises RetryableError if it does not answer."""
+    info: Mapping[str, Any] = await redis.info("server", "memory", "persistence", "replication")
+    is_valkey = "valkey_version" in info
+    return ServerFacts(
+        name="valkey" if is_valkey else "redis",
+        version=str(info["valkey_version"] if is_valkey else info["redis_version"]),
+        aof_enabled=bool(info["aof_enabled"]),
+        eviction_policy=str(info.get("maxmemory_policy", "unknown")),
+        used_memory_bytes=int(info["used_memory"]),
+        max_memory_bytes=int(info.get("maxmemory", 0)),
+        uptime_s=int(info["uptime_in_seconds"]),
+        is_replica=info["role"] != "master",
+        refusal=await _refusal(redis),
+    )
+
+
+async def _refusal(redis: Redis) -> str:
+    """Write nothing, and return the server's reason for not letting us; empty if it would have."""
+    try:
+        await redis.delete(NO_KEY)
+    except ResponseError as problem:
+        return f"{problem.status_code or ''} {problem}".strip()
+    return ""
+
+
+class RedisSafety:
+    """Says whether anything new may be written to the server; asked before each such write."""
+
+    def __init__(self, redis: Redis, *, clock_s: Callable[[], float], max_age_s: float = FACTS_MAX_AGE_S) -> None:
+        self.max_age_s = max_age_s
+        self._redis = redis
+        self._clock_s = clock_s
+        self._safe_at_s = float("-inf")
+        self._asking = asyncio.Lock()
+
+    async def require(self) -> None:
+        """Raise RetryableError, with what is wrong and what to do, unless the server is safe."""
+        if self._clock_s() - self._safe_at_s < self.max_age_s:
+            return
+        async with self._asking:
+            if self._clock_s() - self._safe_at_s < self.max_age_s:
+                return
+            dangers = (await self.facts()).dangers
+            if dangers:
+                log.warning("redis_not_trusted", reasons=dangers)
+                raise RetryableError(f"Redis cannot be trusted now, so nothing was taken: {'; '.join(dangers)}")
+
+    async def facts(self) -> ServerFacts:
+        """Ask the server about itself, and remember whether it is safe. Raises RetryableError if it does not answer."""
+        asked_at_s, self._safe_at_s = self._clock_s(), float("-inf")
+        found = await inspect(self._redis)
+        if not found.dangers:
+            self._safe_at_s = asked_at_s
+        return found

@@ -1,0 +1,122 @@
+"""What happens, as it happens: the capped streams that scripts write are read on from where a reader is.
+
+Nothing is kept for a reader: one that is slow or away resumes by an id, and misses only what its stream has dropped
+meanwhile. Entries of several streams come in the order of the server's clock. A reader polls, because a blocking read
+would hold a connection for as long as somebody watches.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from shared.errors import InvalidInput
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.table import TableId
+
+COUNT = 100
+"""Entries read of one stream at once; what is left comes with the next poll."""
+
+RUNS, NOTES, LEDGER = "runs", "notes", "ledger."
+"""Names of streams in ids: finished runs, what no worker reports, and a table's decisions by its id."""
+
+_ID = re.compile(r"(\d{1,19})-(\d{1,19})/([A-Za-z0-9_.-]{1,310})")
+_LAST_SEQ = 2**64 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One entry of a stream; `at_ms` is the server's clock."""
+
+    at_ms: int
+    seq: int
+    stream: str
+    fields: Mapping[str, str]
+
+    @property
+    def id(self) -> str:
+        """The place of this entry among all, from which a reader resumes."""
+        return f"{self.at_ms}-{self.seq}/{self.stream}"
+
+    @property
+    def table(self) -> TableId | None:
+        """The table whose ledger it stands in."""
+        return TableId(self.stream.removeprefix(LEDGER)) if self.stream.startswith(LEDGER) else None
+
+
+@dataclass(slots=True)
+class Tail:
+    """One reader's places: the last entry it was given of each stream, and where a stream that is new to it begins."""
+
+    start: str
+    places: dict[str, str] = field(default_factory=dict)
+
+
+def resumed(last_id: str) -> Tail:
+    """Return the reader that had seen the entry of this id; raises InvalidInput for text that is no id.
+
+    Of other streams everything of that millisecond comes again: whether it was sent is not known.
+    """
+    match = _ID.fullmatch(last_id)
+    if match is None:
+        raise InvalidInput(
+            f"{last_id[:80]!r} is no event's id", field="Last-Event-ID", allowed="the id of an event of this stream"
+        )
+    at_ms, seq, stream = int(match[1]), int(match[2]), match[3]
+    before = f"{at_ms - 1}-{_LAST_SEQ}" if at_ms else "0-0"
+    return Tail(before, {stream: f"{at_ms}-{seq}"})
+
+
+class Tails:
+    """Reads the streams of one queue."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._redis = queue.redis
+        self._name = queue.name
+
+    @answered
+    async def now(self) -> Tail:
+        """Return a reader of what happens from now on, by the server's clock."""
+        seconds, micros = await self._redis.time()
+        return Tail(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
+
+    @answered
+    async def read(self, tail: Tail, streams: Sequence[str]) -> tuple[Entry, ...]:
+        """Return what is new in these streams, oldest first, and move the reader behind it."""
+        if not streams:
+            return ()
+        by_key = {self._key(stream): stream for stream in streams}
+        asked: Any = {key: tail.places.get(stream, tail.start) for key, stream in by_key.items()}
+        found: Any = await self._redis.xread(asked, count=COUNT)
+        rows = found.items() if isinstance(found, dict) else found
+        entries: list[Entry] = []
+        cut: tuple[int, int] | None = None
+        for key, some in rows:
+            # A newer protocol wraps the entries of a stream in one more list.
+            flat = some[0] if some and isinstance(some[0], list) else some
+            read = [_entry(by_key[text(key)], *one) for one in flat]
+            entries += read
+            if len(read) >= COUNT:
+                # More of this stream is to come: what others have beyond its end has to wait for it.
+                end = (read[-1].at_ms, read[-1].seq)
+                cut = end if cut is None else min(cut, end)
+        entries = [one for one in entries if cut is None or (one.at_ms, one.seq) <= cut]
+        entries.sort(key=lambda one: (one.at_ms, one.seq, one.stream))
+        for one in entries:
+            tail.places[one.stream] = f"{one.at_ms}-{one.seq}"
+        return tuple(entries)
+
+    def _key(self, stream: str) -> str:
+        if stream == RUNS:
+            return keys.history(self._name)
+        if stream == NOTES:
+            return keys.events(self._name)
+        return keys.ledger(self._name, stream.removeprefix(LEDGER))
+
+
+def _entry(stream: str, raw_id: bytes | str, raw: Mapping[bytes | str, bytes | str]) -> Entry:
+    at_ms, _, seq = text(raw_id).partition("-")
+    return Entry(int(at_ms), int(seq), stream, {text(name): text(value) for name, value in raw.items()})

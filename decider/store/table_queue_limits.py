@@ -1,0 +1,67 @@
+"""What a table's policy asks of the queue, its weight and its limit, is set there in the moment the policy changes.
+
+Levers that a person has set stay as they are while the policy says nothing: only what a property once set is taken
+back with it.
+"""
+
+from fractions import Fraction
+
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from shared.policy import Policy
+from shared.queue import admin_commands
+from shared.queue.admin_commands import Quota, Slots
+from shared.queue.decode import text
+from shared.queue.model import Level
+from shared.table import TableId
+
+NOTHING = Policy()
+
+
+def wanted(policy: Policy) -> str:
+    """Return what a policy asks of the queue, as `weight|limit`; empty where it asks for nothing."""
+    weight = "" if policy.weight == NOTHING.weight else str(policy.weight)
+    limit = "" if policy.quota is None else str(policy.quota)
+    if policy.max_concurrent_jobs is not None:
+        limit = str(policy.max_concurrent_jobs)
+    return f"{weight}|{limit}" if weight or limit else ""
+
+
+@answered
+async def steer(queue: AsyncQueue, table: TableId, now: str) -> None:
+    """Bring a table's levers in the queue to an answer of `wanted`; may be repeated, and cut short anywhere.
+
+    Which of them are ours is noted before they are set and forgotten after they are lifted.
+    """
+    weight, _, limit = now.partition("|")
+    asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
+    ours = set(text(await queue.redis.hget(_levers(queue.name), table) or b"").split())
+    if asked - ours:
+        await _note(queue, table, asked | ours)
+    if "weight" in asked | ours:
+        await queue.run(
+            admin_commands.weigh(queue.name, Level.TABLE, table, float(Fraction(weight)) if weight else None)
+        )
+    if "limit" in asked | ours:
+        await queue.run(admin_commands.limit(queue.name, Level.TABLE, table, _limit(limit)))
+    if ours - asked:
+        await _note(queue, table, asked)
+
+
+async def _note(queue: AsyncQueue, table: TableId, ours: set[str]) -> None:
+    if ours:
+        await queue.redis.hset(_levers(queue.name), table, " ".join(sorted(ours)))
+    else:
+        await queue.redis.hdel(_levers(queue.name), table)
+
+
+def _levers(queue: str) -> str:
+    """Hash: which levers of a table, `limit weight`, a property may have set in this queue."""
+    return f"lw:levers:{queue}"
+
+
+def _limit(said: str) -> Slots | Quota | None:
+    if not said:
+        return None
+    slots = Fraction(said)
+    return Quota(int(slots * 100)) if slots < 1 else Slots(int(slots))

@@ -1,0 +1,212 @@
+"""The registry of tables: which tables are known, under which name, and which of them are refused and why.
+
+A table's id is derived from its location, so registering twice finds the same entry, and a name belongs to one table.
+"""
+
+import json
+from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from decider.store.redis_errors import answered, redis_answers
+from decider.store.redis_health import RedisSafety
+from shared.errors import InvalidInput
+from shared.queue.decode import text
+from shared.table import TableId, TableRef
+
+TABLES, NAMES, REFUSED, ORDER = "lw:tables", "lw:names", "lw:refused", "lw:order"
+PAGE = 500
+"""Tables read per round trip when all are listed: large enough to be fast, small enough not to hold up Redis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a table is not looked after at present: since when, and whether it is because it is not there.
+
+    `code` names a refusal by rule (see `shared.refusals`); it is empty where the log could not be read.
+    """
+
+    at_ms: int
+    reason: str
+    since_ms: int = 0
+    gone: bool = False
+    code: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.since_ms:
+            object.__setattr__(self, "since_ms", self.at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class TablePage:
+    """Tables in the order of their names; `after` is where the next page begins, None on the last one."""
+
+    tables: tuple[TableRef, ...]
+    after: str | None
+
+
+class TableRegistry:
+    """Registered tables in Redis, safe to share between deciders.
+
+    The hashes are `lw:tables` (by id), `lw:names` (name to id) and `lw:refused` (by id); the sorted set `lw:order`
+    holds the names in their order.
+    """
+
+    def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
+        """With `safety`, no table is entrusted to a Redis that might lose it."""
+        self._redis = redis
+        self._safety = safety
+
+    @answered
+    async def register(self, table: TableRef) -> bool:
+        """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
+        if self._safety is not None:
+            await self._safety.require()
+        if not await self._redis.hsetnx(NAMES, table.name, table.id):
+            owner = text(await self._redis.hget(NAMES, table.name) or b"")
+            if owner != table.id:
+                raise InvalidInput(
+                    f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
+                )
+        await self._redis.zadd(ORDER, {table.name: 0})
+        if await self._redis.hsetnx(TABLES, table.id, json.dumps(asdict(table))):
+            return True
+        known = await self.get(table.id)
+        if known is not None and known.name != table.name:
+            await self._drop_name(table.name)
+        return False
+
+    @answered
+    async def change(self, before: TableRef, after: TableRef) -> None:
+        """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
+        if self._safety is not None:
+            await self._safety.require()
+        if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
+            owner = text(await self._redis.hget(NAMES, after.name) or b"")
+            raise InvalidInput(
+                f"the name {after.name!r} belongs to another table ({owner}); choose another name", field="name"
+            )
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hset(TABLES, after.id, json.dumps(asdict(after)))
+            if after.name != before.name:
+                pipe.hdel(NAMES, before.name)
+                pipe.zrem(ORDER, before.name)
+                pipe.zadd(ORDER, {after.name: 0})
+            await pipe.execute()
+
+    async def _drop_name(self, name: str) -> None:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hdel(NAMES, name)
+            pipe.zrem(ORDER, name)
+            await pipe.execute()
+
+    @answered
+    async def remove(self, table: TableRef) -> bool:
+        """Forget a table; False if it was not known."""
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.hdel(TABLES, table.id)
+            pipe.hdel(NAMES, table.name)
+            pipe.hdel(REFUSED, table.id)
+            pipe.zrem(ORDER, table.name)
+            removed, *_ = await pipe.execute()
+        return bool(removed)
+
+    @answered
+    async def get(self, table_id: TableId) -> TableRef | None:
+        """Return the table with this id."""
+        raw = await self._redis.hget(TABLES, table_id)
+        return None if raw is None else _decode(raw)
+
+    @answered
+    async def find(self, name_or_id: str) -> TableRef | None:
+        """Return the table with this name or id."""
+        owner = await self._redis.hget(NAMES, name_or_id)
+        return await self.get(TableId(text(owner) if owner else name_or_id))
+
+    @answered
+    async def many(self, ids: Collection[TableId]) -> dict[TableId, TableRef]:
+        """Return those of these tables that are known."""
+        found: dict[TableId, TableRef] = {}
+        wanted = list(ids)
+        for start in range(0, len(wanted), PAGE):
+            rows = await self._redis.hmget(TABLES, [str(one) for one in wanted[start : start + PAGE]])
+            found |= {table.id: table for table in (_decode(raw) for raw in rows if raw is not None)}
+        return found
+
+    @answered
+    async def named(self, names: Collection[str]) -> dict[str, TableRef]:
+        """Return the tables that have these names or ids, by what they were asked by."""
+        wanted = list(names)
+        ids: dict[str, TableId] = {}
+        for start in range(0, len(wanted), PAGE):
+            some = wanted[start : start + PAGE]
+            owners = await self._redis.hmget(NAMES, some)
+            ids |= {name: TableId(text(owner) if owner else name) for name, owner in zip(some, owners, strict=True)}
+        known = await self.many(set(ids.values()))
+        return {name: known[identity] for name, identity in ids.items() if identity in known}
+
+    @answered
+    async def page(self, *, prefix: str, after: str, limit: int) -> TablePage:
+        """Return up to `limit` tables whose names begin with `prefix` and come after `after` ("": from the start)."""
+        low = f"({after}" if after >= prefix and after else f"[{prefix}"
+        high = f"[{prefix}\U0010ffff" if prefix else "+"
+        names: Any = await self._redis.zrange(ORDER, low, high, bylex=True, offset=0, num=limit + 1)
+        shown = [text(name) for name in names[:limit]]
+        ids = await self._redis.hmget(NAMES, shown) if shown else []
+        known = [text(identity) for identity in ids if identity is not None]
+        rows = await self._redis.hmget(TABLES, known) if known else []
+        tables = tuple(_decode(raw) for raw in rows if raw is not None)
+        return TablePage(tables, shown[-1] if len(names) > limit else None)
+
+    async def all(self) -> AsyncIterator[TableRef]:
+        """Yield every table, in no order; one that is added meanwhile may be missed until the next time."""
+        place = 0
+        rows: Any
+        while True:
+            with redis_answers():
+                place, rows = await self._redis.hscan(TABLES, place, count=PAGE)
+            for raw in rows.values():
+                yield _decode(raw)
+            if not place:
+                return
+
+    @answered
+    async def count(self) -> int:
+        """Return how many tables are registered."""
+        return int(await self._redis.hlen(TABLES))
+
+    @answered
+    async def refuse(self, table_id: TableId, refusal: Refusal) -> None:
+        """Note why a table cannot be looked after; it stays registered and is tried again."""
+        await self._redis.hset(REFUSED, table_id, json.dumps(asdict(refusal)))
+
+    @answered
+    async def accept(self, table_id: TableId) -> None:
+        """Drop a refusal that no longer holds."""
+        await self._redis.hdel(REFUSED, table_id)
+
+    @answered
+    async def refusal(self, table_id: TableId) -> Refusal | None:
+        """Return why a table is refused, None if it is not."""
+        raw = await self._redis.hget(REFUSED, table_id)
+        return None if raw is None else Refusal(**json.loads(raw))
+
+    @answered
+    async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, Refusal]:
+        """Return why those of these tables are refused that are."""
+        if not ids:
+            return {}
+        rows = await self._redis.hmget(REFUSED, [str(one) for one in ids])
+        found = zip(ids, rows, strict=True)
+        return {table_id: Refusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
+
+    @answered
+    async def count_refused(self) -> int:
+        """Return how many tables are refused, unreadable or gone."""
+        return int(await self._redis.hlen(REFUSED))
+
+
+def _decode(raw: bytes | str) -> TableRef:
+    return TableRef(**json.loads(raw))

@@ -1,0 +1,208 @@
+"""A table's cursor: the version that has been folded, with what is needed to fold the next one.
+
+It is stored as one hash and moved only by the ingest script, which compares the version and writes cells, jobs and
+cursor together; two deciders on one table cost a retry and nothing else.
+"""
+
+import json
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from decider.decide.calibration import Calibration
+from decider.state.contention import COLD, Heat
+from decider.state.effective_policy import LogFacts
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered, redis_answers
+from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.queue import keys
+from shared.queue.decode import text
+from shared.refusals import Refusal, refusal
+from shared.table import CellKey, PartitionColumn, TableId, TableMetadata, TableProtocol
+
+PAGE = 1_000
+"""Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a table has been folded, and under which metadata and policy.
+
+    `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
+    `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
+    at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
+    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
+    `is_stopped` says that Qbeast's switch was unset.
+    """
+
+    version: int
+    metadata: TableMetadata
+    protocol: TableProtocol | None
+    policy: str
+    digest: str = ""
+    last_good: Mapping[str, str] = field(default_factory=dict)
+    folded_ms: int = 0
+    commit_ms: int = 0
+    rescans: int = 0
+    rescan_reason: str = ""
+    steered: str = ""
+    heat: Heat = COLD
+    is_stopped: bool = False
+
+    def encode(self) -> dict[str, str]:
+        """Write the cursor as the fields of its hash."""
+        return {
+            "version": str(self.version),
+            "metadata": json.dumps(asdict(self.metadata), separators=(",", ":")),
+            "protocol": _encoded_protocol(self.protocol),
+            "policy": self.policy,
+            "digest": self.digest,
+            "last_good": json.dumps(dict(self.last_good), separators=(",", ":")),
+            "folded_ms": str(self.folded_ms),
+            "commit_ms": str(self.commit_ms),
+            "rescans": str(self.rescans),
+            "rescan_reason": self.rescan_reason,
+            "steered": self.steered,
+            "stopped": str(int(self.is_stopped)),
+            "heat": json.dumps(self.heat.encode(), separators=(",", ":")),
+        }
+
+    @staticmethod
+    def decode(raw: Mapping[bytes | str, bytes | str]) -> "Cursor":
+        """Read the fields that `encode` wrote."""
+        values = {text(name): text(value) for name, value in raw.items()}
+        return Cursor(
+            int(values["version"]),
+            _metadata(values["metadata"]),
+            _protocol(values.get("protocol", "")),
+            values["policy"],
+            values["digest"],
+            json.loads(values["last_good"]),
+            int(values["folded_ms"]),
+            int(values["commit_ms"]),
+            int(values["rescans"]),
+            values["rescan_reason"],
+            values.get("steered", ""),
+            Heat.decode(json.loads(values.get("heat", "{}"))),
+            values.get("stopped") == "1",
+        )
+
+    @property
+    def facts(self) -> LogFacts:
+        """What the log says of the policy beside the properties."""
+        return LogFacts(self.refusal, self.is_stopped)
+
+    @property
+    def refusal(self) -> Refusal | None:
+        """Why the table must not be rewritten as it stands at this version; None if it may be."""
+        return None if self.protocol is None else refusal(self.metadata, self.protocol)
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What decisions about some cells of a table are made from: their states, and what was learned of the table."""
+
+    cells: Mapping[CellKey, CellState]
+    calibration: Calibration
+
+
+class TableStates:
+    """Reads of cursors, cells and ledgers; all writes go through the queue's ingest script."""
+
+    def __init__(self, queue: AsyncQueue) -> None:
+        self._queue = queue
+
+    @answered
+    async def cursor(self, table: TableId) -> Cursor | None:
+        """Return the cursor of a table, None if it was never folded."""
+        raw = await self._queue.redis.hgetall(keys.cursor(self._queue.name, table))
+        return Cursor.decode(raw) if raw else None
+
+    @answered
+    async def cells(self, table: TableId, wanted: Sequence[CellKey]) -> dict[CellKey, CellState]:
+        """Return the states of these cells; a cell that is not stored is empty."""
+        if not wanted:
+            return {}
+        found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
+        return _states(wanted, found)
+
+    @answered
+    async def known(self, table: TableId, wanted: Sequence[CellKey]) -> Known:
+        """Return the states of these cells and the table's calibration, in one round trip."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            pipe.hgetall(keys.measures(self._queue.name, table))
+            if wanted:
+                pipe.hmget(keys.cells(self._queue.name, table), list(wanted))
+            sums, *found = await pipe.execute()
+        return Known(_states(wanted, found[0] if found else ()), _calibration(sums))
+
+    @answered
+    async def calibration(self, table: TableId) -> Calibration:
+        """Return what was learned from a table's rewrites."""
+        return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
+
+    @answered
+    async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
+        """Return every stored cell of a table."""
+        raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
+        return {CellKey(text(cell)): CellState.decode(text(state)) for cell, state in raw.items()}
+
+    @answered
+    async def page(self, table: TableId, *, after: str, limit: int) -> tuple[dict[CellKey, CellState], str | None]:
+        """Return up to `limit` cells whose keys come after `after`, in order, and the last key if there are more."""
+        names = sorted(text(name) for name in await self._queue.redis.hkeys(keys.cells(self._queue.name, table)))
+        start = bisect_right(names, after)
+        wanted = [CellKey(name) for name in names[start : start + limit]]
+        more = wanted[-1] if start + limit < len(names) else None
+        states = await self.cells(table, wanted)
+        return {cell: state for cell, state in states.items() if state.files}, more
+
+    async def each(self, table: TableId) -> AsyncIterator[tuple[CellKey, CellState]]:
+        """Yield every cell once, in no order, without holding up the event loop for longer than one page."""
+        place = 0
+        seen: set[str] = set()
+        while True:
+            with redis_answers():
+                place, rows = await self._scan(table, place)
+            for name, state in rows.items():
+                if text(name) not in seen:
+                    seen.add(text(name))
+                    yield CellKey(text(name)), CellState.decode(text(state))
+            if not place:
+                return
+
+    async def _scan(self, table: TableId, place: int) -> tuple[int, Mapping[bytes | str, bytes | str]]:
+        found: Any = await self._queue.redis.hscan(keys.cells(self._queue.name, table), place, count=PAGE)
+        return int(found[0]), found[1]
+
+
+def _states(wanted: Sequence[CellKey], found: Sequence[bytes | str | None]) -> dict[CellKey, CellState]:
+    return {
+        cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
+        for cell, raw in zip(wanted, found, strict=True)
+    }
+
+
+def _calibration(sums: Mapping[bytes | str, bytes | str]) -> Calibration:
+    return Calibration.of({text(name): int(value) for name, value in sums.items()})
+
+
+def _encoded_protocol(protocol: TableProtocol | None) -> str:
+    if protocol is None:
+        return ""
+    features = (sorted(protocol.reader_features), sorted(protocol.writer_features))
+    return json.dumps([protocol.min_reader, protocol.min_writer, *features], separators=(",", ":"))
+
+
+def _protocol(encoded: str) -> TableProtocol | None:
+    if not encoded:
+        return None
+    reader, writer, reads, writes = json.loads(encoded)
+    return TableProtocol(reader, writer, frozenset(reads), frozenset(writes))
+
+
+def _metadata(encoded: str) -> TableMetadata:
+    raw = json.loads(encoded)
+    columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
+    return TableMetadata(raw["table_uuid"], columns, raw["configuration"])

@@ -1,0 +1,87 @@
+"""Reading timers: which tables have one that rings, which ones those are, and taking one with what follows from it.
+
+Timers are set by the ingest step, in the same script that changes the cells they belong to; so none is forgotten by a
+crash, and a timer that was read and has changed since is not taken.
+"""
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+from decider.store.queue_executor import AsyncQueue
+from decider.store.redis_errors import answered
+from shared.queue import commands, keys
+from shared.queue.commands import LEDGER_KEPT
+from shared.queue.decode import text
+from shared.queue.model import DecideOutcome, JobSpec, Timer
+from shared.table import TableId
+
+
+class Timers:
+    """The timers of all tables of one queue: `due` orders the tables, `due:<table>` the timers of one."""
+
+    def __init__(self, queue: AsyncQueue, *, ledger_kept: int = LEDGER_KEPT) -> None:
+        self._queue = queue
+        self._ledger_kept = ledger_kept
+
+    @answered
+    async def ringing_tables(self, now_ms: int, *, limit: int) -> tuple[TableId, ...]:
+        """Return up to `limit` tables that have a timer which rings by now, the longest due first."""
+        found: Any = await self._queue.redis.zrange(
+            keys.ringing(self._queue.name), "-inf", now_ms, byscore=True, offset=0, num=limit
+        )
+        return tuple(TableId(text(table)) for table in found)
+
+    @answered
+    async def ringing(self, table: TableId, now_ms: int, *, limit: int) -> tuple[Timer, ...]:
+        """Return up to `limit` timers of a table that ring by now, the longest due first."""
+        found: Any = await self._queue.redis.zrange(
+            keys.timers(self._queue.name, table), "-inf", now_ms, byscore=True, offset=0, num=limit, withscores=True
+        )
+        return tuple(Timer(text(name), int(at)) for name, at in found)
+
+    @answered
+    async def all(self, table: TableId) -> dict[str, int]:
+        """Return every timer of a table by name, with the time at which it rings."""
+        found: Any = await self._queue.redis.zrange(keys.timers(self._queue.name, table), 0, -1, withscores=True)
+        return {text(name): int(at) for name, at in found}
+
+    @answered
+    async def put_off(self, table: TableId, until_ms: int) -> None:
+        """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
+        await self._queue.redis.zadd(keys.ringing(self._queue.name), {table: until_ms}, xx=True)
+
+    @answered
+    async def forget(self, table: TableId) -> None:
+        """Drop the timers of a table that is not known any more."""
+        await self._queue.redis.unlink(keys.timers(self._queue.name, table))
+        await self._queue.redis.zrem(keys.ringing(self._queue.name), table)
+
+    async def take(
+        self,
+        table: TableId,
+        timer: Timer,
+        *,
+        again_ms: int,
+        job: JobSpec | None,
+        decision: tuple[str, Mapping[str, int]],
+    ) -> DecideOutcome:
+        """Take a timer that rang, with its job and the decision's record and counters, in one step.
+
+        It rings again at `again_ms` if the cell has a job already, or if it comes without one (0: then it does not);
+        nothing is written if it changed since it was read.
+        """
+        record, counters = decision
+        return await self._queue.run(
+            commands.decide(
+                self._queue.name,
+                nonce=secrets.token_hex(16),
+                table=table,
+                timer=timer,
+                again_ms=again_ms,
+                job=job,
+                record=record,
+                counters=counters,
+                ledger_kept=self._ledger_kept,
+            )
+        )

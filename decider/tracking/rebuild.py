@@ -1,0 +1,184 @@
+"""A recount: all live files are counted anew and every cell is decided; the repair for whatever cannot be folded.
+
+It reads the newest snapshot and replaces the table's cells in the same atomic step in which a fold would add to them,
+so a recount may be taken at any moment and by any number of deciders.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from uuid import uuid4
+
+import structlog
+
+from decider.decide import ledger
+from decider.decide.decision import Decision, corrected, decide_state, heed
+from decider.decide.timers import timers_after_recount
+from decider.state.contention import COLD
+from decider.state.effective_policy import LogFacts
+from decider.state.fold import recount
+from decider.store.ingest import Step, ingest
+from decider.store.queue_executor import AsyncQueue
+from decider.store.table_queue_limits import steer, wanted
+from decider.store.table_state import Cursor, TableStates
+from decider.store.timer_queries import Timers
+from decider.tracking.commit_batch import job_spec
+from decider.tracking.log_cache import LogReader
+from decider.tracking.shared_defaults import Standing
+from shared.job_payload import COMPACT
+from shared.layout.eligibility import is_purgeable
+from shared.layout.partition_stats import CellState
+from shared.policy import Policy
+from shared.properties import is_stopped
+from shared.queue import commands
+from shared.queue.commands import LEDGER_KEPT
+from shared.queue.model import JobKey, Timer, TimerChange, job_id
+from shared.refusals import refusal
+from shared.table import CellKey, Snapshot, TableRef
+
+RECORDS = 500
+"""Decisions of one recount that go into the ledger, those with a job first: a table of very many cells must not push
+everything else out of it."""
+
+log = structlog.get_logger()
+
+
+class Recounter:
+    """Brings a table's state to its newest snapshot, whatever was stored before."""
+
+    def __init__(
+        self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing, *, ledger_kept: int = LEDGER_KEPT
+    ) -> None:
+        self._queue = queue
+        self._timers = Timers(queue)
+        self._ledger_kept = ledger_kept
+        self._now_ms = now_ms
+        self._standing = standing
+
+    async def recount(
+        self,
+        table: TableRef,
+        reader: LogReader,
+        old: Cursor | None,
+        reason: str,
+        *,
+        counters: Mapping[str, int] | None = None,
+    ) -> Cursor | None:
+        """Count anew and decide every cell; None if somebody moved the cursor first.
+
+        `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
+        the log cannot be read, RetryableError where a store does not answer.
+        """
+        snapshot = await reader.snapshot()
+        facts = LogFacts(refusal(snapshot.metadata, snapshot.protocol), _is_stopped(old, snapshot))
+        in_force = self._standing.current.effective(
+            table,
+            snapshot.metadata.configuration,
+            old.last_good if old else {},
+            facts,
+        )
+        heat = old.heat if old else COLD
+        cursor = Cursor(
+            version=snapshot.version,
+            metadata=snapshot.metadata,
+            protocol=snapshot.protocol,
+            policy=in_force.policy.version,
+            digest=snapshot.digest,
+            last_good=in_force.last_good,
+            folded_ms=self._now_ms(),
+            commit_ms=snapshot.timestamp_ms,
+            rescans=old.rescans + 1 if old else 0,
+            rescan_reason=reason,
+            heat=heat,
+            is_stopped=facts.is_stopped,
+            steered=wanted(in_force.policy),
+        )
+        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        await steer(self._queue, table.id, cursor.steered)
+        cells = recount(snapshot.files, in_force.policy)
+        calibration = await TableStates(self._queue).calibration(table.id)
+        policy = calibration.learned(in_force.policy)
+        at_ms = self._now_ms()
+        decisions = [
+            heed(corrected(made, calibration), heat.share(made.cell, at_ms), policy)
+            for made in _decisions(snapshot, policy, cells)
+        ]
+        jobs = [job_spec(table, made, policy, snapshot.metadata) for made in decisions if made.prediction]
+        step = Step(
+            cells={cell: state.encode() for cell, state in cells.items()},
+            jobs=jobs,
+            ledger=self._lines(decisions, policy),
+            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
+            reset=True,
+            ledger_kept=self._ledger_kept,
+            timers=await self._timed(table, snapshot, policy, cells),
+        )
+        # A table that was made anew starts over below the version that the jobs of the one before were made at.
+        newest = max(cursor.version, old.version if old else 0)
+        is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
+        idle: set[CellKey] = set()
+        if is_another or not in_force.policy.enabled:
+            # Cells of before as well: with other partition columns none of them is left.
+            idle = set(cells) | {cell async for cell, _ in TableStates(self._queue).each(table.id)}
+            # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
+            # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
+            await self._withdraw(table, idle, newest)
+        if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
+            winner = await TableStates(self._queue).cursor(table.id)
+            await steer(self._queue, table.id, winner.steered if winner else "")
+            if is_another and winner is not None:
+                # What we withdrew may have been the winner's jobs, so every cell is decided once more.
+                return await self.recount(table, reader, winner, reason, counters=counters)
+            return None
+        if not in_force.policy.enabled:
+            await self._withdraw(table, idle, newest)
+        log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
+        return cursor
+
+    def _lines(self, decisions: Sequence[Decision], policy: Policy) -> list[tuple[str, int]]:
+        """The first decisions as ledger lines, with the index of their job; they are the ones that have jobs first."""
+        at_ms = self._now_ms()
+        return [
+            (ledger.encode(made, policy, at_ms), index if made.prediction else -1)
+            for index, made in enumerate(decisions[:RECORDS])
+        ]
+
+    async def _timed(
+        self, table: TableRef, snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]
+    ) -> tuple[Timer, ...]:
+        """The timers of the cells; a full rewrite that was to come sooner than its interval says still does."""
+        columns = snapshot.metadata.partition_columns
+        made = timers_after_recount(snapshot.files, cells, policy, self._now_ms(), columns)
+        if policy.full_interval_s is None:
+            return tuple(made)
+        stood = await self._timers.all(table.id)
+        return tuple(
+            replace(timer, at_ms=min(timer.at_ms, stood.get(timer.name, timer.at_ms)))
+            if timer.change is TimerChange.EARLIER
+            else timer
+            for timer in made
+        )
+
+    async def _withdraw(self, table: TableRef, cells: Iterable[CellKey], version: int) -> None:
+        """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
+
+        Jobs of a later version stay: somebody else has seen that the table was switched on again.
+        """
+        for cell in cells:
+            job = job_id(JobKey(table.id, cell, COMPACT))
+            await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
+
+
+def _is_stopped(old: Cursor | None, snapshot: Snapshot) -> bool:
+    """Whether Qbeast's switch was unset since the table was read last; another table at its place starts over."""
+    if old is None or old.metadata.table_uuid != snapshot.metadata.table_uuid:
+        return False
+    return is_stopped(old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped)
+
+
+def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:
+    """Decide every cell; those that are worth a job come first."""
+    columns = snapshot.metadata.partition_columns
+    heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, policy))
+    made = (decide_state(cell, state, policy, snapshot.version, heavy[cell], columns) for cell, state in cells.items())
+    return sorted(made, key=lambda decision: decision.prediction is None)

@@ -1,0 +1,121 @@
+"""A look at a table ends in one of three ways: followed, refused with the reason, or gone and its jobs withdrawn.
+
+What is refused stays registered and is looked at again; what is gone, or may not be read at all, leaves no job behind
+that an actor would run into, and comes back as a new table if it does. Nothing here is told by an event: only the log
+says what became of a table.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import structlog
+
+from decider.store.cleanup import forget, leave
+from decider.store.queue_executor import AsyncQueue
+from decider.store.table_registry import Refusal, TableRegistry
+from decider.tracking.tracker import Followed, Follower
+from shared import refusals
+from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
+from shared.job_payload import COMPACT
+from shared.table import TableId, TableRef
+
+DAY_MS = 86_400_000
+
+UNREADABLE = "unreadable_log"
+"""Code of the refusal of a table whose log asks for more than this release understands."""
+
+VANISHED_DAYS = 7.0
+"""Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
+
+After = Callable[[TableRef, Followed], Awaitable[None]]
+"""What is done with a table in which something new was found."""
+
+log = structlog.get_logger()
+
+
+class Watch:
+    """Follows tables for the inbox and keeps the registry's refusals true."""
+
+    def __init__(
+        self,
+        follower: Follower,
+        registry: TableRegistry,
+        queue: AsyncQueue,
+        now_ms: Callable[[], int],
+        *,
+        after: After | None = None,
+    ) -> None:
+        self._follower = follower
+        self._registry = registry
+        self._queue = queue
+        self._now_ms = now_ms
+        self._after = after
+        self._unfinished: set[TableId] = set()
+
+    async def look(self, table: TableRef, version: int | None) -> None:
+        """Follow one table; a log that we cannot or must not read is noted as a refusal and tried again later.
+
+        `table` says which one: what it is registered as is read here, because whoever asked may have read it long ago.
+        """
+        known = await self._registry.get(table.id)
+        if known is None:
+            await forget(self._queue, table.id, kind=COMPACT)
+            return
+        table = known
+        try:
+            followed = await self._follower.follow(table, version)
+        except NoTable as problem:
+            await self._gone(table, str(problem))
+            return
+        except Unsupported as problem:
+            # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
+            cells = await leave(self._queue, table.id, kind=COMPACT)
+            await self._refuse(table, Refusal(self._now_ms(), str(problem), code=UNREADABLE))
+            log.warning("table_refused", table=table.name, why=str(problem), cells=cells)
+            return
+        except (InvalidInput, PermanentError) as problem:
+            await self._refuse(table, Refusal(self._now_ms(), str(problem)))
+            log.warning("table_refused", table=table.name, why=str(problem))
+            return
+        if followed.rescan and await self._registry.get(table.id) is None:
+            # It was removed during the look, which has just brought its state back.
+            await forget(self._queue, table.id, kind=COMPACT)
+            return
+        await self._note(table, followed.refusal)
+        if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
+            # Should this fail for the moment, the look that follows finds nothing new and must come here all the same.
+            self._unfinished.add(table.id)
+            await self._after(table, followed)
+            self._unfinished.discard(table.id)
+
+    async def _gone(self, table: TableRef, why: str) -> None:
+        """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
+        now_ms = self._now_ms()
+        before = await self._registry.refusal(table.id)
+        cells = await leave(self._queue, table.id, kind=COMPACT)
+        since_ms = before.since_ms if before is not None and before.gone else now_ms
+        if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
+            await self._registry.remove(table)
+            await forget(self._queue, table.id, kind=COMPACT)
+            log.warning("table_forgotten", table=table.name, why=why, gone_days=VANISHED_DAYS)
+            return
+        await self._refuse(table, Refusal(now_ms, why, since_ms, gone=True))
+        log.warning("table_gone", table=table.name, why=why, cells=cells)
+
+    async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
+        """Note whether a table that could be read may be rewritten; its state already says so to every decision."""
+        before = await self._registry.refusal(table.id)
+        if found is None:
+            if before is not None:
+                await self._registry.accept(table.id)
+            return
+        if before is None or before.code != found.code or before.reason != found.sentence:
+            await self._refuse(table, Refusal(self._now_ms(), found.sentence, code=found.code))
+            log.warning("table_refused", table=table.name, why=found.sentence)
+
+    async def _refuse(self, table: TableRef, refusal: Refusal) -> None:
+        before = await self._registry.refusal(table.id)
+        if before is not None and (before.gone, before.code) == (refusal.gone, refusal.code):
+            refusal = replace(refusal, since_ms=before.since_ms)
+        if await self._registry.get(table.id) is not None:
+            await self._registry.refuse(table.id, refusal)

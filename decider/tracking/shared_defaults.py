@@ -1,0 +1,92 @@
+"""All deciders on one Redis decide under one set of defaults: those of whichever of them started last.
+
+Two deciders with different defaults would recount each other's tables for ever. So a decider writes its own down when
+it starts, the others take them over as soon as they meet a table that was decided under them, and a rolling update
+ends with the new ones in force everywhere.
+"""
+
+import asyncio
+from typing import Protocol
+
+import structlog
+from redis.asyncio import Redis
+
+from decider.state.effective_policy import Defaults
+from decider.store.redis_errors import answered
+from shared.errors import InvalidInput, RetryableError
+from shared.queue.decode import text
+
+REFRESH_S = 30.0
+"""Seconds between two looks at what is in force, for what is shown; a table decided otherwise is noticed at once."""
+
+RETRY_S = 2.0
+"""Pause before a Redis that is away is asked again."""
+
+log = structlog.get_logger()
+
+
+class Standing(Protocol):
+    """The defaults in force."""
+
+    @property
+    def current(self) -> Defaults:
+        """What is in force as far as is known here."""
+
+    async def refresh(self) -> bool:
+        """Ask again; return whether that changed them."""
+
+
+class Shared:
+    """The defaults that the deciders of one queue share, in the string `lw:defaults:<queue>`."""
+
+    def __init__(self, redis: Redis, own: Defaults) -> None:
+        self._redis = redis
+        self._key = f"lw:defaults:{own.group}"
+        self._is_announced = False
+        self._refused = ""
+        self.own = own
+        self.current = own
+
+    async def run(self) -> None:
+        """Announce our own, then keep up with what is in force until cancelled; a Redis that is away is waited for."""
+        while True:
+            try:
+                await self.refresh()
+            except RetryableError as problem:
+                log.warning("defaults_unknown", error=str(problem))
+                await asyncio.sleep(RETRY_S)
+            else:
+                await asyncio.sleep(REFRESH_S)
+
+    @answered
+    async def refresh(self) -> bool:
+        """Announce our own at the first call, take over what is in force at the others.
+
+        Raises RetryableError where Redis does not answer. What this release cannot read is logged once, and changes
+        nothing.
+        """
+        if not self._is_announced:
+            await self._redis.set(self._key, self.own.encode())
+            self._is_announced = True
+            log.info("defaults_announced", version=self.own.version)
+            return False
+        found = await self._redis.get(self._key)
+        if found is None:
+            # Redis lost everything: what was in force here goes on being so.
+            await self._redis.set(self._key, self.current.encode(), nx=True)
+            return False
+        said = text(found)
+        if said in (self.current.encode(), self._refused):
+            return False
+        try:
+            theirs = self.own.decode(said)
+        except InvalidInput as problem:
+            self._refused = said
+            log.warning("defaults_refused", why=str(problem))
+            return False
+        if theirs == self.current:
+            # Another release wrote the same in other words.
+            return False
+        log.warning("defaults_taken_over", before=self.current.version, now=theirs.version, own=self.own.version)
+        self.current = theirs
+        return True

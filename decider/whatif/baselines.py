@@ -1,0 +1,246 @@
+"""Rules of others, as their sources say: what each would rewrite in a cell, given the files that lie there.
+
+Each rule is told our target, where its own default would be another one, so that what differs is the rule and not the
+size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes
+only; that is kinder to them. The source stands with each.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from decider.whatif.optimize_baseline import next_fit
+from decider.whatif.trace import Merge, ReplayedCell
+from shared.policy import Policy
+from shared.table import DataFile
+
+HOUR_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look of a rule at a cell: the policy's target, the time, and when the rule last rewrote in this table."""
+
+    cell: ReplayedCell
+    policy: Policy
+    at_ms: int
+    rewritten_ms: int | None
+
+    @property
+    def target_bytes(self) -> int:
+        """The size in bytes that files should reach."""
+        return self.policy.target_bytes
+
+    def below(self, limit_bytes: int) -> list[DataFile]:
+        """Return the cell's files below a size that is at most the target, ascending."""
+        files = [file for file in self.cell.small.values() if file.size_bytes < limit_bytes]
+        if limit_bytes > self.policy.ladder.full_bytes:
+            files += [file for file in self.cell.nearly.values() if file.size_bytes < limit_bytes]
+        return sorted(files, key=_by_size)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerRule:
+    """A rule: `wants` answers from counters the rule has anyway, `propose` from a listing, which counts as a scan.
+
+    every_ms: the rule looks at the cells that changed only so often; 0: after each commit. idle_ms: time without
+    commits after which it looks at every cell once more; None: it never does.
+    """
+
+    name: str
+    title: str
+    source: str
+    propose: Callable[[Look], list[Merge]]
+    wants: Callable[[Look], bool] = lambda _look: True
+    every_ms: int = 0
+    idle_ms: int | None = None
+
+
+def _by_size(file: DataFile) -> tuple[int, str]:
+    return file.size_bytes, file.path
+
+
+def _fold(files: Sequence[DataFile], target_bytes: int) -> list[Merge]:
+    """Pack ascending files next-fit into outputs of at most the target; a file alone is left as it is."""
+    merges: list[Merge] = []
+    position = 0
+    for packed in next_fit([file.size_bytes for file in files], target_bytes):
+        if len(packed) > 1:
+            merges.append(Merge(tuple(files[position : position + len(packed)]), (sum(packed),)))
+        position += len(packed)
+    return merges
+
+
+def _optimize(look: Look) -> list[Merge]:
+    """Delta's OPTIMIZE: all files below `minFileSize`, ascending, next-fit into bins of at most `maxFileSize`.
+
+    Source: Delta, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`; both sizes have the same default
+    in `DeltaSQLConf` (`optimize.minFileSize`, `optimize.maxFileSize`, 1 GiB), so a file short of it is always taken
+    again. Bins of one file are left.
+    """
+    return _fold(look.below(look.target_bytes), look.target_bytes)
+
+
+AUTO_COMPACT_FILES = 50
+"""Delta's `spark.databricks.delta.autoCompact.minNumFiles`."""
+
+
+def _auto_wants(look: Look) -> bool:
+    half = look.target_bytes // 2
+    small = look.cell.small
+    return len(small) >= AUTO_COMPACT_FILES and sum(f.size_bytes <= half for f in small.values()) >= AUTO_COMPACT_FILES
+
+
+def _auto_compact(look: Look) -> list[Merge]:
+    """Delta's auto-compaction: OPTIMIZE with `minFileSize` at half of `maxFileSize`, once 50 such files are there.
+
+    Source: Delta, `AutoCompact.compact`, `AutoCompactPartitionStats`, and in `DeltaSQLConf` `autoCompact.minNumFiles`
+    (50), `autoCompact.maxFileSize` (128 MiB), `autoCompact.minFileSize` (half of that). The count is kept by the
+    driver without a listing; that each new driver compacts a partition once whatever its count is left out.
+    """
+    return _fold(look.below(look.target_bytes // 2), look.target_bytes)
+
+
+ICEBERG_MIN_INPUTS = 5
+"""Iceberg's `min-input-files` of rewrite_data_files."""
+
+ICEBERG_MIN_SIZE = Fraction(3, 4)
+"""Iceberg's `min-file-size-bytes` as a share of the target: files from there on are left alone."""
+
+ICEBERG_SPREAD = Fraction(11, 10)
+"""By how much outputs may exceed the target for a small remainder to be spread over them."""
+
+
+def _iceberg(look: Look) -> list[Merge]:
+    """Iceberg's rewrite_data_files (binpack): 5 files below 0.75 x target, or two that exceed the target together.
+
+    Source: Iceberg, `SizeBasedFileRewritePlanner` (`enoughInputFiles`, `enoughContent`, `expectedOutputFiles`) and its
+    defaults `min-input-files` 5, `min-file-size-bytes` 0.75 x target. Files above 1.8 x target, which it would split,
+    are left out.
+    """
+    files = look.below(math.ceil(ICEBERG_MIN_SIZE * look.target_bytes))
+    total = sum(file.size_bytes for file in files)
+    if len(files) < ICEBERG_MIN_INPUTS and not (len(files) > 1 and total > look.target_bytes):
+        return []
+    return [Merge(tuple(files), _even_outputs(total, look.target_bytes))]
+
+
+def _even_outputs(total: int, target: int) -> tuple[int, ...]:
+    """Split as `expectedOutputFiles` does: a large remainder is a file, a small one is spread over the others."""
+    whole, rest = divmod(total, target)
+    is_spread = whole > 0 and rest <= ICEBERG_MIN_SIZE * target and total // whole < ICEBERG_SPREAD * target
+    count = whole if is_spread else whole + (rest > 0)
+    return tuple(total // count + (1 if index < total % count else 0) for index in range(count))
+
+
+FOLD_AT = 100
+"""AWS Glue's `minInputFiles`."""
+
+
+def _fold_100(look: Look) -> list[Merge]:
+    """AWS Glue's compaction of Iceberg tables: once 100 files of a partition lie below 0.75 x target.
+
+    Source: AWS Glue, developer guide, Compaction optimization, and web API, IcebergCompactionConfiguration
+    (`minInputFiles`, default 100); the guide says "more than 100". Outputs are taken to be Iceberg's.
+    """
+    files = look.below(math.ceil(ICEBERG_MIN_SIZE * look.target_bytes))
+    total = sum(file.size_bytes for file in files)
+    return [Merge(tuple(files), _even_outputs(total, look.target_bytes))] if len(files) >= FOLD_AT else []
+
+
+AMORO_MINOR_FILES = 12
+"""Amoro's `self-optimizing.minor.trigger.file-count`."""
+
+AMORO_FRAGMENT_RATIO = 8
+"""Amoro's `self-optimizing.fragment-ratio`: files up to target / 8 are fragments, larger ones segments."""
+
+AMORO_MIN_SIZE = Fraction(3, 4)
+"""Amoro's `self-optimizing.min-target-size-ratio`: segments up to there are undersized."""
+
+
+def _amoro(look: Look) -> list[Merge]:
+    """Amoro: major at a target's worth of segments two of which fit in one, minor at 12 fragments or at 2 each hour.
+
+    Source: Amoro, `CommonPartitionEvaluator.isMajorNecessary` and `isMinorNecessary`; `AbstractPartitionPlan` packs
+    fragments and undersized segments apart, whichever asked, and `IcebergPartitionPlan` leaves single files. The
+    hour (`self-optimizing.minor.trigger.interval`) counts for the whole table.
+    """
+    target = look.target_bytes
+    files = look.below(math.floor(AMORO_MIN_SIZE * target) + 1)
+    fragments = [file for file in files if file.size_bytes <= target // AMORO_FRAGMENT_RATIO]
+    segments = files[len(fragments) :]
+    has_content = sum(file.size_bytes for file in segments) >= target
+    is_major = has_content and len(segments) > 1 and segments[0].size_bytes + segments[1].size_bytes <= target
+    waited = look.rewritten_ms is None or look.at_ms - look.rewritten_ms > HOUR_MS
+    if is_major or len(fragments) >= AMORO_MINOR_FILES or (len(fragments) > 1 and waited):
+        return [*_fold(segments, target), *_fold(fragments, target)]
+    return []
+
+
+def _mse_wants(look: Look) -> bool:
+    """Say whether the MSE of all files is at or above (tolerance x T)^2, from rolling state, without a listing."""
+    bound = look.policy.tolerance * look.policy.target_bytes
+    state = look.cell.state
+    return len(look.cell.small) > 1 and (state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2)
+
+
+def _fold_small(look: Look) -> list[Merge]:
+    """Fold every small file, once entropy alone says so.
+
+    Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
+    published in words only, so this is the plainest reading, not their system.
+    """
+    return _fold(look.below(look.policy.ladder.full_bytes), look.target_bytes)
+
+
+PEERS: tuple[PeerRule, ...] = (
+    PeerRule(
+        "delta_optimize_each",
+        "Delta OPTIMIZE, each commit",
+        "Delta, OptimizeExecutor and DeltaSQLConf: files below the target, next-fit, bins of one file are left",
+        _optimize,
+    ),
+    PeerRule(
+        "delta_optimize_hourly",
+        "Delta OPTIMIZE, hourly",
+        "the same rule from a timer, on the partitions that changed",
+        _optimize,
+        every_ms=HOUR_MS,
+        idle_ms=HOUR_MS,
+    ),
+    PeerRule(
+        "delta_auto_compaction",
+        "Delta auto-compaction",
+        "Delta, AutoCompact and DeltaSQLConf: 50 files of at most half of the target, after a write",
+        _auto_compact,
+        _auto_wants,
+    ),
+    PeerRule(
+        "iceberg_defaults",
+        "Iceberg, each commit",
+        "Iceberg, SizeBasedFileRewritePlanner: min-input-files 5, min-file-size-bytes 75 % of the target",
+        _iceberg,
+    ),
+    PeerRule(
+        "fold_100",
+        "AWS Glue, at 100 files",
+        "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
+        _fold_100,
+        lambda look: len(look.cell.small) >= FOLD_AT,
+    ),
+    PeerRule(
+        "amoro",
+        "Amoro",
+        "Amoro, CommonPartitionEvaluator: minor at 12 fragments or hourly, major at a target of mergeable segments",
+        _amoro,
+        idle_ms=HOUR_MS + 1,
+    ),
+    PeerRule(
+        "raw_mse",
+        "raw entropy (MSE)",
+        "Netflix, Optimizing data warehouse storage: MSE >= (tolerance x target)^2; every small file is folded",
+        _fold_small,
+        _mse_wants,
+    ),
+)

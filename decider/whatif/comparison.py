@@ -1,0 +1,234 @@
+"""What-if: what a table would have cost under another policy, under others' rules, or left alone; pure.
+
+Cost is counted in core-seconds: what rewriting takes, and what readers pay for every file that lies there while they
+read. The recommendation is the cheapest of what was replayed, with the curve beside it, and only if it saves enough to
+be worth a change.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from decider.whatif.baselines import PEERS
+from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer, replay_untouched
+from decider.whatif.trace import History
+from shared.policy import GIB, MIB, Policy
+
+Tick = Callable[[str], None]
+"""Told what is replayed next: progress for people."""
+
+TARGETS_BYTES = (32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB)
+"""Targets that are tried: what engines split and read well."""
+
+FAN_INS = (4, 8, 16)
+TOLERANCES = (Fraction(5, 100), Fraction(15, 100), Fraction(30, 100))
+
+WORTH_CHANGING = 0.05
+"""Share of the cost that a change of policy has to save before it is recommended: below that it is noise."""
+
+MS_PER_HOUR = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """What things cost, in core-seconds: assumptions that whoever asks can replace by figures of their own.
+
+    write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
+    costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
+    long the files that are left at the end go on being read, without which a short history would weigh no reader.
+    """
+
+    write_s_per_gib: float = 20.0
+    open_s: float = 0.05
+    queries_per_hour: float = 10.0
+    tail_hours: float = 24.0
+
+    def cost_s(self, done: Replayed) -> float:
+        """Return what a replay cost: bytes rewritten x write price + files over time x read price."""
+        return self.write_s(done) + self.read_s(done)
+
+    def write_s(self, done: Replayed) -> float:
+        """Return the core-seconds of rewriting."""
+        return done.bytes_rewritten / GIB * self.write_s_per_gib
+
+    def read_s(self, done: Replayed) -> float:
+        """Return the core-seconds that readers spend on opening files."""
+        return done.all_file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
+
+    @property
+    def tail_ms(self) -> int:
+        """How long replays go on after the last commit."""
+        return round(self.tail_hours * MS_PER_HOUR)
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A policy that was replayed, and what it cost in core-seconds; a table left alone has one that is not enabled."""
+
+    policy: Policy
+    replayed: Replayed
+    cost_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The same history left alone, under our rule, and under others'."""
+
+    nothing: Replayed
+    ours: Replayed
+    peers: tuple[Replayed, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """The policy to take; `curve` holds all targets, `tried` every policy that rewrites; `is_change` says to change."""
+
+    best: Option
+    current: Option
+    nothing_cost_s: float
+    curve: tuple[Option, ...]
+    tried: tuple[Option, ...]
+    is_change: bool
+    sentence: str
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The table properties to set, none where nothing is to be changed."""
+        return _properties(self.best.policy, self.current.policy)
+
+
+def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambda _: None) -> Comparison:
+    """Replay a history without rewrites, under a policy of ours, switched on if it is not, and under others' rules."""
+    tick("left alone")
+    nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
+    tick("Lakewright")
+    ours = replay_lakewright(history, replace(policy, enabled=True), tail_ms=prices.tail_ms)
+    peers = []
+    for rule in PEERS:
+        tick(rule.title)
+        peers.append(replay_peer(history, policy, rule, tail_ms=prices.tail_ms))
+    return Comparison(nothing, ours, tuple(peers))
+
+
+STEPS_OF_COMPARISON = 2 + len(PEERS)
+STEPS_OF_RECOMMENDATION = 1 + len(TARGETS_BYTES) + len(FAN_INS) + len(TOLERANCES)
+"""Replays of a recommendation at most; a progress bar is as long as that."""
+
+
+def recommend(
+    history: History, policy: Policy, prices: Prices, nothing: Replayed, tick: Tick = lambda _: None
+) -> Recommendation:
+    """Find the target, then the fan-in, then the tolerance of least cost: one after the other, not all at once.
+
+    The three hardly depend on each other: the target decides how far bytes travel, the fan-in how often, the tolerance
+    what is left alone.
+    """
+    tried: dict[tuple[int, int, Fraction], Option] = {}
+
+    def option(candidate: Policy) -> Option:
+        key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance)
+        if key not in tried:
+            tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}")
+            done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
+            tried[key] = Option(candidate, done, prices.cost_s(done))
+        return tried[key]
+
+    def cheapest(candidates: list[Policy]) -> Option:
+        return min((option(candidate) for candidate in candidates), key=lambda one: one.cost_s)
+
+    left_alone = Option(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
+    on = replace(policy, enabled=True)
+    current = option(on) if policy.enabled else left_alone
+    targets = sorted({*TARGETS_BYTES, policy.target_bytes})
+    curve = tuple(option(replace(on, target_bytes=target)) for target in targets)
+    best = min(curve, key=lambda one: one.cost_s)
+    best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in) for fan_in in FAN_INS)])
+    best = cheapest([best.policy, *(replace(best.policy, tolerance=share) for share in TOLERANCES)])
+    # Where rewriting saves nothing, rewriting nothing is the plainer way.
+    chosen = best if best.cost_s < left_alone.cost_s else left_alone
+    is_change = chosen.cost_s < (1 - WORTH_CHANGING) * current.cost_s
+    chosen = chosen if is_change else current
+    if not any(one.replayed.jobs for one in tried.values()):
+        sentence = "Nothing to change: no policy that was tried would have rewritten anything in this history."
+    elif not is_change:
+        sentence = _keep(current, left_alone)
+    elif chosen is left_alone:
+        sentence = _leave_alone(best, left_alone)
+    else:
+        sentence = _change(chosen, current, left_alone, prices)
+    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
+
+
+def _keep(current: Option, left_alone: Option) -> str:
+    if not current.policy.enabled:
+        return f"Leave this table alone, as it is: nothing that was tried is {WORTH_CHANGING:.0%} cheaper."
+    gain = _gain(current, left_alone) or "no compaction at all would cost about as much"
+    return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
+
+
+def _leave_alone(best: Option, left_alone: Option) -> str:
+    return (
+        f"Leave this table alone: as they are, its files cost readers {_number(left_alone.cost_s)} core-seconds, and "
+        f"no policy that was tried costs less than {_number(best.cost_s)}, rewriting included. "
+        "Set lakewright.enabled=false, and look again when the table is written differently."
+    )
+
+
+def _change(best: Option, current: Option, left_alone: Option, prices: Prices) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
+    files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
+    rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
+    fewer = files != files_then and best.replayed.mean_files < current.replayed.mean_files
+    less = rewritten != rewritten_then and best.replayed.bytes_rewritten < current.replayed.bytes_rewritten
+    if fewer and less:
+        reason = "Fewer files and less rewriting"
+    elif fewer:
+        reason = "Fewer files" + (" are worth more rewriting" if rewritten != rewritten_then else "")
+    else:
+        reason = "Less rewriting" + (" is worth more files" if files != files_then else "")
+    gain = _gain(best, left_alone)
+    return (
+        f"Set {said}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
+        f"{prices.tail_hours:g} h after the last commit, and {rewritten_then} rewritten instead of {rewritten}. "
+        f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} less"
+        f"{'; ' + gain if gain and current.policy.enabled else ''}."
+    )
+
+
+def _gain(option: Option, left_alone: Option) -> str:
+    """Say what an option saves against a table left alone; nothing where that is less than half a percent."""
+    saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
+    if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %
+        return ""
+    # 100 % would be a promise that nobody keeps.
+    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from where on rounding would say 100
+    return f"against no compaction it saves {share} of what rewriting and reading cost together"
+
+
+def _properties(best: Policy, current: Policy) -> dict[str, str]:
+    found = {}
+    if best.enabled != current.enabled:
+        found["lakewright.enabled"] = "true" if best.enabled else "false"
+    if best.target_bytes != current.target_bytes:
+        found["lakewright.target-file-size"] = _size(best.target_bytes).replace(" ", "")
+    if best.fan_in != current.fan_in:
+        found["lakewright.fan-in"] = str(best.fan_in)
+    if best.tolerance != current.tolerance:
+        found["lakewright.tolerance"] = f"{float(best.tolerance):g}"
+    return found
+
+
+def _number(value: float) -> str:
+    """Write a number to three digits at least: what makes a change of 5 % is seen."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"  # noqa: PLR2004 - three digits before the point
+
+
+def _files(number: str) -> str:
+    return "file" if number == "1" else "files"
+
+
+def _size(count_bytes: int) -> str:
+    for unit, name in ((GIB, "GiB"), (MIB, "MiB"), (1024, "KiB")):
+        if count_bytes >= unit:
+            return f"{_number(count_bytes / unit)} {name}"
+    return f"{count_bytes} B"

@@ -1,0 +1,233 @@
+"""What-if on a real table: its history is replayed under its own policy, others' rules, and what somebody asks for.
+
+Nothing is changed. What bears on a table in production and not on a replay of it is said with the answer.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from decider.state.effective_policy import Effective, Source
+from decider.whatif.baselines import PEERS
+from decider.whatif.comparison import Comparison, Option, Prices, Recommendation, Tick, compare, recommend
+from decider.whatif.simulator import Point, Replayed, replay_lakewright
+from decider.whatif.trace_reader import TableHistory
+from shared.errors import InvalidInput
+from shared.policy import Policy, apply
+from shared.properties import NAMES, as_properties, read_properties
+
+TITLES = {
+    "nothing": "left alone",
+    "lakewright": "Lakewright",
+    "yours": "with your settings",
+    **{rule.name: rule.title for rule in PEERS},
+}
+
+
+_AT_ONCE = "in a replay every job runs at once, and none waits for another"
+_SIZES_ONLY = "a replay knows sizes and no deleted rows"
+_NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
+NOT_REPLAYED = {
+    "delete_ratio": _SIZES_ONLY,
+    "portable_paths": "a replay knows sizes and no paths",
+    "dml_policy": _NO_HEAT,
+    "max_heat": _NO_HEAT,
+    "priority": _AT_ONCE,
+    "weight": _AT_ONCE,
+    "max_concurrent_jobs": _AT_ONCE,
+    "quota": _AT_ONCE,
+}
+"""Fields of a policy that change nothing in a replay, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What somebody wants to see replayed beside the table's policy: properties as they were said, and their policy."""
+
+    properties: Mapping[str, str]
+    policy: Policy
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Yours:
+    """What was asked for and what became of it."""
+
+    asked: Asked
+    option: Option
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Everything a what-if says; `yours` is there if settings were asked for."""
+
+    table: TableHistory
+    policy: Policy
+    prices: Prices
+    comparison: Comparison
+    recommendation: Recommendation
+    yours: Yours | None
+    notes: tuple[str, ...]
+
+
+def lay_over(policy: Policy, said: Mapping[str, str]) -> Asked | None:
+    """Lay settings, such as `fan-in`, over a policy that is switched on; None if there are none.
+
+    Raises InvalidInput for a name that is not known and for a value that cannot be used.
+    """
+    if not said:
+        return None
+    properties = as_properties(said)
+    for name, value in properties.items():
+        layer = read_properties({name: value})
+        for issue in layer.issues:
+            raise InvalidInput(f"{name} = {value!r} cannot be used: {issue.reason}", field=name)
+        if not layer.values:
+            raise InvalidInput(f"{name} is no property of a policy; known are {', '.join(NAMES)}", field=name)
+    layer = read_properties(properties)
+    notes = _not_replayed(layer.named)
+    return Asked(properties, apply(replace(policy, enabled=True), layer), notes)
+
+
+def examine(
+    table: TableHistory,
+    in_force: Effective,
+    prices: Prices,
+    said: Mapping[str, str] | None = None,
+    tick: Tick = lambda _: None,
+) -> Report:
+    """Compare and recommend under the policy in force, a refusal aside, and replay what is `said` beside it.
+
+    A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
+    """
+    policy = in_force.policy
+    asked = lay_over(policy, said or {})
+    comparison = compare(table.history, policy, prices, tick)
+    yours = None
+    if asked is not None:
+        tick(TITLES["yours"])
+        done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="yours")
+        yours = Yours(asked, Option(asked.policy, done, prices.cost_s(done)))
+    recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
+    notes = (*_refused(table), *_missing(table), *_notes(in_force), *(asked.notes if asked else ()))
+    return Report(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
+
+
+def _refused(table: TableHistory) -> tuple[str, ...]:
+    if table.refusal is None:
+        return ()
+    note = "The table is refused, so nothing is rewritten whatever its policy says; the replay sets that aside: "
+    return (note + table.refusal.sentence,)
+
+
+def _missing(table: TableHistory) -> tuple[str, ...]:
+    if table.missing is None:
+        return ()
+    first, last = table.missing
+    which = f"Version {first} is" if first == last else f"Versions {first} to {last} are"
+    return (f"{which} missing from the log: the replay begins behind that, at version {table.first_version}.",)
+
+
+def _notes(in_force: Effective) -> tuple[str, ...]:
+    notes = [
+        f"The property {issue.property} = {issue.value} cannot be used: {issue.reason}."
+        + (" Until it is mended, the last properties hold that could be used, or the defaults." if issue.holds else "")
+        for issue in in_force.issues
+    ]
+    notes += [f"{note[:1].upper()}{note[1:]}." for note in in_force.notes]
+    if not in_force.policy.enabled:
+        notes.append(
+            "The table is switched off, so nothing is rewritten now; Lakewright is replayed as if it were switched on."
+        )
+    named = {name: one.name for name, one in in_force.origins.items() if one.source in (Source.TABLE, Source.REQUEST)}
+    return (*notes, *_not_replayed(named))
+
+
+def _not_replayed(named: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(f"{named[name]} is not replayed: {why}." for name, why in NOT_REPLAYED.items() if name in named)
+
+
+def describe(report: Report) -> dict[str, Any]:
+    """Return a report as plain values: the answer of the API, and what the command line shows."""
+    table, prices, advice = report.table, report.prices, report.recommendation
+    compared, yours = report.comparison, report.yours
+    replayed = [compared.nothing, compared.ours, *compared.peers, *([yours.option.replayed] if yours else [])]
+    return {
+        "location": table.location,
+        "versions": [table.first_version, table.last_version],
+        "commits": len(table.history.commits),
+        "files_added": table.history.files_added,
+        "bytes_added": table.history.bytes_added,
+        "span_s": compared.nothing.span_ms // 1000,
+        "so_far": {
+            "rewrites": table.rewrites,
+            "bytes_rewritten": table.bytes_rewritten,
+            "files_now": table.files_now,
+        },
+        "prices": {
+            "write_s_per_gib": prices.write_s_per_gib,
+            "open_s": prices.open_s,
+            "queries_per_hour": prices.queries_per_hour,
+            "tail_hours": prices.tail_hours,
+        },
+        "policy": _policy(report.policy),
+        "rules": [_rule(done, prices) for done in replayed],
+        "yours": _yours(yours, prices) if yours else None,
+        "notes": list(report.notes),
+        "recommendation": {
+            "is_change": advice.is_change,
+            "sentence": advice.sentence,
+            "properties": advice.properties,
+            "policy": _policy(advice.best.policy),
+            "cost_s": round(advice.best.cost_s, 3),
+            "current_cost_s": round(advice.current.cost_s, 3),
+            "left_alone_cost_s": round(advice.nothing_cost_s, 3),
+            "curve": [_option(option, prices) for option in advice.curve],
+        },
+    }
+
+
+def _yours(yours: Yours, prices: Prices) -> dict[str, Any]:
+    return {"properties": dict(yours.asked.properties), **_option(yours.option, prices)}
+
+
+def _policy(policy: Policy) -> dict[str, Any]:
+    return {
+        "enabled": policy.enabled,
+        "target_bytes": policy.target_bytes,
+        "fan_in": policy.fan_in,
+        "tolerance": float(policy.tolerance),
+    }
+
+
+def _rule(done: Replayed, prices: Prices) -> dict[str, Any]:
+    return {
+        "name": done.name,
+        "title": TITLES[done.name],
+        "files_mean": round(done.mean_files, 2),
+        "files_at_end": done.files_at_end,
+        "small_max_per_cell": done.small_max,
+        "jobs": done.jobs,
+        "bytes_rewritten": done.bytes_rewritten,
+        "write_amplification": round(done.wa, 4),
+        "stale_s": round(done.stale_ms / 1000, 1),
+        "write_cost_s": round(prices.write_s(done), 3),
+        "read_cost_s": round(prices.read_s(done), 3),
+        "cost_s": round(prices.cost_s(done), 3),
+        "curve": [_point(point) for point in done.curve],
+    }
+
+
+def _point(point: Point) -> list[int]:
+    return [point.at_ms, point.files, point.small_files, point.bytes_rewritten]
+
+
+def _option(option: Option, prices: Prices) -> dict[str, Any]:
+    return {
+        **_policy(option.policy),
+        "files_mean": round(option.replayed.mean_files, 2),
+        "bytes_rewritten": option.replayed.bytes_rewritten,
+        "write_cost_s": round(prices.write_s(option.replayed), 3),
+        "read_cost_s": round(prices.read_s(option.replayed), 3),
+        "cost_s": round(option.cost_s, 3),
+    }

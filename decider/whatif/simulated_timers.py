@@ -1,0 +1,54 @@
+"""Timers in a replay: set, stopped and heard by the code that does so in production, with the time of the commits.
+
+A full rewrite and the last merge of a quiet cell follow from no commit, so a replay without timers would leave them
+out. Pure: nothing rings before it is asked for.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator
+
+from decider.decide.timers import parse_timer, timers_after_commit, timers_after_rewrite
+from decider.whatif.trace import ReplayedCell
+from shared.job_payload import Ask
+from shared.policy import Policy
+from shared.queue.model import Timer, TimerChange
+from shared.table import CellKey, PartitionColumn
+
+
+class ReplayTimers:
+    """The timers of all cells of one table."""
+
+    def __init__(self, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
+        self._policy = policy
+        self._columns = columns
+        self._cells: dict[CellKey, ReplayedCell] = {}
+        self._due_ms: dict[str, int] = {}
+        # What was set anew or stopped stays here until its time has come, and is passed over then.
+        self._heap: list[tuple[int, str]] = []
+
+    def after_commit(self, cell: ReplayedCell, at_ms: int) -> None:
+        """Change a cell's timers after a commit of others has changed its data."""
+        self._cells[cell.key] = cell
+        # A writer's clock may stand before 1970, where no timer does.
+        self._change(timers_after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
+
+    def after_rewrite(self, cell: ReplayedCell, rewritten: Iterable[int] = ()) -> None:
+        """Stop the timers that would find nothing any more, of a cell and of the windows that were rewritten in it."""
+        self._change(timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
+
+    def ring(self, until_ms: int) -> Iterator[tuple[int, Ask, ReplayedCell]]:
+        """Yield when, for what and for which cell timers ring until then, in the order of time."""
+        while self._heap and self._heap[0][0] <= until_ms:
+            at_ms, name = heapq.heappop(self._heap)
+            known = parse_timer(name)
+            if known is not None and self._due_ms.get(name) == at_ms:
+                del self._due_ms[name]
+                yield at_ms, known[0], self._cells[known[1]]
+
+    def _change(self, timers: Iterable[Timer]) -> None:
+        for timer in timers:
+            if timer.change is TimerChange.STOP:
+                self._due_ms.pop(timer.name, None)
+            elif timer.change is TimerChange.SET or timer.at_ms < self._due_ms.get(timer.name, timer.at_ms + 1):
+                self._due_ms[timer.name] = timer.at_ms
+                heapq.heappush(self._heap, (timer.at_ms, timer.name))

@@ -1,0 +1,349 @@
+"""Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
+
+Our own rule runs through the code that decides and plans in production (`decide_state`, timers, `plan`). With a lag
+between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
+Every output is taken to be as large as its inputs. Pure: time comes from the commits.
+
+After the last commit a replay can go on for a while in which nobody writes (`tail_ms`): timers run out, cells that
+went quiet are settled, and readers go on reading what lies there.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from decider.decide.decision import Verdict, decide_rung, decide_state
+from decider.whatif.baselines import Look, PeerRule
+from decider.whatif.simulated_timers import ReplayTimers
+from decider.whatif.trace import History, Merge, ReplayedCell, ReplayedTable
+from shared.job_payload import Ask
+from shared.layout.file_selection import tagged_window
+from shared.layout.planner import Plan, plan, plan_full, plan_settling
+from shared.policy import Policy
+from shared.table import CellKey, Commit, PartitionColumn
+
+POINTS = 200
+"""Points of a curve over time: as many as a chart shows, however long the history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One point of the curves: when, live files, small ones, and bytes rewritten until then."""
+
+    at_ms: int
+    files: int
+    small_files: int
+    bytes_rewritten: int
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What a rule did to a history.
+
+    small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
+    the rule had to list a cell; full_overwrite_files: files that the same jobs would replace if each replaced its whole
+    cell; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same for the tail_ms after
+    the last commit; stale_ms: mean time that an added file stayed small while commits came.
+    """
+
+    name: str
+    bytes_added: int
+    bytes_rewritten: int
+    jobs: int
+    scans: int
+    useless_scans: int
+    files_replaced: int
+    full_overwrite_files: int
+    small_mean: float
+    small_max: int
+    files_at_end: int
+    file_ms: int
+    tail_file_ms: int
+    span_ms: int
+    tail_ms: int
+    stale_ms: float
+    curve: tuple[Point, ...]
+
+    @property
+    def wa(self) -> float:
+        """Write amplification: bytes rewritten per byte added."""
+        return self.bytes_rewritten / self.bytes_added if self.bytes_added else 0.0
+
+    @property
+    def useless_scan_share(self) -> float:
+        """Share of the scans that found nothing to do."""
+        return self.useless_scans / self.scans if self.scans else 0.0
+
+    @property
+    def files_replaced_share(self) -> float:
+        """Files replaced as a share of what full overwrites by the same jobs would have replaced."""
+        return self.files_replaced / self.full_overwrite_files if self.full_overwrite_files else 0.0
+
+    @property
+    def mean_files(self) -> float:
+        """Live files, averaged over the history and the time that was replayed after it, as costs count them."""
+        all_ms = self.span_ms + self.tail_ms
+        return self.all_file_ms / all_ms if all_ms else float(self.files_at_end)
+
+    @property
+    def all_file_ms(self) -> int:
+        """Live files integrated over the history and the time that was replayed after it."""
+        return self.file_ms + self.tail_file_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The sums over time when the last commit was there."""
+
+    at_ms: int
+    file_ms: int
+    small_ms: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Sums that grow while a history is replayed."""
+
+    table: ReplayedTable
+    step_ms: int
+    bytes_rewritten: int = 0
+    jobs: int = 0
+    scans: int = 0
+    useless_scans: int = 0
+    files_replaced: int = 0
+    full_overwrite_files: int = 0
+    looks: int = 0
+    small_sum: int = 0
+    small_max: int = 0
+    file_ms: int = 0
+    small_ms: int = 0
+    last_ms: int | None = None
+    ended: _End | None = None
+    curve: list[Point] = field(default_factory=list)
+
+    def pass_time(self, at_ms: int) -> None:
+        """Let time go on to `at_ms`; clocks of writers may go back, which takes no time."""
+        elapsed = max(0, at_ms - self.last_ms) if self.last_ms is not None else 0
+        self.file_ms += elapsed * self.table.files
+        self.small_ms += elapsed * self.table.small_files
+        self.last_ms = at_ms if self.last_ms is None else max(at_ms, self.last_ms)
+        if not self.curve or (self.ended is None and self.last_ms - self.curve[-1].at_ms >= self.step_ms):
+            self.note()
+
+    def note(self) -> None:
+        """Add a point to the curve."""
+        point = Point(self.last_ms or 0, self.table.files, self.table.small_files, self.bytes_rewritten)
+        self.curve.append(point)
+
+    def saw(self, cells: Sequence[ReplayedCell]) -> None:
+        """Count the small files of the cells that a commit touched."""
+        for cell in cells:
+            small = len(cell.small)
+            self.looks += 1
+            self.small_sum += small
+            self.small_max = max(self.small_max, small)
+
+    def scan(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
+        """Count a look at a cell's files, and carry out what it led to."""
+        self.scans += 1
+        if not merges:
+            self.useless_scans += 1
+            return
+        self.jobs += 1
+        self.full_overwrite_files += cell.files
+        for merge in merges:
+            self.files_replaced += len(merge.inputs)
+            self.bytes_rewritten += sum(file.size_bytes for file in merge.inputs)
+        self.table.merge(cell, merges)
+
+    def end_commits(self) -> _End:
+        """Note that no commit follows, and return what was summed until then."""
+        self.note()
+        self.ended = _End(self.last_ms or 0, self.file_ms, self.small_ms)
+        return self.ended
+
+    def result(self, name: str, history: History, ended: _End) -> Replayed:
+        """Return what was counted; `ended` is what `end_commits` said."""
+        added = history.files_added
+        first = self.curve[0].at_ms if self.curve else 0
+        return Replayed(
+            name=name,
+            bytes_added=history.bytes_added,
+            bytes_rewritten=self.bytes_rewritten,
+            jobs=self.jobs,
+            scans=self.scans,
+            useless_scans=self.useless_scans,
+            files_replaced=self.files_replaced,
+            full_overwrite_files=self.full_overwrite_files,
+            small_mean=self.small_sum / self.looks if self.looks else 0.0,
+            small_max=self.small_max,
+            files_at_end=self.table.files,
+            file_ms=ended.file_ms,
+            tail_file_ms=self.file_ms - ended.file_ms,
+            span_ms=ended.at_ms - first,
+            tail_ms=(self.last_ms or 0) - ended.at_ms,
+            stale_ms=ended.small_ms / added if added else 0.0,
+            curve=tuple(self.curve),
+        )
+
+
+def _tally(history: History, policy: Policy) -> _Tally:
+    times = [commit.timestamp_ms for commit in history.commits]
+    span_ms = max(times) - times[0] if times else 0
+    return _Tally(ReplayedTable(policy, history), max(1, span_ms // POINTS))
+
+
+def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> Replayed:
+    """Replay a history without any rewrite."""
+    tally = _tally(history, policy)
+    for commit in history.commits:
+        tally.pass_time(commit.timestamp_ms)
+        tally.saw(tally.table.apply(commit))
+    ended = tally.end_commits()
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result("nothing", history, ended)
+
+
+def replay_peer(
+    history: History, policy: Policy, rule: PeerRule, *, lag_commits: int = 0, tail_ms: int = 0
+) -> Replayed:
+    """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
+
+    What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
+    """
+    tally = _tally(history, policy)
+    theirs = _Theirs(tally, policy, rule)
+    changed: dict[CellKey, ReplayedCell] = {}
+    jobs = _Jobs(lag_commits)
+    next_ms: int | None = None
+    for number, commit in enumerate(history.commits):
+        at_ms = commit.timestamp_ms
+        tally.pass_time(at_ms)
+        touched = tally.table.apply(commit)
+        tally.saw(touched)
+        changed.update((cell.key, cell) for cell in touched)
+        next_ms = at_ms + rule.every_ms if next_ms is None else next_ms
+        if not rule.every_ms or at_ms >= next_ms:
+            next_ms = max(next_ms + rule.every_ms, at_ms)
+            for cell in changed.values():
+                if theirs.wants(cell, at_ms):
+                    jobs.ask(number, cell)
+            changed.clear()
+        for cell in jobs.due(number):
+            theirs.run(cell, at_ms)
+    ended = tally.end_commits()
+    if rule.idle_ms is not None and rule.idle_ms <= tail_ms:
+        tally.pass_time(ended.at_ms + rule.idle_ms)
+        for cell in tally.table.cells.values():
+            theirs.run(cell, ended.at_ms + rule.idle_ms)
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result(rule.name, history, ended)
+
+
+def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0) -> Replayed:
+    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
+    tally = _tally(history, policy)
+    ours = _Ours(tally, policy, history.columns)
+    jobs = _Jobs(lag_commits)
+    for number, commit in enumerate(history.commits):
+        ours.ring_until(commit.timestamp_ms)
+        tally.pass_time(commit.timestamp_ms)
+        touched = tally.table.apply(commit)
+        tally.saw(touched)
+        for cell in touched:
+            if ours.wants(cell, commit):
+                jobs.ask(number, cell)
+        for cell in jobs.due(number):
+            ours.run(cell)
+    ended = tally.end_commits()
+    ours.ring_until(ended.at_ms + tail_ms)
+    tally.pass_time(ended.at_ms + tail_ms)
+    return tally.result("lakewright", history, ended)
+
+
+class _Jobs:
+    """Jobs that were asked for and wait, one for each cell; they run so many commits later."""
+
+    def __init__(self, lag_commits: int) -> None:
+        self._lag_commits = lag_commits
+        self._waiting: deque[tuple[int, ReplayedCell]] = deque()
+        self._asked: set[CellKey] = set()
+
+    def ask(self, number: int, cell: ReplayedCell) -> None:
+        """Ask for a job at commit `number`, unless one waits for this cell already."""
+        if cell.key not in self._asked:
+            self._asked.add(cell.key)
+            self._waiting.append((number + self._lag_commits, cell))
+
+    def due(self, number: int) -> Iterator[ReplayedCell]:
+        """Return the cells whose jobs run at commit `number`, in the order they were asked for."""
+        while self._waiting and self._waiting[0][0] <= number:
+            _, cell = self._waiting.popleft()
+            self._asked.discard(cell.key)
+            yield cell
+
+
+class _Theirs:
+    """Runs a peer's rule, and remembers when it last rewrote anything in the table."""
+
+    def __init__(self, tally: _Tally, policy: Policy, rule: PeerRule) -> None:
+        self._tally = tally
+        self._policy = policy
+        self._rule = rule
+        self._rewritten_ms: int | None = None
+
+    def wants(self, cell: ReplayedCell, at_ms: int) -> bool:
+        """Say whether the rule's own counters ask for a look at a cell."""
+        return self._rule.wants(Look(cell, self._policy, at_ms, self._rewritten_ms))
+
+    def run(self, cell: ReplayedCell, at_ms: int) -> None:
+        """Look at a cell and do what the rule proposes."""
+        merges = self._rule.propose(Look(cell, self._policy, at_ms, self._rewritten_ms))
+        if merges:
+            self._rewritten_ms = at_ms
+        self._tally.scan(cell, merges)
+
+
+class _Ours:
+    """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
+
+    def __init__(self, tally: _Tally, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
+        self._tally = tally
+        self._policy = policy
+        self._columns = columns
+        self._timers = ReplayTimers(policy, columns)
+
+    def wants(self, cell: ReplayedCell, commit: Commit) -> bool:
+        """Say whether a cell that a commit touched is given a job, and set its timers."""
+        self._timers.after_commit(cell, commit.timestamp_ms)
+        decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
+        return decision.verdict is Verdict.ENQUEUE
+
+    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS, closed_ms: int | None = None) -> None:
+        """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
+        is_cut = True
+        rewritten: set[int] = set()
+        while is_cut:
+            made = self._plan(cell, ask, closed_ms)
+            named = (tagged_window(group.tags, self._policy) for group in made.groups)
+            rewritten.update(start_ms for start_ms in named if start_ms is not None)
+            self._tally.scan(cell, [Merge(group.files, (group.bytes,), group.tags) for group in made.groups])
+            is_cut = made.is_cut
+        self._timers.after_rewrite(cell, rewritten)
+
+    def ring_until(self, at_ms: int) -> None:
+        """Let the timers ring whose time has come; each is decided on what lies there by then."""
+        for rung_ms, ask, cell in self._timers.ring(at_ms):
+            self._tally.pass_time(rung_ms)
+            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is Verdict.ENQUEUE:
+                self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
+
+    def _plan(self, cell: ReplayedCell, ask: Ask, closed_ms: int | None) -> Plan:
+        small = tuple(cell.small.values())
+        match ask:
+            case Ask.LEVELS:
+                return plan(cell.key, small, self._policy, before=cell.state)
+            case Ask.SETTLE:
+                return plan_settling(cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
+            case Ask.FULL:
+                return plan_full(cell.key, small, self._policy)

@@ -1,0 +1,185 @@
+"""A table in a replay: the files that others wrote, as they would lie if another rule had merged them.
+
+A file that a rule merged keeps the names of its origins, so that a later removal of an origin takes its bytes out of
+whatever file it lies in by then. That is kinder than life to every rule, and equally so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from shared.layout.file_selection import window_of
+from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState, file_state
+from shared.policy import Policy
+from shared.table import CellKey, Commit, DataFile, PartitionColumn
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What others did to a table: the files at the beginning, and their commits since, oldest first.
+
+    Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
+    that the table is partitioned by, whose names a policy's filter uses.
+    """
+
+    initial: tuple[DataFile, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    columns: tuple[PartitionColumn, ...] = ()
+
+    @property
+    def bytes_added(self) -> int:
+        """Bytes that the commits added."""
+        return sum(file.size_bytes for commit in self.commits for file in commit.added)
+
+    @property
+    def files_added(self) -> int:
+        """Files that the commits added."""
+        return sum(len(commit.added) for commit in self.commits)
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Inputs that a rule rewrites together, and the sizes in bytes and the tags of what comes out."""
+
+    inputs: tuple[DataFile, ...]
+    outputs: tuple[int, ...]
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+@dataclass(slots=True)
+class ReplayedCell:
+    """The live files of one cell by path, and the rolling state of all of them.
+
+    small: below the full size; nearly: full, and yet below the target; full: from the target on.
+    """
+
+    key: CellKey
+    small: dict[str, DataFile] = field(default_factory=dict)
+    nearly: dict[str, DataFile] = field(default_factory=dict)
+    full: dict[str, DataFile] = field(default_factory=dict)
+    state: CellState = EMPTY_CELL
+
+    @property
+    def files(self) -> int:
+        """Number of live files."""
+        return len(self.small) + len(self.nearly) + len(self.full)
+
+
+class ReplayedTable:
+    """All cells of a table in a replay, changed by the commits of others and by the merges of a rule."""
+
+    def __init__(self, policy: Policy, history: History) -> None:
+        self.cells: dict[CellKey, ReplayedCell] = {}
+        self.files = 0
+        self.small_files = 0
+        self._policy = policy
+        self._rungs = policy.ladder
+        self._home: dict[str, tuple[ReplayedCell, str]] = {}
+        self._origins: dict[str, tuple[str, ...]] = {}
+        self._merged = 0
+        # Streams repeat sizes, and what a file of one size adds to a state, settled or not, never changes.
+        self._states: dict[tuple[int, bool], CellState] = {}
+        # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
+        self._remembers = any(commit.removed for commit in history.commits)
+        for file in history.initial:
+            cell = self._cell(file.cell)
+            self._add(cell, file)
+            self._home[file.path] = (cell, file.path)
+
+    def apply(self, commit: Commit) -> tuple[ReplayedCell, ...]:
+        """Apply a commit of others and return the cells that it touched, each once."""
+        touched: dict[CellKey, ReplayedCell] = {}
+        for gone in commit.removed:
+            cell = self._remove_origin(gone.path)
+            if cell is not None:
+                touched[cell.key] = cell
+        for file in commit.added:
+            cell = touched[file.cell] = self._cell(file.cell)
+            self._add(cell, file)
+            self._home[file.path] = (cell, file.path)
+        return tuple(touched.values())
+
+    def merge(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
+        """Replace the inputs of each merge by its outputs, among which the origins are shared in the order of bytes."""
+        for merge in merges:
+            origins: list[tuple[str, int]] = []
+            for file in merge.inputs:
+                self._drop(cell, file.path)
+                if self._remembers:
+                    own = self._origins.pop(file.path, (file.path,))
+                    origins += ((path, file.size_bytes // len(own)) for path in own)
+            shares = _shared(origins, merge.outputs)
+            for size, share in zip(merge.outputs, shares, strict=True):
+                self._merged += 1
+                name = f"merged-{self._merged:09d}"
+                self._add(cell, DataFile(name, size, cell.key, tags=merge.tags))
+                if self._remembers:
+                    self._origins[name] = share
+                    self._home.update(dict.fromkeys(share, (cell, name)))
+
+    def _cell(self, key: CellKey) -> ReplayedCell:
+        found = self.cells.get(key)
+        if found is None:
+            found = self.cells[key] = ReplayedCell(key)
+        return found
+
+    def _add(self, cell: ReplayedCell, file: DataFile) -> None:
+        if file.path in cell.small or file.path in cell.nearly or file.path in cell.full:
+            self._drop(cell, file.path)
+        is_small = file.size_bytes < self._rungs.full_bytes
+        if is_small:
+            cell.small[file.path] = file
+        else:
+            (cell.nearly if file.size_bytes < self._rungs.target_bytes else cell.full)[file.path] = file
+        cell.state = self._known(cell.state + self._state(file))
+        self.files += 1
+        self.small_files += is_small
+
+    def _drop(self, cell: ReplayedCell, path: str) -> DataFile:
+        is_small = path in cell.small
+        file = (cell.small if is_small else cell.nearly if path in cell.nearly else cell.full).pop(path)
+        cell.state = self._known(cell.state - self._state(file))
+        self.files -= 1
+        self.small_files -= is_small
+        return file
+
+    def _state(self, file: DataFile) -> CellState:
+        key = (file.size_bytes, SETTLED_TAG in file.tags)
+        found = self._states.get(key)
+        if found is None:
+            found = self._states[key] = file_state(self._rungs, file.size_bytes, is_settled=key[1])
+        return found.within(window_of(file, self._policy))
+
+    def _known(self, state: CellState) -> CellState:
+        return state if self._policy.time_window_s is None else state.plausible()
+
+    def _remove_origin(self, path: str) -> ReplayedCell | None:
+        """Take a file of others out, wherever its bytes are by now; None if it is not known."""
+        home = self._home.pop(path, None)
+        if home is None:
+            return None
+        cell, name = home
+        rest = tuple(origin for origin in self._origins.pop(name, ()) if origin != path)
+        file = self._drop(cell, name)
+        if rest:
+            share = file.size_bytes * len(rest) // (len(rest) + 1)
+            self._origins[name] = rest
+            self._add(cell, replace(file, size_bytes=share))
+        return cell
+
+
+def _shared(origins: Sequence[tuple[str, int]], outputs: Sequence[int]) -> list[tuple[str, ...]]:
+    """Share origins, given with their bytes, among outputs in their order; each gets one at least, if there are enough.
+
+    An output without an origin would outlive the removal of all that it was made of.
+    """
+    shares: list[tuple[str, ...]] = []
+    position, end_bytes, taken_bytes = 0, 0, 0
+    for index, size in enumerate(outputs):
+        start = position
+        end_bytes += size
+        last = len(origins) - (len(outputs) - 1 - index)
+        while position < last and (position == start or taken_bytes < end_bytes or last == len(origins)):
+            taken_bytes += origins[position][1]
+            position += 1
+        shares.append(tuple(path for path, _ in origins[start:position]))
+    return shares

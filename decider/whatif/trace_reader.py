@@ -1,0 +1,206 @@
+"""A table's history read from its own log, with nothing registered and nothing changed.
+
+Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides anew. A writer who later
+removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are told apart as
+Delta's replay of a log does, and nothing is replayed across a hole in it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from decider.whatif.trace import History
+from shared.errors import Corrupt, InvalidInput
+from shared.path_keys import canonical_path, path_key
+from shared.refusals import Refusal, refusal
+from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata
+
+MAX_COMMITS = 20_000
+"""Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
+
+
+class LogReader(Protocol):
+    """Reads the log of one table."""
+
+    location: str
+
+    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
+        """Return one commit, None if that version does not exist."""
+
+    async def versions_after(self, version: int) -> tuple[int, ...]:
+        """Return the versions above `version` that have a commit file, ascending."""
+
+    async def snapshot(self, version: int | None = None) -> Snapshot:
+        """Return all live files of a version, the newest by default."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableHistory:
+    """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes.
+
+    `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
+    """
+
+    location: str
+    first_version: int
+    last_version: int
+    metadata: TableMetadata
+    history: History
+    rewrites: int
+    bytes_rewritten: int
+    files_now: int
+    refusal: Refusal | None = None
+    missing: tuple[int, int] | None = None
+
+
+async def read_history(
+    log: LogReader, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
+) -> TableHistory:
+    """Read the newest commits of a log, from the oldest version that can still be rebuilt.
+
+    Raises InvalidInput where there is no log or nothing was committed since that version, and what reading it raises.
+    """
+    versions = await log.versions_after(-1)
+    if not versions:
+        # Checkpoints may be all that is left; where there is no log at all, this says so.
+        raise _Reading(await log.snapshot()).nothing(log.location)
+    versions, missing = _behind_the_last_hole(versions)
+    base = await _oldest(log, versions[-max_commits - 1 :])
+    wanted = [version for version in versions if version > base.version]
+    if base.version == 0 and len(wanted) < max_commits:
+        # Nothing lay there before the first commit, so it is part of what can be replayed.
+        base = replace(base, files=())
+        wanted = [0, *wanted]
+    reading = _Reading(base)
+    for done, version in enumerate(wanted):
+        read(done, len(wanted))
+        commit = await log.commit(version, reading.metadata)
+        if commit is None:
+            raise Corrupt(f"{log.location}: commit {version} is listed and not there")
+        reading.add(commit)
+    if not reading.commits:
+        raise reading.nothing(log.location)
+    return replace(reading.result(log.location, wanted[-1]), missing=missing)
+
+
+def _behind_the_last_hole(versions: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, int] | None]:
+    """Return the versions above the newest gap, and the gap; commits below it do not lead to those above."""
+    for index in range(len(versions) - 1, 0, -1):
+        if versions[index] != versions[index - 1] + 1:
+            return versions[index:], (versions[index - 1] + 1, versions[index] - 1)
+    return versions, None
+
+
+async def _oldest(log: LogReader, versions: Sequence[int]) -> Snapshot:
+    """Return the oldest snapshot that can be rebuilt; if one version can be, so can all later ones."""
+    try:
+        return await log.snapshot(versions[0])
+    except (InvalidInput, Corrupt):
+        low, high = 1, len(versions) - 1
+        found = await log.snapshot(versions[-1])
+    while low < high:
+        middle = (low + high) // 2
+        try:
+            found = await log.snapshot(versions[middle])
+            high = middle
+        except (InvalidInput, Corrupt):
+            low = middle + 1
+    return found
+
+
+class _Reading:
+    """A history while it is read: commits by others, and where the bytes of rewritten files came from."""
+
+    def __init__(self, base: Snapshot) -> None:
+        self.metadata = base.metadata
+        self._protocol = base.protocol
+        self.commits: list[Commit] = []
+        self._base = replace(base, files=tuple(map(_spelled, base.files)))
+        self._files = {path_key(file): file for file in self._base.files}
+        self._origins: dict[str, list[RemovedFile]] = {}
+        self._read = 0
+        self._rewrites = 0
+        self._bytes_rewritten = 0
+
+    def add(self, commit: Commit) -> None:
+        """Take the next commit of the log; what it removes and is not live, or adds and is, changes nothing."""
+        self.metadata = commit.metadata or self.metadata
+        self._protocol = commit.protocol or self._protocol
+        self._read += 1
+        removed = [known for gone in commit.removed if (known := self._take(gone)) is not None]
+        added = tuple(map(_spelled, commit.added))
+        new = tuple(file for file in added if path_key(file) not in self._files)
+        if commit.origin is None and commit.data_change:
+            self._add_data(replace(commit, added=new), removed)
+        elif new and removed:
+            self._add_rewrite(replace(commit, added=new), removed)
+        self._files.update((path_key(file), file) for file in added)
+
+    def result(self, location: str, last_version: int) -> TableHistory:
+        """Return what was read."""
+        return TableHistory(
+            location=location,
+            first_version=self._base.version,
+            last_version=last_version,
+            metadata=self.metadata,
+            history=History(self._base.files, tuple(self.commits), self.metadata.partition_columns),
+            rewrites=self._rewrites,
+            bytes_rewritten=self._bytes_rewritten,
+            files_now=len(self._files),
+            refusal=refusal(self.metadata, self._protocol),
+        )
+
+    def nothing(self, location: str) -> InvalidInput:
+        """Return the refusal where there is nothing to replay, with what can be said of the table all the same."""
+        version = self._base.version
+        why = (
+            f"no commit from version {version} on added or removed data"
+            if self._read or not version
+            else f"the log was cleaned up, and no commit is left that leads to version {version}"
+        )
+        count, total = len(self._files), sum(file.size_bytes for file in self._files.values())
+        advice = (
+            f"The table has {count:,} live file{'' if count == 1 else 's'} of {total:,} bytes in all: a dry run of "
+            "optimize shows which of them would be merged now, and what-if can tell more when the table has been "
+            "written to again"
+            if self._files
+            else "The table has no files; try one that has been written to"
+        )
+        return InvalidInput(f"{location}: {why}, so there is nothing to replay. {advice}", field="location")
+
+    def _add_data(self, commit: Commit, removed: Sequence[RemovedFile]) -> None:
+        # A file that is removed and added again got another deletion vector: no bytes were written or went away.
+        marked = {gone.path for gone in removed} & {file.path for file in commit.added}
+        added = tuple(file for file in commit.added if file.path not in marked)
+        gone = [origin for file in removed if file.path not in marked for origin in self._traced(file)]
+        if added or gone:
+            self.commits.append(replace(commit, added=added, removed=tuple(gone)))
+
+    def _add_rewrite(self, commit: Commit, removed: Sequence[RemovedFile]) -> None:
+        self._rewrites += 1
+        self._bytes_rewritten += sum(gone.size_bytes or 0 for gone in removed)
+        inputs: defaultdict[str | None, list[RemovedFile]] = defaultdict(list)
+        for gone in removed:
+            inputs[gone.cell] += self._traced(gone)
+        outputs: defaultdict[str, list[DataFile]] = defaultdict(list)
+        for file in commit.added:
+            outputs[file.cell].append(file)
+        for cell, files in outputs.items():
+            # Which input went into which output a log does not say; each output gets an equal share of them.
+            for index, file in enumerate(files):
+                self._origins[file.path] = inputs[cell][index :: len(files)]
+
+    def _traced(self, gone: RemovedFile) -> list[RemovedFile]:
+        return self._origins.pop(gone.path, [gone])
+
+    def _take(self, gone: RemovedFile) -> RemovedFile | None:
+        """Take a file out; return its removal with what is known of the file, None if it was not live."""
+        file = self._files.pop(path_key(gone), None)
+        return None if file is None else replace(gone, path=file.path, size_bytes=file.size_bytes, cell=file.cell)
+
+
+def _spelled(file: DataFile) -> DataFile:
+    """Return a file under the one spelling of its path that a replay tells it apart by."""
+    path = canonical_path(file.path)
+    return file if path == file.path else replace(file, path=path)

@@ -1,0 +1,60 @@
+"""What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
+
+Jars for S3 are wanted only where LAKEWRIGHT_ALLOW_S3 says so. `python -m services.bootstrap` says what it found and what
+it fetches; a second call only looks.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+
+from actor.jvm import jars
+from actor.jvm.java import JavaHome, find_java
+from services.actor.settings import allows_s3
+from services.paths import ivy_dir, java_search
+from shared.errors import LakewrightError
+
+
+def prepare(environ: Mapping[str, str], say: Callable[[str], None] | None = None) -> None:
+    """Find or prepare Java, fetch the jars that are missing; `say` hears each step, standard output without one.
+
+    Raises:
+        InvalidInput: no Java can be used.
+        PermanentError: the jars cannot be fetched.
+    """
+    tell = say or _say
+    java = find_java(java_search(environ))
+    tell(f"Java {java.version} from {java.source}: {java.path}")
+    for wanted in (jars.DELTA, jars.S3) if allows_s3(environ) else (jars.DELTA,):
+        _fetch_missing(wanted, java, environ, tell)
+
+
+def _fetch_missing(
+    wanted: jars.JarSet, java: JavaHome, environ: Mapping[str, str], tell: Callable[[str], None]
+) -> None:
+    directory = ivy_dir(environ)
+    found = jars.look_up(directory, wanted)
+    about = f"Spark's jars for {wanted.purpose}"
+    if found.complete:
+        tell(f"{about}: all {len(found.files)} in {found.directory}")
+        return
+    tell(f"{about}: fetching {len(found.missing) + len(found.damaged)} ({wanted.size_mb} MB) into {found.directory}")
+    jars.fetch(directory, java, environment=environ, progress=lambda line: tell(f"  {line}"), wanted=wanted)
+
+
+def _say(line: str) -> None:
+    print(f"[setup] {line}", flush=True)
+
+
+def main() -> int:
+    """Prepare with this process's environment; 1 and a sentence on standard error if it cannot be done."""
+    try:
+        prepare(os.environ)
+    except LakewrightError as error:
+        print(f"[setup] error: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""`lakewright actors …`: who drains the queue, and letting one finish before it is stopped."""
+
+from typing import Annotated
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.client import segment
+from services.cli.render import at, duration, shown
+
+app = typer.Typer(no_args_is_help=True, help="List actors, and drain one.")
+
+
+@app.command("list")
+def list_actors(context: typer.Context) -> None:
+    """List the actors that are there with their slots, jobs and versions."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/actors")
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            one["id"],
+            one["state"],
+            f"{len(one['jobs'])} of {one['slots']}",
+            ", ".join(one["jobs"]) or "-",
+            f"{duration(one['heartbeat_age_s'])} ago",
+            at(one["started_at"]),
+            shown(one["versions"]),
+            one["error"] or "-",
+        )
+        for one in answer["actors"]
+    ]
+    return out.rows(
+        f"Actors: {answer['busy_slots']} of {answer['slots']} slots busy",
+        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "versions", "error"),
+        rows,
+    )
+
+
+@app.command("drain")
+def drain_actor(context: typer.Context, actor: Annotated[str, typer.Argument(help="Name of the actor.")]) -> None:
+    """Let an actor finish the jobs it has and take no more, so that it can be stopped without losing work."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/actors/{segment(actor)}/drain", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])

@@ -1,0 +1,193 @@
+"""`lakewright doctor TABLE`: whether engines that spell paths differently harmed a table, or may, read from its log.
+
+Nothing is changed. Exit code 1 means that rows are wrong now; a danger alone is a warning.
+"""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import typer
+
+from services.cli.cli_context import Setting
+from services.cli.client import CallFailed, segment
+from services.cli.commands.doctor import Finding, Status
+from services.cli.locations import is_location, location_of
+from services.cli.render import counted, size
+from services.settings import boundary, store_options
+from shared.data_paths import is_portable
+from shared.errors import LakewrightError, PermanentError
+from shared.locations import hadoop_path
+from shared.refusals import refusal
+
+SHOWN = 20
+"""Removes and files that are listed for people; `--json` lists all."""
+
+REPAIR = "docs/doctor.md says how to repair the table, step by step; stop its writers first"
+
+
+@dataclass(frozen=True, slots=True)
+class TableReport:
+    """What was found at a location; `missed`, `doubled` and `repair` are plain values for `--json`."""
+
+    location: str
+    version: int | None
+    first_version: int | None
+    findings: tuple[Finding, ...]
+    missed: tuple[dict[str, Any], ...] = ()
+    doubled: tuple[tuple[str, ...], ...] = ()
+    repair: tuple[dict[str, Any], ...] = ()
+
+    @property
+    def is_harmed(self) -> bool:
+        """Whether a finding is a failure."""
+        return any(finding.status is Status.FAIL for finding in self.findings)
+
+
+def doctor_table(table: str, setting: Setting) -> int:
+    """Examine a table by location or registered name and say what was found; returns the exit code.
+
+    Raises InvalidInput for what is no location, and CallFailed for a name that nobody knows.
+    """
+    location = location_of(table) if is_location(table) else _registered(table, setting)
+    report = examine(location)
+    out = setting.output()
+    if out.as_json:
+        typer.echo(json.dumps({"ok": not report.is_harmed} | asdict(report), indent=2, ensure_ascii=False))
+        return int(report.is_harmed)
+    since = "" if report.first_version is None else f" to {report.version}"
+    out.line(f"{report.location}" + ("" if not since else f", versions {report.first_version}{since}"))
+    rows = [(one.check, one.status, one.what, one.action) for one in report.findings]
+    out.rows("Findings", ("check", "status", "what", "what to do"), rows)
+    if report.missed:
+        keys = ("version", "engine", "operation", "removed", "added", "fate", "rows")
+        out.rows("Removes that missed", keys, [[one[key] for key in keys] for one in report.missed[:SHOWN]])
+        if len(report.missed) > SHOWN:
+            out.line(f"{len(report.missed) - SHOWN} more: --json lists all")
+    return int(report.is_harmed)
+
+
+def _registered(name: str, setting: Setting) -> str:
+    with setting.api() as api:
+        return str(api.get(f"/v1/tables/{segment(name)}")["location"])
+
+
+def examine(location: str) -> TableReport:
+    """Read a table's log and judge it; a log that cannot be read is a finding, too."""
+    try:
+        from decider.formats.delta.path_health import duplicates  # noqa: PLC0415
+        from decider.formats.delta.path_log import open_path_log  # noqa: PLC0415
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.storage.stores import Stores  # noqa: PLC0415
+    except ImportError as missing:
+        raise CallFailed(
+            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
+            "pip install 'lakewright[decider]'"
+        ) from missing
+    try:
+        log = open_path_log(location, meter=ReadMeter(), stores=Stores(store_options()))
+        history = asyncio.run(log.read())
+    except LakewrightError as problem:
+        status = Status.FAIL if isinstance(problem, PermanentError) else Status.WARN
+        action = "nothing else was examined; repair the log, or give this program the right to read it"
+        return TableReport(location, None, None, (Finding("log", status, str(problem), action=action),))
+    files = history.snapshot.files
+    doubled = duplicates(log.location, files)
+    findings = (
+        _log(history),
+        _missed(history.missed, location),
+        _doubled(doubled),
+        _portable([file.path for file in files], sum(file.size_bytes for file in files), location),
+        _outside(log.location, files),
+        _refused(history.snapshot),
+    )
+    live = [one for one in history.missed if one.fate == "live"]
+    return TableReport(
+        log.location,
+        history.snapshot.version,
+        history.first_version,
+        findings,
+        tuple(asdict(one) for one in history.missed),
+        tuple(tuple(file.path for file in several) for several in doubled),
+        tuple(_remove(one.added) for one in live if one.dv_id is None),
+    )
+
+
+def _remove(path: str) -> dict[str, Any]:
+    """The action that completes what a missed remove meant; the time of deletion is to be filled in."""
+    return {"remove": {"path": path, "deletionTimestamp": 0, "dataChange": True}}
+
+
+def _log(history: Any) -> Finding:
+    version, first = history.snapshot.version, history.first_version
+    if first is None:
+        return Finding("log", Status.WARN, f"version {version} by a checkpoint alone: its commits are gone")
+    if not history.is_whole:
+        what = f"commits before version {first} are gone and no checkpoint covers them: removes before are not known"
+        return Finding("log", Status.WARN, what)
+    return Finding("log", Status.OK, f"{counted(version - first + 1, 'commit')} read, from version {first} on")
+
+
+def _missed(missed: Sequence[Any], location: str) -> Finding:
+    now = [one for one in missed if one.fate == "live"]
+    carried = [one for one in missed if one.fate == "carried"]
+    if now or carried:
+        rows = [one.rows for one in now]
+        known = f"{sum(row for row in rows if row is not None):,} rows" + (" or more" if None in rows else "")
+        first = min(one.version for one in (*now, *carried))
+        engines = ", ".join(sorted({one.engine for one in (*now, *carried)}))
+        what = (
+            f"{counted(len(now), 'file')} of {known} that {engines} removed are still live, since version {first}"
+            if now
+            else f"rows of {counted(len(carried), 'file')} that {engines} removed live on in files rewritten since"
+        )
+        if now and carried:
+            what += f"; rows of {len(carried)} others live on in files rewritten since"
+        back = f"RESTORE TABLE delta.`{hadoop_path(location)}` TO VERSION AS OF {first - 1} undoes all since"
+        return Finding("removes", Status.FAIL, what, action=f"{REPAIR}; {back}")
+    if missed:
+        what = f"{counted(len(missed), 'remove')} missed once, and the files were removed by later commands"
+        return Finding("removes", Status.WARN, what, action="look whether those commands copied rows of these files")
+    return Finding("removes", Status.OK, "every remove hit the file that it meant")
+
+
+def _doubled(doubled: Sequence[Sequence[Any]]) -> Finding:
+    if not doubled:
+        return Finding("duplicates", Status.OK, "no file is live under two spellings")
+    rows = sum((several[0].rows or 0) * (len(several) - 1) for several in doubled)
+    what = f"{counted(len(doubled), 'file')} live under several spellings: {rows:,} rows are read more than once"
+    return Finding("duplicates", Status.FAIL, what, doubled[0][0].path, REPAIR)
+
+
+def _portable(paths: Sequence[str], all_bytes: int, location: str) -> Finding:
+    harmful = [path for path in paths if not is_portable(path)]
+    if not harmful:
+        return Finding("paths", Status.OK, f"all {counted(len(paths), 'live file')} have paths that all engines share")
+    what = (
+        f"{len(harmful):,} of {counted(len(paths), 'live file')} ({size(all_bytes)} in all) have paths that engines "
+        f"spell differently, such as {harmful[0]}: a DELETE by delta-rs would not remove them"
+    )
+    action = (
+        f"before delta-rs writes: lakewright optimize '{hadoop_path(location)}' --force, or the property "
+        "lakewright.portable-paths=always"
+    )
+    return Finding("paths", Status.WARN, what, action=action)
+
+
+def _outside(location: str, files: Sequence[Any]) -> Finding:
+    limits = boundary()
+    outside = [place for file in files if (place := limits.external(location, file))]
+    if not outside:
+        return Finding("places", Status.OK, "all files lie in the table")
+    what = f"{counted(len(outside), 'file')} outside of the table, such as {outside[0]}: it is refused"
+    action = "copy it (DEEP CLONE), or set LAKEWRIGHT_ALLOW_EXTERNAL_FILES=true"
+    return Finding("places", Status.WARN, what, action=action)
+
+
+def _refused(snapshot: Any) -> Finding:
+    found = refusal(snapshot.metadata, snapshot.protocol)
+    if found is None:
+        return Finding("rewrites", Status.OK, "nothing in protocol or properties forbids them")
+    return Finding("rewrites", Status.WARN, f"refused: {found.reason}", action=found.action)

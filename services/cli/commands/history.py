@@ -1,0 +1,104 @@
+"""`lakewright optimizations` and `lakewright scheduled`: what was rewritten, and what comes by itself.
+
+A location is read directly, from the table's own log: its history needs no decider and no registration.
+"""
+
+import asyncio
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.client import CallFailed, segment
+from services.cli.locations import is_location, location_of
+from services.cli.render import Output, at, duration, size
+from services.settings import store_options
+
+
+def optimizations(
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")] = 20,
+    before: Annotated[int | None, typer.Option(min=0, help="Only those below this version.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="Name every file; with --json.")] = False,  # noqa: FBT002
+) -> None:
+    """List the rewrites of a table, newest first, as its own log tells them."""
+    out = setting_of(context).output()
+    if files and not out.as_json:
+        raise typer.BadParameter("--files needs --json: a rewrite may name thousands")
+    if is_location(table):
+        answer = _read(table, limit, before, files=files)
+    else:
+        asked = {"limit": limit, "before": before, "files": files or None}
+        with setting_of(context).api() as api:
+            answer = api.get(f"/v1/tables/{segment(table)}/optimizations", asked)
+    return out.raw(answer) if out.as_json else _show(out, answer)
+
+
+def scheduled(
+    context: typer.Context,
+    prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="How many tables to look at.")] = 100,
+    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+) -> None:
+    """List the tables that are optimized without being asked: what is due, and how the last run ended."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "cursor": cursor})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            one["name"],
+            one["state"],
+            one["jobs"],
+            at(one["next_due_at"]),
+            at(one["last_run_at"]),
+            one["last_verdict"],
+            one["enabled_by"],
+        )
+        for one in answer["tables"]
+    ]
+    columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "ended", "switched on by")
+    out.rows("Scheduled", columns, rows)
+    return out.line(f"There are more: --cursor {answer['cursor']}") if answer["cursor"] else None
+
+
+def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
+    try:
+        from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.api.schemas.optimizations import Optimizations  # noqa: PLC0415
+        from decider.formats.delta.rewrites import open_own_commits  # noqa: PLC0415
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.storage.stores import Stores  # noqa: PLC0415
+        from shared.locations import table_id  # noqa: PLC0415
+    except ImportError as missing:
+        raise CallFailed(
+            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
+            "pip install 'lakewright[decider]'"
+        ) from missing
+    location = location_of(table)
+    stores = Stores(store_options())
+    history = open_own_commits(location, meter=ReadMeter(), stores=stores)
+    page = asyncio.run(history.page(limit=limit, before=before))
+    events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)
+    return Optimizations(optimizations=events, before=page.before).model_dump(mode="json")
+
+
+def _show(out: Output, answer: Any) -> None:
+    rows = [
+        (
+            one["version"],
+            at(one["finished_at"]),
+            one["optimization_name"],
+            one["cell_label"],
+            f"{one['input']['num_files']:,} to {one['output']['num_files']:,}",
+            f"{size(one['input']['bytes'])} to {size(one['output']['bytes'])}",
+            one["output"]["element_count"],
+            None if one["process_time_ms"] is None else duration(one["process_time_ms"] / 1000),
+        )
+        for one in answer["optimizations"]
+    ]
+    out.rows("Optimizations", ("version", "at (UTC)", "kind", "cell", "files", "bytes", "rows", "took"), rows)
+    if answer["before"] is not None:
+        out.line(f"The log goes further back: --before {answer['before']}")

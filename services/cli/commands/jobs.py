@@ -1,0 +1,105 @@
+"""`lakewright jobs …`: what runs, waits and is over; and calling one off."""
+
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.client import segment
+from services.cli.render import at, shown, size
+
+app = typer.Typer(no_args_is_help=True, help="List, show and cancel jobs.")
+
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
+
+
+@app.command("list")
+def list_jobs(
+    context: typer.Context,
+    state: Annotated[
+        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished; all without it.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="How many to show at most.")] = 50,
+) -> None:
+    """List jobs: running, waiting, in trouble, then finished runs."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/jobs", {"state": state, "table": table, "limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            job["id"],
+            job["state"],
+            job["verdict"],
+            job["table_name"],
+            job["cell_label"],
+            job["priority"],
+            at(job["asked_at"]),
+        )
+        for job in answer["jobs"]
+    ]
+    return out.rows("Jobs", ("id", "state", "verdict", "table", "cell", "priority", "asked at (UTC)"), rows)
+
+
+@app.command("show")
+def show_job(context: typer.Context, job: JobArgument) -> None:
+    """Show a job's story, predicted and measured."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/jobs/{segment(job)}")
+    if out.as_json:
+        return out.raw(answer)
+    learned = answer["calibration"]
+    over = (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}"
+    )
+    out.pairs(answer["job"]["id"], _summary(answer["job"]) | {"all runs": over if learned["runs"] else "-"})
+    moments = [(at(one["at"]), one["event"], one["detail"]) for one in answer["timeline"]]
+    return out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)
+
+
+@app.command("cancel")
+def cancel_job(context: typer.Context, job: JobArgument) -> None:
+    """Delete a job that waits; tell the actor of one that runs to stop."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.delete(f"/v1/jobs/{segment(job)}")
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
+@app.command("promote")
+def promote_job(context: typer.Context, job: JobArgument) -> None:
+    """Make a waiting job the next one."""
+    _move(context, job, "promote")
+
+
+@app.command("requeue")
+def requeue_job(context: typer.Context, job: JobArgument) -> None:
+    """Make a delayed or quarantined job ready now, and forget its failures."""
+    _move(context, job, "requeue")
+
+
+def _move(context: typer.Context, job: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/jobs/{segment(job)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
+def _summary(job: dict[str, Any]) -> dict[str, object]:
+    return {
+        "state": job["state"],
+        "verdict": job["verdict"] or "-",
+        "table": job["table_name"],
+        "cell": job["cell_label"],
+        "priority": job["priority"],
+        "attempts": job["attempts"],
+        "engine deaths": "-" if job["deaths"] is None else job["deaths"],
+        "actor": job["worker"] or "-",
+        "error": job["error"] or "-",
+        "predicted": shown(job["predicted"]),
+        "measured": shown(job["measured"]),
+    }

@@ -1,0 +1,97 @@
+"""`lakewright optimize`: a registered table by its name through the decider, any table by its location on the spot."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import Setting, setting_of
+from services.cli.client import CallFailed, segment
+from services.cli.locations import is_location
+from services.cli.render import size
+
+PRIORITY, MODE = "urgent", "levels"
+"""The defaults of the options that belong to one of the two ways only."""
+
+
+def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
+    partition: Annotated[
+        list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Set aside tolerance and enabled=false.")] = False,  # noqa: FBT002
+    priority: Annotated[str, typer.Option(help="By name: urgent, high, normal or low.")] = PRIORITY,
+    mode: Annotated[
+        str, typer.Option(help="By location: levels, settle (merge all small files once), or full.")
+    ] = MODE,
+    target_file_size: Annotated[
+        str | None, typer.Option(help="By location: size that files should reach, such as 128mb.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="By location: another policy value, as min-input-files=4; may be repeated."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="By location: do not ask.")] = False,  # noqa: FBT002
+) -> None:
+    """Optimize a table now. A name is asked of the decider; a location is planned, shown, confirmed and rewritten here.
+
+    Exit code 0: done, or nothing to do. 1: failed, or not confirmed. 3: others took some of the files. 130: stopped by
+    Ctrl-C, with what was written by then committed.
+    """
+    setting = setting_of(context)
+    wishes = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
+    if not is_location(table):
+        if mode != MODE or wishes or yes:
+            raise typer.BadParameter("--mode, --target-file-size, --set and --yes need a location, not a name")
+        body = {"partitions": partition or [], "priority": priority, "dry_run": dry_run, "force": force}
+        return _by_name(setting, table, body)
+    if priority != PRIORITY:
+        raise typer.BadParameter(
+            "--priority needs the name of a registered table: a location is rewritten here and now"
+        )
+    if not (dry_run or yes) and (setting.as_json or not sys.stdin.isatty()):
+        raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see the plan")
+    from services.cli.local import optimize as alone  # noqa: PLC0415 - the parts of a decider are optional, and slow to import
+
+    asked = alone.Asked(table, mode, tuple(partition or ()), wishes, dry_run=dry_run, force=force, yes=yes)
+    code = alone.optimize(asked, setting)
+    if code:
+        raise typer.Exit(code)
+    return None
+
+
+def _by_name(setting: Setting, table: str, body: dict[str, Any]) -> None:
+    out = setting.output()
+    with setting.api() as api:
+        answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
+    if out.as_json:
+        return out.raw(answer)
+    out.line(answer["sentence"])
+    if body["dry_run"]:
+        plans = [
+            (
+                plan["cell_label"],
+                len(plan["groups"]),
+                plan["files_replaced"],
+                plan["files_removed"],
+                size(plan["bytes"]),
+            )
+            for plan in answer["plans"]
+        ]
+        columns = ("cell", "groups", "files replaced", "files removed", "bytes")
+        return out.rows("Plan", columns, plans) if plans else None
+    rows = [(job["id"], job["cell_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
+    return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
+
+
+def pairs(given: list[str]) -> dict[str, str]:
+    """Read what `--set` was given; raises CallFailed for what is no name=value."""
+    pairs = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name or not value:
+            raise CallFailed(f"--set {text}: expected name=value, such as min-input-files=4")
+        pairs[name.strip()] = value.strip()
+    return pairs

@@ -1,0 +1,146 @@
+"""`lakewright queue …`: who waits, who is next and why; weights, limits, pauses and the audit."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from services.cli.charts.queue_chart import picture
+from services.cli.charts.simulation import Load, arrivals, fair, fifo, outcome
+from services.cli.cli_context import setting_of
+from services.cli.commands.queue_settings import COLUMNS, changes, rows
+from services.cli.render import at, duration
+from shared.queue.limits import MAX_FORESEEN
+
+app = typer.Typer(no_args_is_help=True, help="Show and steer the queue.")
+
+LevelArgument = Annotated[str, typer.Argument(help="queue, band, tenant or table.")]
+NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table id.")]
+
+
+@app.command("show")
+def show_queue(
+    context: typer.Context,
+    claims: Annotated[
+        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="How many claims to foresee.")
+    ] = MAX_FORESEEN,
+) -> None:
+    """Show who waits, and the order of the next claims with the reason for each."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/queue", {"next_claims": claims})
+    if out.as_json:
+        return out.raw(answer)
+    out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
+    oldest, held = answer["oldest_s"], answer["occupancy"]
+    waiting = [
+        (level, name, jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
+        for level in ("bands", "tenants", "tables")
+        for name, jobs in answer[level].items()
+    ]
+    out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
+    rows = [(one["id"], one["priority"], one["tenant"], at(one["asked_at"]), one["sentence"]) for one in answer["next"]]
+    return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
+
+
+@app.command("settings")
+def show_settings(context: typer.Context) -> None:
+    """Show each setting of the queue with its value, default, range and meaning."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/queue/settings")
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+
+
+@app.command("set")
+def change_settings(
+    context: typer.Context,
+    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as aging=60s max-attempts=5.")],
+) -> None:
+    """Change settings while the queue runs; those not named stay. `lakewright queue settings` shows all names."""
+    asked = changes(settings)
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.patch("/v1/queue/settings", asked)
+    return out.raw(answer) if out.as_json else out.rows("Settings", COLUMNS, rows(answer))
+
+
+@app.command("weight")
+def set_weight(
+    context: typer.Context,
+    level: LevelArgument,
+    name: NameArgument,
+    weight: Annotated[float | None, typer.Option(help="Share relative to its siblings.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Jobs at once at most; 0 lifts the limit.")] = None,
+    quota: Annotated[int | None, typer.Option(min=1, max=100, help="The same in percent of all slots.")] = None,
+) -> None:
+    """Set a share, a limit or a quota."""
+    body = {"level": level, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.put("/v1/queue/weights", body)
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
+@app.command("pause")
+def pause(context: typer.Context, level: LevelArgument = "queue", name: NameArgument = "") -> None:
+    """Hand out nothing of this until it is resumed; what runs goes on."""
+    _post(context, "/v1/queue/pause", {"level": level, "name": name})
+
+
+@app.command("resume")
+def resume(context: typer.Context, level: LevelArgument = "queue", name: NameArgument = "") -> None:
+    """Hand out again what was paused."""
+    _post(context, "/v1/queue/resume", {"level": level, "name": name})
+
+
+@app.command("audit")
+def audit(context: typer.Context) -> None:
+    """Compute every index anew from the jobs, and mend what differs."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post("/v1/queue/audit", {})
+    return out.raw(answer) if out.as_json else out.line(f"{answer['keys']} keys, {answer['mended']} things mended")
+
+
+@app.command("sim")
+def simulate(
+    context: typer.Context,
+    tenants: Annotated[int, typer.Option(min=2, max=50, help="Tenants; the first has most jobs.")] = 8,
+    jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Jobs that arrive.")] = 4_000,
+    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs at once.")] = 4,
+    load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Share of the slots' time that is needed.")] = 0.95,
+    svg: Annotated[Path | None, typer.Option(help="Write a picture to this file.")] = None,
+) -> None:
+    """Simulate the dwell of Zipf's tenants under fair queueing and first come, first served; nothing is sent."""
+    out = setting_of(context).output()
+    setting = Load(tenants=tenants, jobs=jobs, slots=slots, load=load)
+    drawn = arrivals(setting)
+    first, shared = outcome(setting, drawn, fifo), outcome(setting, drawn, fair)
+    if svg is not None:
+        svg.write_text(picture(setting, first, shared), encoding="utf-8")
+    if out.as_json:
+        return out.raw({"fifo": asdict(first), "fair": asdict(shared)})
+    dwells = [
+        (number + 1, a.jobs, *(f"{one:.1f}" for one in (a.p50_s, a.p95_s, b.p50_s, b.p95_s)))
+        for number, (a, b) in enumerate(zip(first.dwell, shared.dwell, strict=True))
+    ]
+    columns = ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95")
+    out.rows("Dwell (arrival to end), seconds", columns, dwells)
+    return out.line(f"Jain's index of fair shares, all at once: first come {first.jain:.3f}, fair {shared.jain:.3f}")
+
+
+def _wait(wait_s: float | None) -> str:
+    return "" if wait_s is None else duration(wait_s)
+
+
+def _share(shares: dict[str, float], name: str) -> str:
+    return f"{100 * shares[name]:.1f} %" if name in shares else ""
+
+
+def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(path, body)
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])

@@ -1,0 +1,326 @@
+"""`lakewright tables …`: register, list, show and forget tables, and ask why."""
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, time
+from typing import Annotated, Any
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.client import segment
+from services.cli.render import Output, at, duration, shown, size
+
+app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
+
+HOT_SHOWN = 5
+"""Hot cells that fit into one line."""
+
+Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
+Properties = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="lakewright.fan-in=4 and the like, over the table's own."),
+]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")]
+
+
+@app.command("list")
+def list_tables(
+    context: typer.Context,
+    prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
+    limit: Limit = 100,
+) -> None:
+    """List registered tables by name."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (table["name"], table["tenant"], table["location"], _listed(table["refusal"])) for table in answer["tables"]
+    ]
+    out.rows("Tables", ("name", "tenant", "location", "refused"), rows)
+    if answer["cursor"]:
+        out.line(f"There are more; the next name comes after {answer['cursor']}.")
+    return None
+
+
+@app.command("add")
+def add_table(
+    context: typer.Context,
+    location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
+    name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose table it is.")] = None,
+    set_: Properties = None,
+) -> None:
+    """Register a table; its policy is read from its own properties, and what --set says wins over them."""
+    out = setting_of(context).output()
+    body = {"location": location, "name": name, "tenant": tenant, "properties": _pairs(set_) or None}
+    with setting_of(context).api() as api:
+        answer = api.post("/v1/tables", {key: value for key, value in body.items() if value is not None})
+    if out.as_json:
+        return out.raw(answer)
+    return out.line(f"{answer['name']} is registered: {answer['location']}")
+
+
+@app.command("change")
+def change_table(
+    context: typer.Context,
+    name: Name,
+    new_name: Annotated[str | None, typer.Option("--name", help="What to call it from now on.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Whose table it is from now on.")] = None,
+    set_: Properties = None,
+    unset: Annotated[list[str] | None, typer.Option(help="Take back what --set once said.")] = None,
+) -> None:
+    """Rename a table, or change its tenant or the properties that were said at its registration."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        body: dict[str, Any] = {"name": new_name, "tenant": tenant}
+        if set_ or unset:
+            said = api.get(f"/v1/tables/{segment(name)}")["properties"]
+            body["properties"] = {key: value for key, value in said.items() if key not in (unset or ())} | _pairs(set_)
+        answer = api.patch(
+            f"/v1/tables/{segment(name)}", {key: value for key, value in body.items() if value is not None}
+        )
+    if out.as_json:
+        return out.raw(answer)
+    return out.line(f"{answer['name']} of {answer['tenant']}: {shown(answer['properties']) or 'no properties of ours'}")
+
+
+@app.command("discover")
+def discover(
+    context: typer.Context,
+    start: Annotated[bool, typer.Option("--start", help="Have every root walked now.")] = False,  # noqa: FBT002
+) -> None:
+    """Show how far the search for tables below the allowed roots has come, or have it begin."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post("/v1/discovery", {}) if start else api.get("/v1/discovery")
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            one["root"],
+            " ".join(filter(None, (one["state"], one["problem"]))),
+            one["place"],
+            one["folders"],
+            one["tables"],
+            one["new_tables"],
+            one["unreadable"],
+            at(one["finished_at"]) if one["finished_at"] else "-",
+        )
+        for one in answer["roots"]
+    ]
+    heads = ("root", "state", "at", "folders", "tables", "new", "left out", "ended (UTC)")
+    return out.rows("Search for tables", heads, rows)
+
+
+@app.command("remove")
+def remove_table(context: typer.Context, name: Name) -> None:
+    """Cancel a table's jobs and forget its state; the table itself is not touched."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        api.delete(f"/v1/tables/{segment(name)}")
+    if out.as_json:
+        return out.raw({"removed": name})
+    return out.line(f"{name} is forgotten; the table itself was not touched.")
+
+
+@app.command("show")
+def show_table(context: typer.Context, name: Name) -> None:
+    """Show a table: policy and where it comes from, layout, last decision, last job."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}")
+    if out.as_json:
+        return out.raw(answer)
+    out.pairs(answer["name"], _summary(answer))
+    _layout(out, answer["layout"])
+    policy = [(one["property"], one["value"], one["unit"], _origin(one)) for one in answer["policy"]["values"]]
+    out.rows("Policy", ("property", "value", "unit", "from"), policy)
+    issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
+    if issues:
+        out.rows("Properties that cannot be used", ("property", "value", "reason"), issues)
+    for note in answer["policy"]["notes"]:
+        out.line(note)
+    return None
+
+
+@app.command("cells")
+def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
+    """List a table's cells and what would be decided about each now."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}/cells", {"limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [
+        (
+            cell["cell_label"],
+            cell["layout"]["files"],
+            cell["layout"]["small_files"],
+            size(cell["layout"]["bytes"]),
+            f"{cell['layout']['rms_shortfall']:.0%}",
+            cell["verdict"],
+            cell["reason"],
+        )
+        for cell in answer["cells"]
+    ]
+    columns = ("cell", "files", "small", "bytes", "entropy", "verdict", "reason")
+    return out.rows(f"Cells at version {answer['version']}", columns, rows)
+
+
+@app.command("decisions")
+def list_decisions(
+    context: typer.Context,
+    name: Name,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    at_: Annotated[str | None, typer.Option("--at", help="The decision in force then, as RFC 3339.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why a table was, or was not, optimized; newest first."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"cell": cell, "at": at_, "limit": limit})
+    if out.as_json:
+        return out.raw(answer)
+    rows = [(at(one["at"]), one["verdict"], one["sentence"]) for one in answer["decisions"]]
+    return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
+
+
+@app.command("why")
+def why(
+    context: typer.Context,
+    name: Name,
+    at_: Annotated[
+        str | None, typer.Option("--at", help="Then, as RFC 3339, or 14:03 for today's time in UTC; now if not given.")
+    ] = None,
+    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    limit: Limit = 20,
+) -> None:
+    """Say why a table was, or was not, optimized at a moment: the decision in force then for each partition."""
+    out = setting_of(context).output()
+    moment = _moment(at_)
+    with setting_of(context).api() as api:
+        asked = {"cell": cell, "at": moment.isoformat(), "limit": limit}
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
+    if out.as_json:
+        return out.raw(answer)
+    if not answer["decisions"]:
+        return out.line(
+            f"No decision about {name} from before {at(moment.isoformat())} UTC is kept here. "
+            "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
+        )
+    for one in answer["decisions"]:
+        out.line(f"{at(one['at'])} UTC  {one['sentence']}")
+    return None
+
+
+def _moment(text: str | None) -> datetime:
+    """Read a moment; a bare time is today's in UTC, as the ledger is."""
+    now = datetime.now(UTC)
+    if text is None:
+        return now
+    try:
+        if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
+            return datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
+        found = datetime.fromisoformat(text)
+    except ValueError as problem:
+        raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+@app.command("pause")
+def pause_table(context: typer.Context, name: Name) -> None:
+    """Hand out no job of the table until it is resumed; what runs goes on."""
+    _steer(context, name, "pause")
+
+
+@app.command("resume")
+def resume_table(context: typer.Context, name: Name) -> None:
+    """Hand out the table's jobs again."""
+    _steer(context, name, "resume")
+
+
+def _steer(context: typer.Context, name: str, how: str) -> None:
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
+    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+
+
+def _summary(answer: dict[str, Any]) -> dict[str, object]:
+    cursor, decision, job = answer["cursor"], answer["last_decision"], answer["last_job"]
+    return {
+        "location": answer["location"],
+        "tenant": answer["tenant"],
+        "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
+        "version": cursor["version"] if cursor else "not looked at yet",
+        "folded at (UTC)": at(cursor["folded_at"]) if cursor else "-",
+        "lag": duration(cursor["lag_s"]) if cursor else "-",
+        "rescans": cursor["rescans"] if cursor else 0,
+        "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
+        "last decision": decision["sentence"] if decision else "-",
+        "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
+        "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
+        "MERGE, UPDATE, DELETE": _heat(answer["heat"]),
+        "predicted and measured": _calibration(answer["calibration"]),
+        "counters": shown(answer["counters"]),
+    }
+
+
+def _heat(cells: list[dict[str, Any]]) -> str:
+    shown_cells = (f"{cell['cell_label']} {cell['share']:.0%}" for cell in cells[:HOT_SHOWN])
+    more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
+    return ", ".join(shown_cells) + more + " of the last hour" if cells else "not at work in the last hour"
+
+
+def _calibration(learned: dict[str, Any]) -> str:
+    if not learned["runs"]:
+        return "nothing was rewritten yet"
+    return (
+        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
+        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
+        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
+        f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
+    )
+
+
+def _listed(refusal: dict[str, Any] | None) -> str:
+    if refusal is None:
+        return "no"
+    return "gone" if refusal["gone"] else str(refusal["code"] or "unreadable")
+
+
+def _refusal(refusal: dict[str, Any]) -> str:
+    return f"{'gone' if refusal['gone'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
+
+
+def _pairs(said: Sequence[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in said or ()]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
+    return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def _origin(value: dict[str, Any]) -> str:
+    return str(value["origin"]) if value["source"] == "default" else f"{value['source']}: {value['origin']}"
+
+
+def _layout(out: Output, layout: dict[str, Any]) -> None:
+    title = (
+        f"Layout: {layout['files']} files, {size(layout['bytes'])}, {layout['small_files']} small; "
+        f"entropy {layout['rms_shortfall']:.0%} of the target (root of MSE)"
+    )
+    rows = [
+        (
+            "full" if level["below_bytes"] is None else level["level"],
+            size(level["from_bytes"]),
+            "" if level["below_bytes"] is None else size(level["below_bytes"]),
+            level["files"],
+            size(level["bytes"]),
+        )
+        for level in layout["levels"]
+    ]
+    out.rows(title, ("level", "from", "below", "files", "bytes"), rows)

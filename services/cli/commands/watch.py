@@ -1,0 +1,67 @@
+"""`lakewright watch`: decisions, jobs and the queue as they happen; a lost connection is taken up where it broke."""
+
+import time
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from services.cli.cli_context import setting_of
+from services.cli.client import Told, Unanswered
+from services.cli.render import Output, at, shown
+
+AGAIN_S = 2.0
+"""Pause before a lost connection is tried again."""
+
+
+def watch(
+    context: typer.Context,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Only decisions about this table, by name or id; may be repeated.")
+    ] = None,
+    about: Annotated[list[str] | None, typer.Option(help="Only decisions, jobs or queue; may be repeated.")] = None,
+    since: Annotated[str | None, typer.Option(help="Go on behind the event with this id.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many events; without it, at Ctrl-C.")] = None,
+) -> None:
+    """Show decisions, jobs and the queue as they happen; with --json one event per line."""
+    setting = setting_of(context)
+    out = setting.output()
+    left, last_id, was_connected = count, since, False
+    while left is None or left > 0:
+        try:
+            with setting.api() as api:
+                for told in api.events("/v1/stream", {"table": table, "about": about}, last_id):
+                    was_connected, last_id = True, told.id or last_id
+                    _show(out, told)
+                    left = None if left is None else left - 1
+                    if left == 0:
+                        return
+        except Unanswered as problem:
+            if not was_connected:
+                raise
+            Console(stderr=True).print(f"{problem}; trying again", markup=False)
+        except KeyboardInterrupt:
+            return
+        time.sleep(AGAIN_S)
+
+
+def _show(out: Output, told: Told) -> None:
+    if out.as_json:
+        return out.one_line({"event": told.event, "id": told.id, "data": told.data})
+    return out.line(_line(told.event, told.data))
+
+
+def _line(event: str, data: Any) -> str:
+    match event:
+        case "hello":
+            more = "" if data["all_tables"] else "; there are more: name those that matter with --table"
+            return f"Watching {data['tables']} tables{more}."
+        case "decision":
+            return f"{at(data['at'])}  {data['table']}  {data['sentence']}"
+        case "job":
+            said = "  ".join(part for part in (data["actor"], data["detail"]) if part)
+            return f"{at(data['at'])}  job {data['job']} {data['event']}  {said}".rstrip()
+        case "queue":
+            return f"queue: {shown(data['depth'])}"
+        case _:
+            return f"{event}: {shown(data)}"

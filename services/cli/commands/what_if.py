@@ -1,0 +1,253 @@
+"""`lakewright what-if`: a table's own history under other rules, and the policy that would have cost least.
+
+A location is read directly, so that it works on any Delta table, before anything is installed or registered; a name is
+asked of the decider.
+"""
+
+import asyncio
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
+
+from services.cli.charts.what_if_chart import draw
+from services.cli.cli_context import Setting, setting_of
+from services.cli.client import CallFailed, segment
+from services.cli.commands.optimize import pairs
+from services.cli.locations import is_location, location_of
+from services.cli.render import Output, counted, mean, size, time_span
+from services.settings import store_options
+from shared.policy import Policy
+
+BAR_CELLS = 18
+"""Width of a bar in characters: the table still fits into 100 columns."""
+
+_PRICES = "What things cost (assumptions: set your own)"
+
+
+def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questions
+    context: typer.Context,
+    table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
+    queries_per_hour: Annotated[
+        float,
+        typer.Option(min=0, max=1_000_000, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
+    ] = 10.0,
+    open_s: Annotated[
+        float,
+        typer.Option(
+            min=0, max=3_600, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES
+        ),
+    ] = 0.05,
+    write_s_per_gib: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1_000_000, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
+        ),
+    ] = 20.0,
+    tail_hours: Annotated[
+        float,
+        typer.Option(
+            min=0, max=8_760, help="Hours that reading goes on after the last commit.", rich_help_panel=_PRICES
+        ),
+    ] = 24.0,
+    max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Replay this policy value, too, as target-file-size=64MiB; may be repeated."),
+    ] = None,
+    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file, as SVG.")] = None,
+) -> None:
+    """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
+    setting = setting_of(context)
+    out = setting.output()
+    prices = {
+        "queries_per_hour": queries_per_hour,
+        "open_s": open_s,
+        "write_s_per_gib": write_s_per_gib,
+        "tail_hours": tail_hours,
+    }
+    if not all(map(math.isfinite, prices.values())):
+        raise typer.BadParameter("a price is a number, and nan is none")
+    if svg is not None and svg.suffix.lower() not in ("", ".svg"):
+        raise typer.BadParameter(f"only SVG is drawn, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
+    said = pairs(set_ or [])
+    if is_location(table):
+        answer = _examine(table, prices, max_commits, said)
+    else:
+        body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": said} if said else {})}
+        answer = _ask(setting, table, body)
+    if svg is not None:
+        _write(svg, draw(answer))
+    if out.as_json:
+        return out.raw(answer)
+    _show(out, answer)
+    if svg is not None:
+        out.line(f"The curves are in {svg}.")
+    return None
+
+
+def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
+    try:
+        with setting.api() as api:
+            answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
+    except CallFailed as problem:
+        if not Path(table).is_dir():
+            raise
+        raise CallFailed(
+            f"{problem}. A name is asked of the decider; to read the directory: lakewright what-if ./{table}"
+        ) from problem
+    return answer
+
+
+def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[str, str]) -> dict[str, Any]:
+    try:
+        from decider.formats.delta.log import open_log  # noqa: PLC0415
+        from decider.state.effective_policy import effective  # noqa: PLC0415
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.storage.stores import Stores  # noqa: PLC0415
+        from decider.whatif import examination as parts  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
+        from decider.whatif.trace_reader import read_history  # noqa: PLC0415
+    except ImportError as missing:
+        raise CallFailed(
+            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
+            "pip install 'lakewright[decider]'"
+        ) from missing
+    parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
+    location = location_of(table)
+    columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        reading = progress.add_task("reading the log", total=None)
+        log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
+        history = asyncio.run(
+            read_history(
+                log,
+                max_commits=max_commits,
+                read=lambda done, all_: progress.update(reading, completed=done, total=all_),
+            )
+        )
+        progress.remove_task(reading)
+        replaying = progress.add_task("replaying", total=STEPS_OF_COMPARISON + STEPS_OF_RECOMMENDATION + bool(said))
+
+        def tick(step: str) -> None:
+            progress.update(replaying, advance=1, description=f"replaying: {step}")
+
+        in_force = effective(Policy(), history.metadata.configuration, {})
+        return parts.describe(parts.examine(history, in_force, Prices(**prices), said, tick))
+
+
+def _show(out: Output, answer: dict[str, Any]) -> None:
+    first, last = answer["versions"]
+    so_far, advice, prices = answer["so_far"], answer["recommendation"], answer["prices"]
+    out.line(
+        f"{answer['location']}, versions {first} to {last}: {counted(answer['commits'], 'commit')} "
+        f"in {time_span(answer['span_s'])} added {counted(answer['files_added'], 'file')}, "
+        f"{size(answer['bytes_added'])}."
+    )
+    out.line(
+        f"In that time {counted(so_far['rewrites'], 'compaction')} rewrote {size(so_far['bytes_rewritten'])}; "
+        f"the table has {counted(so_far['files_now'], 'file')} now."
+    )
+    out.line("")
+    out.console.print(_rules(out, answer))
+    out.line("")
+    out.console.print(_targets(out, answer))
+    out.line("")
+    out.line(
+        f"Core time is {prices['write_s_per_gib']:g} s for each GiB rewritten, and {prices['queries_per_hour']:g} "
+        f"queries an hour that take {prices['open_s']:g} s for each file. Costs are added up and files averaged until "
+        f"{prices['tail_hours']:g} h after the last commit. "
+        "These prices are assumptions: --write-s-per-gib, --queries-per-hour, --open-s, --tail-hours."
+    )
+    for note in answer["notes"]:
+        out.line(note)
+    if answer["yours"] is not None:
+        out.line(_yours(answer["yours"], advice["current_cost_s"]))
+    out.line("")
+    out.console.print(Text("Recommendation ", style="bold").append(advice["sentence"], style="not bold"))
+    if advice["properties"]:
+        pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
+        out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
+
+
+def _yours(yours: dict[str, Any], current_s: float) -> str:
+    said = ", ".join(f"{name}={value}" for name, value in yours["properties"].items())
+    return (
+        f"With your settings ({said}) it would have taken {time_span(yours['cost_s'])} of core time, "
+        f"as it is set now {time_span(current_s)}."
+    )
+
+
+def _rules(out: Output, answer: dict[str, Any]) -> Table:
+    """Return the rules, cheapest first; bars are as long as the most expensive rule that rewrites at all."""
+    rules = sorted(answer["rules"], key=lambda rule: rule["cost_s"])
+    policy = answer["policy"]
+    title = (
+        f"The same history under each rule: target {size(policy['target_bytes'])}, "
+        f"fan-in {policy['fan_in']}, tolerance {policy['tolerance']:g}"
+    )
+    made = _table(title, ("files", "at end", "jobs", "rewritten", "per byte", "small for", "core time"), "rule")
+    most = max((rule["cost_s"] for rule in rules if rule["name"] != "nothing"), default=0.0)
+    for rule in rules:
+        made.add_row(
+            rule["title"],
+            mean(rule["files_mean"]),
+            f"{rule['files_at_end']:,}",
+            f"{rule['jobs']:,}",
+            size(rule["bytes_rewritten"]),
+            f"{rule['write_amplification']:.2f}",
+            time_span(rule["stale_s"]),
+            time_span(rule["cost_s"]),
+            _bar(out, rule, most),
+            style={"lakewright": "bold", "yours": "bold", "nothing": "dim"}.get(rule["name"], ""),
+        )
+    return made
+
+
+def _targets(out: Output, answer: dict[str, Any]) -> Table:
+    advice = answer["recommendation"]
+    made = _table("Lakewright by target size", ("files", "rewritten", "core time"), "target")
+    most = max((option["cost_s"] for option in advice["curve"]), default=0.0)
+    for option in advice["curve"]:
+        is_best = advice["policy"]["enabled"] and option["target_bytes"] == advice["policy"]["target_bytes"]
+        made.add_row(
+            size(option["target_bytes"]) + (" <" if is_best else ""),
+            mean(option["files_mean"]),
+            size(option["bytes_rewritten"]),
+            time_span(option["cost_s"]),
+            _bar(out, option, most),
+            style="bold" if is_best else "",
+        )
+    return made
+
+
+def _table(title: str, numbers: tuple[str, ...], first: str) -> Table:
+    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    made.add_column(first, no_wrap=True)
+    for name in numbers:
+        made.add_column(name, justify="right")
+    made.add_column("", no_wrap=True)
+    return made
+
+
+def _bar(out: Output, costs: dict[str, Any], most_s: float) -> Text:
+    """Return a bar of the core time: rewriting in full, reading in half tone; cut where it exceeds the longest."""
+    if most_s <= 0:
+        return Text("")
+    full, half, more = ("█", "░", "▸") if out.console.encoding.startswith("utf") else ("#", "-", ">")
+    written = round(BAR_CELLS * costs["write_cost_s"] / most_s)
+    cells = round(BAR_CELLS * costs["cost_s"] / most_s)
+    bar = (full * written + half * (cells - written))[:BAR_CELLS]
+    return Text(bar + (more if cells > BAR_CELLS else ""))
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        file.write_text(text)
+    except OSError as problem:
+        raise CallFailed(f"the file {file} cannot be written: {problem.strerror}") from problem

@@ -1,0 +1,1 @@
+"""`lakewright optimize LOCATION` without a service: plan, confirm, rewrite."""

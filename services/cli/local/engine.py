@@ -1,0 +1,50 @@
+"""The engine of an actor for the life of one command: Java and jars are prepared on demand, and it proves itself first.
+
+If Delta's inner API is not what we know, an actor falls back to OPTIMIZE, which takes other files than were shown;
+here that would break a promise, so it is refused.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from actor.formats.delta.engine import DeltaEngine, start_engine
+from actor.jvm.java import find_java
+from actor.jvm.spark import stop_session
+from services.actor.scratch import scratch_dir
+from services.actor.settings import actor_settings
+from services.actor.spark import engine_settings, start_spark
+from services.bootstrap import prepare
+from services.logs import configure_logs
+from services.paths import java_search
+from services.private import private_dir
+from shared.errors import PermanentError
+
+
+@contextmanager
+def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
+    """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
+
+    Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, there is no scratch space of
+    our own, Spark does not start, or the exact rewrite does not work with what is installed.
+    """
+    configure_logs("warning")
+    settings = actor_settings(os.environ)
+    prepare(os.environ, say)
+    java = find_java(java_search(os.environ))
+    with scratch_dir(private_dir(Path(tempfile.gettempdir()) / f"lakewright-{os.getuid()}")) as scratch:
+        say("starting Spark")
+        spark = start_spark(settings, scratch=scratch, java=java)
+        try:
+            say("trying an exact rewrite on a scratch table")
+            engine, verdict = start_engine(spark, engine_settings(settings), scratch=scratch.resolve().as_uri())
+            if not verdict.passed:
+                raise PermanentError(
+                    f"the exact rewrite does not work with the installed Spark and Delta ({verdict.reason}), so the "
+                    "plan cannot be kept; nothing was changed"
+                )
+            yield engine
+        finally:
+            stop_session(spark)

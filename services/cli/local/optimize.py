@@ -1,0 +1,240 @@
+"""`lakewright optimize LOCATION`: plan, show, confirm, run, and say what it gained, with nothing else running.
+
+The plan is made from the table's log without a JVM, in a second or less; Spark starts only after somebody said yes.
+Standard output carries the answer, standard error whatever moves.
+"""
+
+import asyncio
+import os
+import signal
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
+
+from actor.ports import TableEngine
+from services.cli.cli_context import Setting
+from services.cli.client import CallFailed
+from services.cli.local.plan import TablePlan, Wish, describe, make_plan, shortfall
+from services.cli.local.run import Run, Runner, Steps
+from services.cli.locations import location_of
+from services.cli.render import Output, duration, size
+from services.decider.settings import decider_settings
+from services.settings import boundary, store_options
+from shared.errors import InvalidInput
+from shared.job_payload import Ask
+from shared.layout.planner import state_of
+from shared.table import Snapshot
+
+PARTLY, INTERRUPTED = 3, 130
+ROWS_SHOWN = 40
+"""Cells that a plan lists for people; the totals count all."""
+
+Engine = Callable[[Callable[[str], None]], AbstractContextManager[TableEngine]]
+"""Opens an engine for one run; it is told where to say what is being waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The command as it was given."""
+
+    table: str
+    mode: str
+    partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+    dry_run: bool
+    force: bool
+    yes: bool
+
+
+def optimize(asked: Asked, setting: Setting) -> int:
+    """Carry out the command; returns the exit code.
+
+    Raises InvalidInput for what cannot be used, and whatever reading the log and starting Spark raise.
+    """
+    out = setting.output()
+    location = location_of(asked.table)
+    made = _plan(asked, location)
+    answer = {"plan": describe(made), "run": None, "result": None}
+    if not out.as_json:
+        _show(out, made)
+    if asked.dry_run or not made.groups:
+        return _end(out, answer, 0)
+    if not asked.yes and not typer.confirm(f"Rewrite {size(made.bytes)} in {_count(len(made.groups), 'group')}?"):
+        out.line("Nothing was changed.")
+        return 1
+    started = time.monotonic()
+    run = Run(job=f"alone-{uuid.uuid4().hex[:16]}")
+    stopped = _run(made, setting.engine or _own_engine, run)
+    took_s = time.monotonic() - started
+    after = state_of(_snapshot(location).files, made.policy.ladder)
+    result = {
+        "files": {"before": made.before.files, "after": after.files},
+        "bytes": {"before": made.before.bytes, "after": after.bytes},
+        "rms_shortfall": {"before": shortfall(made.before, made.policy), "after": shortfall(after, made.policy)},
+        "took_ms": round(took_s * 1000),
+        "interrupted": stopped,
+    }
+    answer |= {"run": run.describe(), "result": result}
+    if not out.as_json:
+        _show_result(out, result, run)
+    if run.failure is not None:
+        code = 1
+    elif stopped and run.skipped:
+        code = INTERRUPTED
+    else:
+        code = PARTLY if run.stale else 0
+    return _end(out, answer, code)
+
+
+def _plan(asked: Asked, location: str) -> TablePlan:
+    try:
+        kind = Ask(asked.mode)
+    except ValueError:
+        raise InvalidInput(
+            f"--mode {asked.mode}: expected one of {', '.join(Ask)}", field="mode", allowed=", ".join(Ask)
+        ) from None
+    wish = Wish(kind, asked.partitions, asked.properties, force=asked.force)
+    return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).policy)
+
+
+def _snapshot(location: str) -> Snapshot:
+    try:
+        from decider.formats.delta.log import open_log  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
+        from decider.storage.stores import Stores  # noqa: PLC0415
+    except ImportError as missing:
+        raise CallFailed(
+            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
+            "pip install 'lakewright[standalone]'"
+        ) from missing
+    stores = Stores(store_options())
+    log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
+    return asyncio.run(log.snapshot())
+
+
+def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[TableEngine]:
+    try:
+        from services.cli.local.engine import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
+    except ImportError as missing:
+        raise CallFailed(
+            f"rewriting a table needs Spark ({missing.name} is missing): pip install 'lakewright[standalone]'"
+        ) from missing
+    return alone_engine(say)
+
+
+def _run(made: TablePlan, engine: Engine, run: Run) -> bool:
+    """Run the plan under a progress bar; returns whether somebody asked to stop."""
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _stop_on_ctrl_c() as stopping:
+        task = progress.add_task("preparing", total=made.bytes)
+        done = 0
+
+        def say(text: str) -> None:
+            progress.update(task, description=text)
+
+        def ended(groups: int, count_bytes: int) -> None:
+            nonlocal done
+            done += groups
+            progress.update(task, advance=count_bytes)
+
+        def begun(_plan: object, groups: int) -> None:
+            say(f"rewriting groups {done + 1} to {done + groups} of {len(made.groups)}")
+
+        with engine(say) as opened:
+            steps = Steps(stopping.is_set, begun, lambda point: say(point.replace("_", " ")), ended)
+            Runner(made, opened, steps, run).go()
+    return stopping.is_set()
+
+
+@contextmanager
+def _stop_on_ctrl_c() -> Iterator[threading.Event]:
+    """Yield an event that the first Ctrl-C sets; the second one ends the process as it always does."""
+    stopping = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+
+    def hear(_number: int, _frame: object) -> None:
+        if stopping.is_set():
+            raise KeyboardInterrupt
+        stopping.set()
+        Console(stderr=True).print("stopping: what is being written is committed first; Ctrl-C again ends at once")
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if is_main:
+        signal.signal(signal.SIGINT, hear)
+    try:
+        yield stopping
+    finally:
+        if is_main:
+            signal.signal(signal.SIGINT, before)
+
+
+def _show(out: Output, made: TablePlan) -> None:
+    rows = [
+        (
+            one["cell_label"],
+            one["files"],
+            one["files_replaced"],
+            len(one["groups"]),
+            one["files"] - one["files_removed"],
+            size(one["bytes"]),
+        )
+        for one in describe(made)["plans"]
+    ]
+    columns = ("cell", "files", "replaced", "groups", "files then", "to rewrite")
+    if rows:
+        out.rows(f"{made.location}, version {made.version}, mode {made.kind}", columns, rows[:ROWS_SHOWN])
+    if len(rows) > ROWS_SHOWN:
+        out.line(f"… and {len(rows) - ROWS_SHOWN} more cells")
+    for issue in made.issues:
+        out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
+    if not made.groups:
+        whys = "; ".join(f"{_count(count, 'cell')}: {reason.sentence}" for reason, count in made.reasons.items())
+        return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
+    now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
+    return out.line(
+        f"{made.before.files:,} files, {size(made.before.bytes)}, would become {made.after.files:,}: "
+        f"{made.files_replaced:,} replaced in {_count(len(made.groups), 'group')}, {size(made.bytes)} to rewrite. "
+        f"Entropy {now:.0%} of the target, then {then:.0%}."
+    )
+
+
+def _show_result(out: Output, result: dict[str, Any], run: Run) -> None:
+    files, sizes, rms = result["files"], result["bytes"], result["rms_shortfall"]
+    out.rows(
+        "Result",
+        ("", "before", "after"),
+        [
+            ("files", f"{files['before']:,}", f"{files['after']:,}"),
+            ("bytes", size(sizes["before"]), size(sizes["after"])),
+            ("entropy, share of the target", f"{rms['before']:.0%}", f"{rms['after']:.0%}"),
+        ],
+    )
+    out.line(
+        f"{_count(run.landed, 'group')} landed in {_count(len(run.versions), 'commit')}, {run.rows:,} rows, "
+        f"{size(run.bytes_replaced)} became {size(run.bytes_written)} in {duration(result['took_ms'] / 1000)} "
+        f"(writing {duration(run.prepare_ms / 1000)}, committing {duration(run.commit_ms / 1000)})."
+    )
+    if run.stale:
+        out.line(f"{_count(run.stale, 'group')} left alone: others changed their files meanwhile. Run it again.")
+    if run.skipped:
+        out.line(f"{_count(run.skipped, 'group')} not begun.")
+    if run.failure is not None:
+        out.line(f"It ended early: {run.failure}")
+
+
+def _end(out: Output, answer: dict[str, Any], code: int) -> int:
+    if out.as_json:
+        out.raw(answer)
+    return code
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,0 +1,174 @@
+"""What `lakewright optimize LOCATION` would do, as a value: made from one snapshot, shown, and then run as it stands.
+
+The planner is the one that actors use. What a dry run lists is what a run rewrites, group by group, for the run takes
+these very groups; a group whose files others took meanwhile is left alone, never replaced by another.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from itertools import groupby
+from math import sqrt
+from typing import Any
+
+from decider.optimize.partition_selector import label, select
+from decider.state.effective_policy import effective
+from shared.errors import InvalidInput, Unsupported
+from shared.job_payload import Ask
+from shared.layout.eligibility import Reason
+from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
+from shared.partition_filter import permits
+from shared.policy import Issue, Policy, apply
+from shared.properties import PREFIX, read_properties
+from shared.refusals import refusal
+from shared.table import CellKey, DataFile, PartitionColumn, Snapshot
+
+NO_CUT_BYTES = 2**62
+"""Bytes of one job: nothing is cut, for here the person who confirms is the bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked for; `properties` are policy values by their names without prefix, laid over the table's own."""
+
+    kind: Ask = Ask.LEVELS
+    partitions: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    force: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The plans with work, cells in the order of their keys; `before` and `after` add up the whole table.
+
+    reasons: cells without work, by why. issues: properties of the table that cannot be used.
+    """
+
+    location: str
+    version: int
+    kind: Ask
+    columns: tuple[PartitionColumn, ...]
+    policy: Policy
+    plans: tuple[Plan, ...]
+    cells: int
+    before: CellState
+    after: CellState
+    reasons: Mapping[Reason, int]
+    issues: tuple[Issue, ...]
+    table_uuid: str = ""
+
+    @property
+    def groups(self) -> tuple[FileGroup, ...]:
+        """All groups in the order in which they are written."""
+        return tuple(group for plan in self.plans for group in plan.groups)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read, and at most to write."""
+        return sum(plan.bytes for plan in self.plans)
+
+    @property
+    def files_replaced(self) -> int:
+        """Input files over all groups."""
+        return sum(plan.files_replaced for plan in self.plans)
+
+
+def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) -> TablePlan:
+    """Plan a table on a snapshot of it.
+
+    Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
+    cannot be used and for a partition that the table does not have.
+    """
+    refused = refusal(snapshot.metadata, snapshot.protocol)
+    if refused is not None:
+        raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
+    in_force = effective(default, snapshot.metadata.configuration, {})
+    policy = _overridden(in_force.policy, wish)
+    columns = snapshot.metadata.partition_columns
+    files = sorted(snapshot.files, key=lambda file: file.cell)
+    by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
+    chosen = select(by_cell, columns, wish.partitions)
+    inside = [cell for cell in chosen if permits(policy.filter, cell, columns)]
+    made = [_plan(wish.kind, cell, by_cell[cell], policy) for cell in inside]
+    plans = tuple(sorted((one for one in made if one.groups), key=lambda one: one.cell))
+    reasons = Counter(one.worth.reason for one in made if not one.groups)
+    if len(inside) < len(chosen):
+        reasons[Reason.FILTERED] += len(chosen) - len(inside)
+    before = state_of(snapshot.files, policy.ladder)
+    after = sum((one.predicted - one.before for one in plans), EMPTY_CELL) + before
+    return TablePlan(
+        location, snapshot.version, wish.kind, columns, policy, plans, len(chosen), before, after, reasons,
+        in_force.issues, snapshot.metadata.table_uuid,
+    )  # fmt: skip
+
+
+def describe(made: TablePlan) -> dict[str, Any]:
+    """Return a plan as plain values, every group with its files."""
+    return {
+        "location": made.location,
+        "version": made.version,
+        "mode": made.kind,
+        "target_bytes": made.policy.target_bytes,
+        "policy_version": made.policy.version,
+        "cells": made.cells,
+        "files_replaced": made.files_replaced,
+        "files_removed": made.before.files - made.after.files,
+        "bytes": made.bytes,
+        "rms_shortfall": {
+            "before": shortfall(made.before, made.policy),
+            "after": shortfall(made.after, made.policy),
+        },
+        "plans": [_described(one, made.columns) for one in made.plans],
+        "without_work": {reason.value: count for reason, count in made.reasons.items()},
+        "issues": [{"property": one.property, "value": one.value, "reason": one.reason} for one in made.issues],
+    }
+
+
+def shortfall(state: CellState, policy: Policy) -> float:
+    """Return the root of the mean squared shortfall as a share of the target: 0 is well laid out, 1 is dust."""
+    return round(sqrt(state.mse()) / policy.target_bytes, 6)
+
+
+def batches(made: TablePlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:
+    """Yield what one commit takes: a few groups of one cell."""
+    for one in made.plans:
+        for first in range(0, len(one.groups), groups_per_commit):
+            yield one, one.groups[first : first + groups_per_commit]
+
+
+def _plan(kind: Ask, cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+    match kind:
+        case Ask.LEVELS:
+            return plan(cell, files, policy)
+        case Ask.SETTLE:
+            return plan_settling(cell, files, policy)
+        case Ask.FULL:
+            return plan_full(cell, files, policy)
+
+
+def _overridden(policy: Policy, wish: Wish) -> Policy:
+    layer = read_properties({PREFIX + name: value for name, value in wish.properties.items()})
+    for issue in layer.issues:
+        name = issue.property.removeprefix(PREFIX)
+        raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
+    policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
+    policy = policy.on_request if wish.force or wish.kind is Ask.FULL else policy
+    return replace(policy, tolerance=Fraction(0)) if wish.force else policy
+
+
+def _described(one: Plan, columns: Sequence[PartitionColumn]) -> dict[str, Any]:
+    return {
+        "cell": one.cell,
+        "cell_label": label(one.cell, columns),
+        "files": one.before.files,
+        "files_replaced": one.files_replaced,
+        "files_removed": one.files_removed,
+        "bytes": one.bytes,
+        "entropy_removed_bytes2": float(one.entropy_removed),
+        "groups": [
+            {"mode": group.mode.value, "bytes": group.bytes, "files": [file.path for file in group.files]}
+            for group in one.groups
+        ],
+    }

@@ -1,0 +1,146 @@
+"""Running a plan on the spot, with an actor's own engine: exactly its groups, each commit whole or not at all.
+
+Nobody leases anything here, so nothing forbids a commit; what guards the table is what always does: Delta's own
+transaction, the inputs looked up again before it, and rows in compared with rows out. A wish to stop is heard between
+groups: what is written by then is committed, and the rest was never touched.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
+from services.cli.local.plan import TablePlan, batches
+from shared.commit_metadata import Mark
+from shared.errors import Conflict, LakewrightError
+from shared.layout.planner import FileGroup, Plan
+from shared.table import CellKey, Origin
+
+GROUPS_PER_COMMIT = 8
+"""Groups that share a commit, as in an actor: more save commits, fewer lose less to a conflict."""
+
+ALONE = 1
+"""The token of a run that nobody else can take over."""
+
+
+@dataclass(slots=True)
+class Run:
+    """What a run has done so far; sizes in bytes, times in milliseconds. `failure` ended it early."""
+
+    job: str
+    versions: list[int] = field(default_factory=list)
+    landed: int = 0
+    stale: int = 0
+    skipped: int = 0
+    rows: int = 0
+    bytes_replaced: int = 0
+    bytes_written: int = 0
+    prepare_ms: int = 0
+    commit_ms: int = 0
+    failure: LakewrightError | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        return {
+            "job": self.job,
+            "versions": self.versions,
+            "groups_landed": self.landed,
+            "groups_stale": self.stale,
+            "groups_skipped": self.skipped,
+            "rows": self.rows,
+            "bytes_replaced": self.bytes_replaced,
+            "bytes_written": self.bytes_written,
+            "prepare_ms": self.prepare_ms,
+            "commit_ms": self.commit_ms,
+            "error": str(self.failure) if self.failure else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Who is told: `begun` of a batch, `reached` of points inside it, `ended` with its bytes; `stopping` is asked."""
+
+    stopping: Callable[[], bool]
+    begun: Callable[[Plan, int], None] = lambda _plan, _groups: None
+    reached: Callable[[str], None] = lambda _point: None
+    ended: Callable[[int, int], None] = lambda _groups, _bytes: None
+
+
+@dataclass(frozen=True, slots=True)
+class _Control:
+    """`actor.ports.Control` of a run without a lease."""
+
+    steps: Steps
+
+    def may_commit(self) -> None:
+        """Let every commit pass: there is no lease that could be lost."""
+
+    def should_stop(self) -> bool:
+        return self.steps.stopping()
+
+    def reached(self, point: str) -> None:
+        self.steps.reached(point)
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Rewrites the groups of a plan into `run`, which holds what was done however this ends."""
+
+    made: TablePlan
+    engine: TableEngine
+    steps: Steps
+    run: Run
+
+    def go(self) -> None:
+        """Run to the end, to a wish to stop, or to a failure, which is kept; a conflict only makes groups stale."""
+        seen: CellKey | None = None
+        for number, (one, groups) in enumerate(batches(self.made, GROUPS_PER_COMMIT), 1):
+            if self.run.failure is not None or self.steps.stopping():
+                self.run.skipped += len(groups)
+                continue
+            self.steps.begun(one, len(groups))
+            try:
+                if one.cell != seen:
+                    # Refuses a table that must not be touched, and remembers the files, which saves looking them up.
+                    self.engine.read_cell(self.made.location, one.cell, table_uuid=self.made.table_uuid)
+                    seen = one.cell
+                self._note(self._rewrite(one, groups, number))
+            except Conflict:
+                self.run.stale += len(groups)
+            except LakewrightError as failure:
+                self.run.skipped += len(groups)
+                self.run.failure = failure
+            self.steps.ended(len(groups), sum(group.bytes for group in groups))
+
+    def _rewrite(self, one: Plan, groups: tuple[FileGroup, ...], number: int) -> RewriteOutcome:
+        mark = Mark(
+            origin=Origin(self.run.job, ALONE),
+            cell=one.cell,
+            round=number,
+            mode=max(group.mode for group in groups),
+            started_ms=time.time_ns() // 1_000_000,
+            rungs=self.made.policy.ladder,
+            cell_files=one.before.files,
+            cell_small_files=one.before.small_files,
+        )
+        request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
+        return self.engine.rewrite(request, _Control(self.steps))
+
+    def _note(self, outcome: RewriteOutcome) -> None:
+        run = self.run
+        run.prepare_ms += outcome.prepare_ms
+        run.commit_ms += outcome.commit_ms
+        if outcome.version is not None:
+            run.versions.append(outcome.version)
+        for end in outcome.groups:
+            match end.status:
+                case GroupStatus.LANDED:
+                    run.landed += 1
+                    run.rows += end.rows or 0
+                    run.bytes_replaced += end.group.bytes
+                    run.bytes_written += sum(file.size_bytes for file in end.outputs)
+                case GroupStatus.STALE:
+                    run.stale += 1
+                case GroupStatus.SKIPPED:
+                    run.skipped += 1

@@ -1,0 +1,188 @@
+"""The demonstration's course: start everything, let a writer of its own write, wait until nothing is left, count.
+
+Nothing here helps Lakewright along: the writer posts events as a bucket would, and the result is read from the table.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from deltalake import DeltaTable
+from rich.console import Console
+from rich.live import Live
+
+from services.demo.commit_log import read_history
+from services.demo.report import figures
+from services.demo.row_checksum import PARTITION_BY, SCHEMA, fingerprint, read_manifest
+from services.demo.view import Glance, draw, line, look
+from shared.errors import PermanentError
+from shared.policy import MIB, Policy
+
+TABLE = "events"
+POLICY = Policy(target_bytes=MIB)
+START_S = 600.0
+"""Longest wait for Redis, decider and Spark to come up while they live: 30 s cold, minutes where others compute."""
+SETTLE_S = 120.0
+"""Longest wait for the last jobs after the writer stopped."""
+SWEEP_S = 2.0
+"""Seconds between sweeps in the demonstration, so that three of them can be watched passing without work."""
+FRAME_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where and how long: folder for everything, seconds of writing, commits per second, seed of the rows."""
+
+    folder: Path
+    seconds: float
+    per_second: float
+    seed: int
+
+
+class Play:
+    """One run of the demonstration."""
+
+    def __init__(self, setting: Setting, console: Console) -> None:
+        self._setting = setting
+        self._console = console
+        self._tables = setting.folder / "tables"
+        self._location = self._tables / TABLE
+        self._manifest = setting.folder / "written.jsonl"
+        self._port = _free_port()
+
+    def run(self) -> dict[str, Any]:
+        """Run it and return what was measured."""
+        self._tables.mkdir(parents=True, exist_ok=True)
+        self._say(f"Everything lies in {self._setting.folder}")
+        with self._standalone() as standalone, httpx.Client(base_url=self._url, timeout=10) as client:
+            self._wait_until_up(client, standalone)
+            table = self._create_table(client)
+            with self._writer() as writer:
+                self._watch(client, table, writer)
+            glance = look(client, table)
+        expected = read_manifest(self._manifest)
+        self._say("Reading the whole table and comparing it with what the writer wrote …")
+        found = fingerprint(DeltaTable(str(self._location)).to_pyarrow_table())
+        return figures(read_history(self._location), POLICY, glance.funnel, expected, found)
+
+    @property
+    def _url(self) -> str:
+        return f"http://127.0.0.1:{self._port}"
+
+    def _say(self, text: str) -> None:
+        self._console.print(text, highlight=False)
+
+    @contextmanager
+    def _standalone(self) -> Iterator[subprocess.Popen[bytes]]:
+        """`lakewright standalone` as a user would start it, with its output in a file."""
+        environment = {
+            **os.environ,
+            "LAKEWRIGHT_DATA_DIR": str(self._setting.folder / "lakewright"),
+            "LAKEWRIGHT_HTTP_ADDRESS": f"127.0.0.1:{self._port}",
+            "LAKEWRIGHT_ROOTS": self._tables.as_uri(),
+            "LAKEWRIGHT_BUCKETS": f"demo={self._tables.as_uri()}",
+            "LAKEWRIGHT_SWEEP_S": str(SWEEP_S),
+        }
+        self._say("Starting Redis, the decider and a Spark actor …")
+        log = self._setting.folder / "standalone.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "services.standalone"], env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
+
+    def _wait_until_up(self, client: httpx.Client, standalone: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_S
+        with self._console.status("waiting for the decider and the actor"):
+            while not self._is_up(client):
+                if standalone.poll() is not None or time.monotonic() > deadline:
+                    log = self._setting.folder / "standalone.log"
+                    raise PermanentError(f"it did not come up; its last words:\n{log.read_text()[-2000:]}")
+                time.sleep(0.2)
+
+    def _is_up(self, client: httpx.Client) -> bool:
+        try:
+            ready = client.get("/readyz").status_code == httpx.codes.OK
+            return ready and (self._setting.folder / "lakewright" / "actor.ready").exists()
+        except httpx.TransportError:
+            return False
+
+    def _create_table(self, client: httpx.Client) -> str:
+        DeltaTable.create(
+            str(self._location),
+            SCHEMA,
+            partition_by=[PARTITION_BY],
+            configuration={"lakewright.target-file-size": f"{POLICY.target_bytes // MIB}mb"},
+            raise_if_key_not_exists=False,
+        )
+        answer = client.post("/v1/tables", json={"location": self._location.as_uri(), "name": f"demo.{TABLE}"})
+        return str(answer.raise_for_status().json()["name"])
+
+    @contextmanager
+    def _writer(self) -> Iterator[subprocess.Popen[bytes]]:
+        setting = self._setting
+        arguments = {
+            "--location": str(self._location),
+            "--events-url": f"{self._url}/v1/events",
+            "--seconds": str(setting.seconds),
+            "--per-second": str(setting.per_second),
+            "--seed": str(setting.seed),
+            "--manifest": str(self._manifest),
+        }
+        flat = [part for pair in arguments.items() for part in pair]
+        with (setting.folder / "writer.log").open("wb") as output:
+            command = [sys.executable, "-m", "services.demo.writer", *flat]
+            process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def _watch(self, client: httpx.Client, table: str, writer: subprocess.Popen[bytes]) -> None:
+        """Show what happens until the writer is done and three sweeps passed without work."""
+        started = time.monotonic()
+        quiet_since: float | None = None
+        deadline = started + self._setting.seconds + SETTLE_S
+        with Live(console=self._console, refresh_per_second=4, transient=True) as live:
+            while True:
+                history, glance = read_history(self._location), look(client, table)
+                left_s = max(0.0, self._setting.seconds - (time.monotonic() - started))
+                self._show(live, draw(history, glance, POLICY, left_s=left_s), line(history, glance, POLICY))
+                done = writer.poll() is not None and _is_settled(glance, history.commits + history.rewrites)
+                quiet_since = (quiet_since or time.monotonic()) if done else None
+                if quiet_since is not None and time.monotonic() - quiet_since > 3 * SWEEP_S:
+                    break
+                if time.monotonic() > deadline:
+                    raise PermanentError("the last jobs did not end; see the logs in the folder given by --keep")
+                time.sleep(FRAME_S)
+        if writer.returncode != 0:
+            raise PermanentError(f"the writer failed:\n{(self._setting.folder / 'writer.log').read_text()[-2000:]}")
+
+    def _show(self, live: Live, frame: Any, text: str) -> None:
+        if self._console.is_terminal:
+            live.update(frame)
+        elif int(time.monotonic() / FRAME_S) % 10 == 0:
+            self._say(text)
+
+
+def _is_settled(glance: Glance, version: int) -> bool:
+    return not glance.running and not glance.waiting and not glance.backlog and glance.version >= version
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,39 @@
+"""Where things lie on this machine: data, downloads, and the Java that Spark runs on."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from actor.jvm.java import JavaSearch
+from services.settings import DATA_DIR, DEFAULT_DATA_DIR, IVY_DIR, JAVA
+
+
+def cache_dir(environ: Mapping[str, str]) -> Path:
+    """Where downloads lie: inside a checkout `.cache`, for an installed package the user's cache directory."""
+    root = Path(__file__).resolve().parent.parent
+    if (root / "pyproject.toml").is_file():
+        return root / ".cache"
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "lakewright"
+
+
+def ivy_dir(environ: Mapping[str, str]) -> Path:
+    """Where Spark's extra jars lie."""
+    given = environ.get(IVY_DIR)
+    return Path(given) if given else cache_dir(environ) / "ivy"
+
+
+def data_dir(environ: Mapping[str, str]) -> Path:
+    """Where the standalone keeps its Redis data, its logs and its working files."""
+    return Path(environ.get(DATA_DIR) or DEFAULT_DATA_DIR)
+
+
+def java_search(environ: Mapping[str, str]) -> JavaSearch:
+    """Where to look for Java; SSL_CERT_FILE is what the rest of the toolchain trusts, so the bundled Java does too."""
+    bundle = environ.get("SSL_CERT_FILE")
+    return JavaSearch(
+        work_dir=cache_dir(environ),
+        choice=environ.get(JAVA) or "auto",
+        java_home=environ.get("JAVA_HOME", ""),
+        path=environ.get("PATH", ""),
+        ca_bundle=Path(bundle) if bundle else None,
+    )

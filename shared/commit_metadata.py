@@ -1,0 +1,97 @@
+"""What a commit of ours says of itself in its userMetadata, so that a table's own log suffices to tell our history.
+
+Files, sizes and rows stand in the commit's own actions; the mark adds what they do not tell: who, when it began, and
+the ladder by which the files' levels are told. It is read back years later by other releases, so a field that is
+missing is None, and a mark needs no more than job and token to be one.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from shared.layout.levels import Ladder, ladder
+from shared.table import Origin
+
+KEY = "lakewright"
+"""The field of userMetadata that is ours; what others put beside it is theirs."""
+
+FORM = 1
+"""Version of the mark's form; it grows when a field changes its meaning, not when one is added."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Who wrote a commit, and what its actions do not tell.
+
+    cell: key of the partition; round: which of the job's rewrites; mode: `shared.layout.planner.Mode`; started_ms: when the
+    rewrite began, in milliseconds since 1970; rungs: the ladder that it was planned with; cell_files and
+    cell_small_files: the cell's files before it.
+    """
+
+    origin: Origin
+    cell: str | None = None
+    round: int | None = None
+    mode: str | None = None
+    started_ms: int | None = None
+    rungs: Ladder | None = None
+    cell_files: int | None = None
+    cell_small_files: int | None = None
+
+    @property
+    def write_id(self) -> str:
+        """Name of this one rewrite: a claim of a job commits once per round."""
+        return f"{self.origin.job}/{self.origin.token}/{self.round or 0}"
+
+    def encode(self) -> str:
+        """Write the mark as the text of userMetadata, some 250 bytes; None is left out."""
+        body: dict[str, Any] = {"form": FORM, "job": self.origin.job, "token": self.origin.token}
+        for name in _PLAIN:
+            body[name] = getattr(self, name)
+        if self.rungs is not None:
+            body["ladder"] = [self.rungs.target_bytes, self.rungs.fan_in, self.rungs.full_bytes]
+        kept = {name: value for name, value in body.items() if value is not None}
+        return json.dumps({KEY: kept}, separators=(",", ":"))
+
+
+_PLAIN: Mapping[str, type] = {
+    "cell": str,
+    "round": int,
+    "mode": str,
+    "started_ms": int,
+    "cell_files": int,
+    "cell_small_files": int,
+}
+
+
+def decode(user_metadata: object) -> Mark | None:
+    """Read a commit's userMetadata; None for one that is not ours, whatever it holds: it is theirs and no error."""
+    if not isinstance(user_metadata, str) or KEY not in user_metadata:
+        return None
+    try:
+        parsed = json.loads(user_metadata)
+    except (ValueError, RecursionError):
+        return None
+    ours = parsed.get(KEY) if isinstance(parsed, dict) else None
+    if not isinstance(ours, dict):
+        return None
+    job, token = ours.get("job"), ours.get("token")
+    if not isinstance(job, str) or not job or type(token) is not int or token < 0:
+        return None
+    origin = Origin(job, token)
+    if type(form := ours.get("form", 0)) is not int or form > FORM:
+        return Mark(origin)  # Written by a later release, whose fields may mean something else.
+    plain: dict[str, Any] = {
+        name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
+    }
+    return Mark(origin, rungs=_rungs(ours.get("ladder")), **plain)
+
+
+def _rungs(raw: object) -> Ladder | None:
+    if not isinstance(raw, list) or [type(number) for number in raw] != [int, int, int]:
+        return None
+    target, fan_in, full = raw
+    if not (target > 0 and fan_in > 1 and 0 < full <= target):
+        return None
+    return ladder(target, fan_in, Fraction(full, target))

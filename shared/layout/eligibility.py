@@ -1,0 +1,174 @@
+"""Whether a cell is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
+
+The decider asks this of the rolling state, the actor of the live files, and both must get the same answer; so the
+question lives here, is asked of a `CellState` alone, and needs neither a file list nor a clock.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from shared.data_paths import is_harmful
+from shared.layout.levels import SMALL_LEVELS
+from shared.layout.partition_stats import CellState
+from shared.policy import Policy, PortablePaths
+from shared.table import DataFile
+
+
+class Reason(StrEnum):
+    """Why a cell was, or was not, given a rewrite; `sentence` says it to people."""
+
+    DISABLED = "disabled"
+    OWN_COMMIT = "own_commit"
+    NO_DATA_CHANGE = "no_data_change"
+    NOTHING_SMALL = "nothing_small"
+    WITHIN_TOLERANCE = "within_tolerance"
+    NO_PROMOTION = "no_promotion"
+    SETTLED = "settled"
+    WORTH_IT = "worth_it"
+    TOO_MANY_SMALL = "too_many_small"
+    REQUESTED = "requested"
+    QUIET = "quiet"
+    DELETES = "deletes"
+    FILTERED = "filtered"
+    FULL_DUE = "full_due"
+    WRITERS_FIRST = "writers_first"
+    REFUSED = "refused"
+    CLUSTERED = "clustered"
+
+    @property
+    def sentence(self) -> str:
+        """The reason as one sentence for people."""
+        return _SENTENCES[self]
+
+
+_SENTENCES = {
+    Reason.DISABLED: "Automatic optimization is off for this table.",
+    Reason.OWN_COMMIT: "The commit was our own rewrite: it updates the state and never triggers work.",
+    Reason.NO_DATA_CHANGE: "The commit changed no data, as somebody else's compaction does: it never triggers work.",
+    Reason.NOTHING_SMALL: "Fewer than two files are small: there is nothing to merge.",
+    Reason.WITHIN_TOLERANCE: "Merging could remove less shortfall per file than the tolerance: it would not pay.",
+    Reason.NO_PROMOTION: "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    Reason.SETTLED: "Fewer than two of the small files are left to settle: settled ones and those above the cap stay.",
+    Reason.WORTH_IT: "Merging pays, and a group of files reaches a higher level than each of its inputs.",
+    Reason.TOO_MANY_SMALL: "The cell holds more small files than the policy's maximum, which overrides the tolerance.",
+    Reason.REQUESTED: "Somebody asked for it.",
+    Reason.DELETES: "A file holds many deleted rows, or engines spell its path differently: rewritten even alone.",
+    Reason.FILTERED: "The partition lies outside of the table's filter.",
+    Reason.QUIET: "The cell has gone quiet with small files left: they are merged once, for the last time.",
+    Reason.FULL_DUE: "The interval between full rewrites is over, and not all files are well filled.",
+    Reason.REFUSED: "A rewrite could damage the table: it is refused.",
+    Reason.CLUSTERED: "The cell holds files of a Z-cube, whose clustering a merge would undo: OPTIMIZE keeps it.",
+    Reason.WRITERS_FIRST: "MERGE, UPDATE or DELETE work on the cell, and the table's dml-policy leaves it to them.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """The answer: `through_level` is the highest level to merge (None: no merge), `purges` the files to purge."""
+
+    reason: Reason
+    through_level: int | None
+    purges: int = 0
+
+    @property
+    def is_work(self) -> bool:
+        """Whether a plan for this state is not empty."""
+        return self.through_level is not None or self.purges > 0
+
+
+_CLUSTERED = Worth(Reason.CLUSTERED, None)
+
+
+def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
+    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
+
+    `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
+    know them, because a removal does not say how many rows a file had.
+    """
+    if state.cube_files:
+        return _CLUSTERED
+    worth = _judge_merge(state, policy)
+    if not purgeable:
+        return worth
+    return Worth(worth.reason if worth.is_work else Reason.DELETES, worth.through_level, purgeable)
+
+
+def is_purgeable(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to be rewritten even alone: for its deleted rows, or for a path that harms the table."""
+    return _has_many_deletes(file, policy) or has_harmful_path(file, policy)
+
+
+def has_harmful_path(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file is to leave a path that engines spell in different ways; our own outputs never have one."""
+    return policy.portable_paths is PortablePaths.ALWAYS and is_harmful(file.path)
+
+
+def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
+    """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
+    ratio = policy.delete_ratio
+    return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
+
+
+def _judge_merge(state: CellState, policy: Policy) -> Worth:
+    if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
+        return Worth(Reason.NOTHING_SMALL, None)
+    crowded = state.small_files > policy.max_small_files
+    if not crowded and is_tolerable(state, policy):
+        return Worth(Reason.WITHIN_TOLERANCE, None)
+    level = _highest(state, policy)
+    if level is None:
+        return Worth(Reason.NO_PROMOTION, None)
+    return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
+
+
+def _highest(state: CellState, policy: Policy) -> int | None:
+    """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
+    parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
+    return max((level for part in parts if (level := promotable(part, policy)) is not None), default=None)
+
+
+def promotable(part: CellState, policy: Policy) -> int | None:
+    """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
+    inputs, levels = policy.min_input_files, policy.levels
+    return policy.ladder.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
+
+
+def judge_settling(state: CellState, policy: Policy) -> Worth:
+    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
+
+    Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
+    """
+    if state.cube_files:
+        return _CLUSTERED
+    if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
+        return Worth(Reason.NOTHING_SMALL, None)
+    if not is_left_to_settle(state, policy):
+        return Worth(Reason.SETTLED, None)
+    if is_tolerable(state, policy):
+        return Worth(Reason.WITHIN_TOLERANCE, None)
+    return Worth(Reason.QUIET, policy.levels - 1)
+
+
+def is_left_to_settle(state: CellState, policy: Policy) -> bool:
+    """Say whether two files are there that were never settled and lie below the policy's cap."""
+    return state.to_settle(policy.levels) >= 2  # noqa: PLR2004 - a merge takes two
+
+
+def judge_full(state: CellState) -> Worth:
+    """Say whether a full rewrite would find anything: several small files, or deleted rows."""
+    if state.cube_files:
+        return _CLUSTERED
+    merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
+    if not merges and not state.dv_files:
+        return Worth(Reason.NOTHING_SMALL, None)
+    return Worth(Reason.FULL_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
+
+
+def is_tolerable(state: CellState, policy: Policy) -> bool:
+    """Say whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
+
+    All files count, so a few small ones among many full ones are left alone: essential, not complete.
+    """
+    bound = policy.tolerance * policy.target_bytes
+    excess = state.excess(policy.target_bytes)
+    return excess * bound.denominator**2 < state.files * bound.numerator**2

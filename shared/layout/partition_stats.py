@@ -1,0 +1,240 @@
+"""The rolling state of a cell is exact: integers that form a commutative group under adding and removing files.
+
+Whatever the order of commits, the state equals a recount of the live files, integer for integer. Nothing here knows a
+path; a commit costs the size of the commit and an idle cell costs nothing.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from operator import add, sub
+from typing import Any
+
+from shared.layout.levels import FULL, SMALL_LEVELS, Ladder
+from shared.table import DataFile
+
+_NO_LEVELS = (0,) * SMALL_LEVELS
+_SCALARS = 6
+_ROWS = range(_SCALARS, _SCALARS + 3 * SMALL_LEVELS, SMALL_LEVELS)
+_LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS + 1)
+
+WINDOWS_KEPT = 2
+"""Windows of time that a state tells apart: files come into the newest and, around its start, into the one before."""
+
+SOMEWHERE = -1
+"""In a change: the window of removed files of which nobody says where they lay."""
+
+SETTLED_TAG = "lakewright.settled"
+"""AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
+
+CUBE_TAG = "ZCUBE_ID"
+"""AddFile tag of a file that belongs to a Z-cube: engines write it where they cluster or Z-order a table."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellState:
+    """What is known of a cell's live files.
+
+    files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
+    small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
+    hide; counts and sizes: number and bytes of the small files on each level; settled: how many of them on each level
+    say that they were settled; windows: the start in ms and the state of the newest windows of time, where there are
+    any, the oldest first. A removal seldom tells its window, so that these hold at most what is there. cube_files:
+    files that belong to a Z-cube; a removal that tells no tags leaves them too high rather than too low.
+    """
+
+    files: int = 0
+    bytes: int = 0
+    shortfall: int = 0
+    small_shortfall: int = 0
+    dv_files: int = 0
+    deleted_rows: int = 0
+    counts: tuple[int, ...] = _NO_LEVELS
+    sizes: tuple[int, ...] = _NO_LEVELS
+    settled: tuple[int, ...] = _NO_LEVELS
+    windows: tuple[tuple[int, "CellState"], ...] = ()
+    cube_files: int = 0
+
+    def __add__(self, other: "CellState") -> "CellState":
+        return self._combine(other, add)
+
+    def __sub__(self, other: "CellState") -> "CellState":
+        return self._combine(other, sub)
+
+    def _combine(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> "CellState":
+        return CellState(
+            plus(self.files, other.files),
+            plus(self.bytes, other.bytes),
+            plus(self.shortfall, other.shortfall),
+            plus(self.small_shortfall, other.small_shortfall),
+            plus(self.dv_files, other.dv_files),
+            plus(self.deleted_rows, other.deleted_rows),
+            tuple(map(plus, self.counts, other.counts)),
+            tuple(map(plus, self.sizes, other.sizes)),
+            tuple(map(plus, self.settled, other.settled)),
+            self._windows(other, plus) if self.windows or other.windows else (),
+            plus(self.cube_files, other.cube_files),
+        )
+
+    def _windows(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> tuple[tuple[int, "CellState"], ...]:
+        mine, theirs = dict(self.windows), dict(other.windows)
+        starts = sorted(mine.keys() | theirs.keys())
+        return tuple((at, plus(mine.get(at, EMPTY_CELL), theirs.get(at, EMPTY_CELL))) for at in starts)
+
+    def within(self, start_ms: int | None) -> "CellState":
+        """Return this state as one whose files all lie in a window; None: in none."""
+        return self if start_ms is None else replace(self, windows=((start_ms, self),))
+
+    @property
+    def total(self) -> "CellState":
+        """The state without its windows: what is to be added up over many cells."""
+        return replace(self, windows=()) if self.windows else self
+
+    @property
+    def small_files(self) -> int:
+        """Number of files below the full size."""
+        return sum(self.counts)
+
+    @property
+    def small_bytes(self) -> int:
+        """Total bytes of the files below the full size."""
+        return sum(self.sizes)
+
+    def to_settle(self, levels: int) -> int:
+        """Number of small files on the first `levels` levels that were never settled."""
+        return sum(self.counts[:levels]) - sum(self.settled[:levels])
+
+    def plausible(self) -> "CellState":
+        """Return the state with possible numbers of settled and Z-cube files, and the newest windows, at least empty.
+
+        Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
+        there is to settle is counted too high rather than too low, and never by more than there are settled files. A
+        file whose window is not known is taken out of each, so that none promises work that is not there.
+        """
+        if min(self.settled) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
+            return self
+        placed = dict(self.windows)
+        gone = placed.pop(SOMEWHERE, EMPTY_CELL)
+        newest = sorted(placed.items())[-WINDOWS_KEPT:]
+        windows = tuple((at, _floored(one + gone)) for at, one in newest)
+        settled = tuple(max(0, count) for count in self.settled)
+        return replace(self, settled=settled, windows=windows, cube_files=_within(self.cube_files, self.files))
+
+    @property
+    def is_possible(self) -> bool:
+        """False when a count is negative: the state has been told of removals that it never saw as files."""
+        scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
+        return min(*scalars, *self.counts, *self.sizes) >= 0
+
+    def mse(self) -> Fraction:
+        """Entropy as published: mean squared shortfall of the file sizes against the target, in bytes^2, exact."""
+        return Fraction(self.shortfall, self.files) if self.files else Fraction(0)
+
+    def excess(self, target_bytes: int) -> int:
+        """Return the most of the total squared shortfall (bytes^2) that merging small files can remove; never less.
+
+        Below the target in all, one output of all of them is the best, and leaves what is missing to the target. From
+        the target on one output may have no shortfall at all, whatever its overshoot: only 0 is sure to be reached.
+        """
+        left = max(0, target_bytes - self.small_bytes) ** 2
+        return max(0, self.small_shortfall - left)
+
+    def encode(self) -> str:
+        """Write the state as comma-separated decimal integers, then the windows; what there is none of is left out."""
+        scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
+        settled = self.settled if any(self.settled) or self.cube_files else ()
+        cubes = (self.cube_files,) if self.cube_files else ()
+        total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled, *cubes)))
+        return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
+
+    @staticmethod
+    def decode(text: str) -> "CellState":
+        """Read what `encode` wrote; raises ValueError for anything else."""
+        total, *windows = text.split(";")
+        numbers = [int(part) for part in total.split(",")]
+        if len(numbers) not in _LENGTHS:
+            raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
+        files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
+        counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
+        newest = tuple((int(at), CellState.decode(one)) for at, _, one in (window.partition(":") for window in windows))
+        cubes = sum(numbers[_ROWS.stop :])
+        return CellState(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes)
+
+
+EMPTY_CELL = CellState()
+
+
+def _within(count: int, files: int) -> int:
+    return max(0, min(count, files))
+
+
+def _floored(state: CellState) -> CellState:
+    """Return the state with nothing negative; levels without files have no bytes."""
+    counts = tuple(max(0, count) for count in state.counts)
+    return CellState(
+        max(0, state.files),
+        max(0, state.bytes),
+        max(0, state.shortfall),
+        max(0, state.small_shortfall),
+        max(0, state.dv_files),
+        max(0, state.deleted_rows),
+        counts,
+        tuple(max(0, size) if count else 0 for count, size in zip(counts, state.sizes, strict=True)),
+        tuple(max(0, count) for count in state.settled),
+        cube_files=_within(state.cube_files, state.files),
+    )
+
+
+def file_state(
+    ladder: Ladder,
+    size_bytes: int,
+    *,
+    has_dv: bool = False,
+    deleted_rows: int = 0,
+    is_settled: bool = False,
+    is_cube: bool = False,
+) -> CellState:
+    """Return the state of a cell that holds just one file of this size."""
+    missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
+    shortfall = missing * missing
+    level = ladder.level(size_bytes)
+    cubes = int(is_cube)
+    if level == FULL:
+        return CellState(1, size_bytes, shortfall, 0, int(has_dv), deleted_rows, cube_files=cubes)
+    one = _at(level, 1)
+    return CellState(
+        1,
+        size_bytes,
+        shortfall,
+        shortfall,
+        int(has_dv),
+        deleted_rows,
+        one,
+        _at(level, size_bytes),
+        one if is_settled else _NO_LEVELS,
+        cube_files=cubes,
+    )
+
+
+def _at(level: int, value: int) -> tuple[int, ...]:
+    return (*_NO_LEVELS[:level], value, *_NO_LEVELS[level + 1 :])
+
+
+def contribution(file: DataFile, ladder: Ladder) -> CellState:
+    """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
+    return file_state(
+        ladder,
+        file.size_bytes,
+        has_dv=file.dv_id is not None,
+        deleted_rows=file.deleted_rows,
+        is_settled=SETTLED_TAG in file.tags,
+        is_cube=CUBE_TAG in file.tags,
+    )
+
+
+def recount(ladder: Ladder, sizes_bytes: Iterable[int]) -> CellState:
+    """Return the state of files of these sizes without deletion vectors."""
+    state = EMPTY_CELL
+    for size in sizes_bytes:
+        state += file_state(ladder, size)
+    return state

@@ -1,0 +1,221 @@
+"""A plan is a value: which files become which outputs, decided on one snapshot of one cell, before anything runs.
+
+What a commit leads to obeys the promotion rule (see `grouping`). A purge takes single files with many deleted rows; a
+settling and a full rewrite are asked for by a timer or a person, and bounded by what they leave alone.
+
+Planning on a plan's own output yields no work, so a job is never followed by another without a commit by others.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from shared.layout.eligibility import Reason, Worth, has_harmful_path, is_purgeable, judge, judge_full, judge_settling
+from shared.layout.file_selection import (
+    GENERATED_TAG,
+    came,
+    choose,
+    has_ended,
+    pack_all,
+    small_files,
+    window_of,
+    windows,
+)
+from shared.layout.levels import SMALL_LEVELS, Ladder
+from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
+from shared.policy import Policy
+from shared.table import CellKey, DataFile
+
+
+class Mode(StrEnum):
+    """The label users see for what a file group does: minor stays below the top level of small files, major does not.
+
+    `full`, `settle` and `purge` name rewrites that are asked for by a timer or a person rather than by the levels.
+    """
+
+    MINOR = "minor"
+    MAJOR = "major"
+    FULL = "full"
+    SETTLE = "settle"
+    PURGE = "purge"
+
+
+@dataclass(frozen=True, slots=True)
+class FileGroup:
+    """Inputs of one cell that become one output file, which carries `tags` in the log."""
+
+    cell: CellKey
+    files: tuple[DataFile, ...]
+    mode: Mode
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @property
+    def bytes(self) -> int:
+        """Total size of the inputs in bytes."""
+        return sum(file.size_bytes for file in self.files)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The file groups for one cell, with the state they were planned on and the one that is predicted after.
+
+    `is_cut`: more groups follow from the same state than one job may carry.
+    """
+
+    cell: CellKey
+    worth: Worth
+    groups: tuple[FileGroup, ...]
+    before: CellState
+    predicted: CellState
+    is_cut: bool = False
+
+    @property
+    def files_removed(self) -> int:
+        """Predicted decrease of the number of files."""
+        return self.before.files - self.predicted.files
+
+    @property
+    def files_replaced(self) -> int:
+        """Number of input files over all groups."""
+        return sum(len(group.files) for group in self.groups)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes to read, and at most to write."""
+        return sum(group.bytes for group in self.groups)
+
+    @property
+    def entropy_removed(self) -> int:
+        """Predicted decrease of the total squared shortfall, in bytes^2."""
+        return self.before.shortfall - self.predicted.shortfall
+
+
+def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
+    """Recount a cell from its live files."""
+    state = EMPTY_CELL
+    for file in files:
+        state += contribution(file, rungs)
+    return state
+
+
+def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
+    """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
+
+    Without time windows the plan is empty exactly when `judge` says so of the cell's state. Of a cell with windows the
+    rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
+    passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
+    """
+    rungs = policy.ladder
+    before = state_of(files, rungs) if before is None else before
+    known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
+    worth = judge(known, policy, sum(is_purgeable(file, policy) for file in files))
+    groups: list[FileGroup] = []
+    if worth.through_level is not None:
+        for small in windows(small_files(files, rungs), policy):
+            groups += [
+                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, policy))
+                for inputs in choose(small, policy)
+            ]
+    if worth.purges:
+        taken = {file.key for group in groups for file in group.files}
+        groups += [
+            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), policy))
+            for file in files
+            if is_purgeable(file, policy) and file.key not in taken
+        ]
+    return _cut(cell, worth, groups, before, policy)
+
+
+def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, CellState], ...]:
+    rungs = policy.ladder
+    found = windows(small_files(files, rungs), policy)
+    return tuple((window_of(inside[0], policy) or 0, state_of(inside, rungs)) for inside in found)
+
+
+def plan_settling(
+    cell: CellKey,
+    files: Sequence[DataFile],
+    policy: Policy,
+    before: CellState | None = None,
+    *,
+    closed_ms: int | None = None,
+) -> Plan:
+    """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
+
+    Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
+    like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
+    cell goes quiet. With time windows only those that ended by `closed_ms` are settled (None: all).
+    """
+    rungs = policy.ladder
+    before = state_of(files, rungs) if before is None else before
+    worth = judge_settling(before, policy)
+    fresh = [
+        file
+        for file in (small_files(files, rungs) if worth.is_work else ())
+        if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
+    ]
+    groups = [
+        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
+        for small in windows(fresh, policy)
+        if closed_ms is None or has_ended(small[0], policy, closed_ms)
+        for inputs in pack_all(small, policy)
+    ]
+    return _cut(cell, worth, groups, before, policy)
+
+
+def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+    """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
+
+    Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
+    policy does not leave it on, is rewritten.
+    """
+    rungs = policy.ladder
+    before = state_of(files, rungs)
+    if before.cube_files:
+        return _cut(cell, judge_full(before), (), before, policy)
+    groups: list[FileGroup] = []
+    for small in windows(small_files(files, rungs), policy):
+        packed = pack_all(small, policy)
+        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, policy)) for inputs in packed]
+    taken = {file.key for group in groups for file in group.files}
+    groups += [
+        FileGroup(cell, (file,), Mode.FULL, _tags((file,), policy))
+        for file in files
+        if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
+    ]
+    worth = Worth(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
+    return _cut(cell, worth, groups, before, policy)
+
+
+def _cut(cell: CellKey, worth: Worth, groups: Sequence[FileGroup], before: CellState, policy: Policy) -> Plan:
+    """Cut at a group boundary what exceeds the bytes of one job; the first group always stays."""
+    total, kept = 0, 0
+    for group in groups:
+        total += group.bytes
+        if kept and total > policy.max_bytes_per_job:
+            break
+        kept += 1
+    chosen = tuple(groups[:kept])
+    predicted = _predict(before, chosen, policy.ladder)
+    return Plan(cell, worth, chosen, before, predicted, is_cut=kept < len(groups))
+
+
+def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
+    tags = {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
+    came_ms = came(inputs, policy)
+    return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
+
+
+def _mode(inputs: Sequence[DataFile], rungs: Ladder) -> Mode:
+    top = max(rungs.level(file.size_bytes) for file in inputs)
+    return Mode.MAJOR if top >= SMALL_LEVELS - 1 else Mode.MINOR
+
+
+def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> CellState:
+    state = before
+    for group in groups:
+        for file in group.files:
+            state -= contribution(file, rungs)
+        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
+    return state

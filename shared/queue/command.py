@@ -1,0 +1,64 @@
+"""A transition is a value: which script, with which keys and arguments, and how to read the reply. No I/O is in it.
+
+Every transition may be sent again when its reply was lost: a nonce, a token or idempotence makes the repetition
+harmless. Executors rely on that.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from shared.errors import LakewrightError, PermanentError, RetryableError
+from shared.queue.lua_library import ScriptName
+
+R = TypeVar("R")
+
+_FOR_NOW = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
+"""Error codes of a server that cannot serve at the moment: full, busy, loading, a replica, unable to persist."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition(Generic[R]):
+    """One call of one script; `decode` turns the raw reply (bytes or str) into its meaning."""
+
+    script: ScriptName
+    keys: tuple[str, ...]
+    args: tuple[str | int | bytes, ...]
+    decode: Callable[[Any], R]
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """How often an executor sends a transition whose reply was lost, and how long it pauses in between.
+
+    Three tries with 0.1 s and 0.2 s between ride out a reconnect; longer outages are the caller's to wait for.
+    """
+
+    count: int = 3
+    pause_s: float = 0.1
+
+    def pause_after(self, failed: int) -> float:
+        """Return the seconds to wait after so many failed tries: doubled each time."""
+        return float(self.pause_s * 2 ** (failed - 1))
+
+
+def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
+    """Return the error that a server's error reply means; `message` begins with the server's code."""
+    code, _, rest = message.partition(" ")
+    if code == "LWSCHEMA":
+        theirs, ours, *_ = rest.split()
+        return PermanentError(
+            f"the queue at {address} has schema {theirs}, this release knows {ours}: {script} was refused; upgrade this"
+            " process"
+        )
+    if code in _FOR_NOW:
+        return RetryableError(f"the queue at {address} cannot run {script} now: {message}")
+    return PermanentError(f"the queue at {address} refused {script}: {message}")
+
+
+def unreachable(script: ScriptName, address: str, tries: int, problem: Exception) -> RetryableError:
+    """Return the error for a server that gave no reply; whether the last try took effect is not known."""
+    return RetryableError(
+        f"the queue at {address} did not answer {script} in {tries} tries; check that it runs and can be reached:"
+        f" {problem}"
+    )

@@ -1,0 +1,249 @@
+"""The transitions of a job's life, each a value that one script carries out as a whole or not at all.
+
+Everything that can be wrong with a call is found here, before anything is sent: a script that fails half-way would
+leave its writes standing.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from hashlib import blake2b
+
+from shared.errors import InvalidInput
+from shared.queue import decode, keys, limits
+from shared.queue.command import Transition
+from shared.queue.limits import require_bytes, require_count, require_name, require_range
+from shared.queue.lua_library import ScriptName
+from shared.queue.model import (
+    NEVER,
+    Beat,
+    BeatReply,
+    CancelOutcome,
+    Claim,
+    DecideOutcome,
+    Enqueued,
+    Finished,
+    Ingested,
+    JobId,
+    JobSpec,
+    Staged,
+    Stood,
+    Timer,
+    Token,
+    Verdict,
+)
+from shared.queue.settings import require_settings
+
+_DECIDER = "decider"
+"""The caller in whose name replies to deciders are remembered; their nonces differ."""
+
+LEDGER_KEPT = 1_000
+"""Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
+
+
+def configure(queue: str, given: Mapping[str, int]) -> Transition[None]:
+    """Write the settings that are given, by name (`settings.SETTINGS`); repeating it changes nothing."""
+    require_settings(given)
+    args = tuple(part for pair in given.items() for part in pair)
+    return Transition(ScriptName.CONFIGURE, _keys(queue), args, decode.configured)
+
+
+def enqueue(queue: str, spec: JobSpec) -> Transition[Enqueued]:
+    """Wish for a job; merged if there is one with this key already."""
+    return Transition(ScriptName.ENQUEUE, _keys(queue), _wish(spec), decode.enqueued)
+
+
+def claim(queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int) -> Transition[tuple[Claim, ...]]:
+    """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again."""
+    _require_caller(worker, nonce)
+    require_range(slots, "slots", 1, limits.MAX_SLOTS)
+    require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
+    return Transition(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms), decode.claims)
+
+
+def heartbeat(queue: str, *, worker: str, beats: Sequence[Beat], lease_ms: int) -> Transition[tuple[BeatReply, ...]]:
+    """Extend the leases of these jobs to `lease_ms` from now; one reply for each, in the order given."""
+    require_name(worker, "worker")
+    require_count(len(beats), "beats", limits.MAX_BEATS)
+    require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
+    args: list[str | int] = [lease_ms]
+    for beat in beats:
+        require_bytes(beat.progress, "progress", limits.MAX_PROGRESS_BYTES)
+        args += (beat.id, beat.token, beat.progress)
+    return Transition(ScriptName.HEARTBEAT, _keys(queue), tuple(args), partial(decode.beat_replies, tuple(beats)))
+
+
+def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitting them would split the transaction
+    queue: str,
+    *,
+    worker: str,
+    nonce: str,
+    id: JobId,  # noqa: A002 - the field's name everywhere else
+    token: Token,
+    verdict: Verdict,
+    cost_bytes: int,
+    seen_version: int,
+    result: str = "",
+    counters: Mapping[str, int] | None = None,
+    measures: Mapping[str, int] | None = None,
+    error: str = "",
+) -> Transition[Finished]:
+    """End a run.
+
+    cost_bytes: what the run really read, to settle the estimate it was charged with.
+    seen_version: newest table version the run planned on (-1: none); with DONE, it satisfies wishes up to it.
+    counters, measures: increments; the latter go into the table's sums over its newest runs, counted by `runs`.
+    result: opaque JSON text for the history; error: a sentence for people, cut at 2,000 characters.
+    """
+    _require_caller(worker, nonce)
+    require_range(cost_bytes, "cost_bytes", 0, limits.MAX_COST_BYTES)
+    require_range(seen_version, "seen_version", -1, limits.MAX_INTEGER)
+    require_bytes(result, "result", limits.MAX_RESULT_BYTES)
+    cut = error[: limits.MAX_ERROR_CHARS]
+    run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
+    args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
+    return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
+
+
+def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Transition[CancelOutcome]:
+    """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
+
+    upto_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
+    """
+    require_name(nonce, "nonce")
+    upto = "" if upto_version is None else upto_version
+    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
+
+
+def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transaction
+    queue: str,
+    *,
+    table: str,
+    expected: int,
+    stood: Stood = NEVER,
+    cursor: Mapping[str, str],
+    cells: Mapping[str, str | None],
+    reset: bool | Staged = False,
+    jobs: Sequence[JobSpec] = (),
+    ledger: Sequence[tuple[str, int]] = (),
+    counters: Mapping[str, int] | None = None,
+    ledger_kept: int = LEDGER_KEPT,
+    timers: Sequence[Timer] = (),
+) -> Transition[Ingested]:
+    """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
+
+    stood: what else the cursor held when it was read; cells that were counted under one policy, or before a recount,
+    must not be mixed with changes that were folded under another or written back, although the version is the same.
+    cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all timers.
+    reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
+    ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
+    Without `reset` the new version must lie above `expected`, or a repetition could not be told from a first call.
+    """
+    require_name(table, "table")
+    version = _cursor_version(cursor)
+    if not reset:
+        require_range(version, "cursor version", expected + 1, limits.MAX_INTEGER)
+    require_range(expected, "expected", -1, limits.MAX_INTEGER)
+    require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
+    require_count(len(cells), "cells", limits.MAX_RESET_CELLS if reset else limits.MAX_CELLS)
+    require_count(len(jobs), "jobs", limits.MAX_JOBS)
+    require_count(len(ledger), "ledger records", limits.MAX_LEDGER)
+    require_count(len(timers), "timers", limits.MAX_RESET_TIMERS if reset else limits.MAX_TIMERS)
+    states = [part for cell, state in cells.items() if state is not None for part in (cell, state)]
+    dropped = [cell for cell, state in cells.items() if state is None]
+    counts = _counters(counters or {})
+    sizes = (len(cursor), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
+    body = [part for field in cursor.items() for part in field]
+    body += states
+    body += dropped
+    for spec in jobs:
+        if spec.key.table != table:
+            raise InvalidInput(f"a job for table {spec.key.table} came with the log of {table}", field="jobs")
+        body += map(str, _wish(spec))
+    for record, index in ledger:
+        require_range(index, "index of a ledger record's job", -1, len(jobs) - 1)
+        body += (record, str(index + 1))
+    body += map(str, counts)
+    body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.at_ms))]
+    staged = reset if isinstance(reset, Staged) else Staged(str(int(reset)), 0, 0)
+    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
+    stood_at = f"{expected}|{stood.policy}|{stood.rescans}|{stood.digest}"
+    args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
+    return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
+
+
+def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one transaction
+    queue: str,
+    *,
+    nonce: str,
+    table: str,
+    timer: Timer | None = None,
+    again_ms: int = 0,
+    job: JobSpec | None = None,
+    record: str = "",
+    counters: Mapping[str, int] | None = None,
+    ledger_kept: int = LEDGER_KEPT,
+) -> Transition[DecideOutcome]:
+    """Carry out a decision that no commit led to.
+
+    timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
+    set to `again_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
+    `again_ms`, too, if that is not 0: it was too early for one.
+    record: kept in the ledger with what became of the job.
+    """
+    _require_caller(_DECIDER, nonce)
+    require_name(table, "table")
+    require_range(again_ms, "again_ms", 0, limits.MAX_INTEGER)
+    require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
+    if job is not None and job.key.table != table:
+        raise InvalidInput(f"a job for table {job.key.table} came with a decision about {table}", field="job")
+    rung = (timer.name, timer.at_ms) if timer else ("", 0)
+    head = (_DECIDER, nonce, table, *rung, again_ms, record, ledger_kept, int(job is not None))
+    args = (*head, *(_wish(job) if job else ()), *_counters(counters or {}))
+    return Transition(ScriptName.DECIDE, _keys(queue), args, decode.decided)
+
+
+def _keys(queue: str) -> tuple[str, ...]:
+    return (keys.prefix(queue),)
+
+
+def _wish(spec: JobSpec) -> tuple[str | int, ...]:
+    key, wait = spec.key, spec.debounce
+    return (
+        *(spec.id, key.table, key.cell, key.kind),
+        *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes),
+        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence, spec.reach),
+    )
+
+
+def _require_caller(worker: str, nonce: str) -> None:
+    require_name(worker, "worker")
+    require_name(nonce, "nonce")
+
+
+def _counters(counters: Mapping[str, int]) -> tuple[str | int, ...]:
+    require_count(len(counters), "counters", limits.MAX_COUNTERS)
+    for name, increment in counters.items():
+        require_name(name, "counter")
+        require_range(increment, f"counter {name}", -limits.MAX_INTEGER, limits.MAX_INTEGER)
+    return tuple(part for counter in counters.items() for part in counter)
+
+
+def _cursor_version(cursor: Mapping[str, str]) -> int:
+    require_count(len(cursor), "cursor fields", limits.MAX_CURSOR_FIELDS)
+    version = cursor.get("version", "")
+    # The script compares texts, so that only the plain decimal form is safe.
+    if not version.isascii() or not version.isdigit() or str(int(version)) != version:
+        raise InvalidInput(
+            f"a cursor needs its version as a plain number, not {version!r}", field="cursor", allowed="0, 1, 2, …"
+        )
+    return int(version)
+
+
+def _digest(*parts: str | int) -> str:
+    """Name a call by its content: sent again, it is recognised, whoever sends it."""
+    state = blake2b(digest_size=16)
+    for part in parts:
+        data = str(part).encode()
+        state.update(b"%d:" % len(data))
+        state.update(data)
+    return state.hexdigest()
