@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import structlog
 
 from actor.lease import Lease
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from shared.errors import LakewrightError, LeaseLost, RetryableError
 from shared.queue import commands
-from shared.queue.model import Beat, BeatReply, BeatStatus, Claim, JobId
+from shared.queue.model import Claim, HeartbeatEntry, HeartbeatReply, HeartbeatStatus, JobId
 
 log = structlog.get_logger()
 
@@ -45,7 +45,7 @@ class Heartbeat:
 
     def __init__(
         self,
-        queue: SyncQueue,
+        queue: SyncQueueExecutor,
         worker: str,
         times: LeaseTimes,
         clock: Callable[[], float] = time.monotonic,
@@ -148,7 +148,7 @@ class Heartbeat:
 
     def _beat(self, leases: Sequence[Lease]) -> None:
         sent = self._clock()
-        beats = [Beat(lease.job, lease.token, lease.progress) for lease in leases]
+        beats = [HeartbeatEntry(lease.job, lease.token, lease.progress) for lease in leases]
         with self._connection:
             replies = self._queue.run(
                 commands.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
@@ -156,8 +156,8 @@ class Heartbeat:
         for lease, reply in zip(leases, replies, strict=True):
             self._take(lease, reply, sent)
 
-    def _take(self, lease: Lease, reply: BeatReply, sent: float) -> None:
-        if reply.status is BeatStatus.LOST:
+    def _take(self, lease: Lease, reply: HeartbeatReply, sent: float) -> None:
+        if reply.status is HeartbeatStatus.LOST:
             lease.lose("its lease ran out, and the job may be with another actor")
             return
         lease.extend(self.until(sent))

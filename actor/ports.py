@@ -6,11 +6,11 @@ from typing import Protocol
 
 from shared.errors import PermanentError
 from shared.layout.planner import FileGroup
-from shared.table import CellKey, DataFile, TableMetadata, TableProtocol
+from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
 @dataclass(frozen=True, slots=True)
-class LiveCell:
+class LivePartition:
     """The live files of one cell at the newest version of its table."""
 
     version: int
@@ -89,7 +89,7 @@ class Control(Protocol):
 class TableEngine(Protocol):
     """Reading and rewriting tables of one format."""
 
-    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch.
 
         Raises OtherTable, before anything else is read, where the table's `metaData.id` is not `table_uuid`; an empty

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from redis.exceptions import RedisError
 from redis.typing import EncodableT
 
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from shared.errors import RetryableError
 from shared.queue import keys
 from shared.queue.limits import MAX_ERROR_CHARS
@@ -22,7 +22,7 @@ DEATH_KEPT_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class About:
+class ActorInfo:
     """What does not change while an actor lives; `versions` by what they are of, `started_ms` since 1970."""
 
     slots: int
@@ -34,7 +34,7 @@ class About:
 class Presence:
     """Tells of one actor; it counts as gone `kept_ms` after its last word."""
 
-    def __init__(self, queue: SyncQueue, name: str, about: About, *, kept_ms: int) -> None:
+    def __init__(self, queue: SyncQueueExecutor, name: str, about: ActorInfo, *, kept_ms: int) -> None:
         self._redis = queue.redis
         self._name = name
         self._key = keys.actor(queue.name, name)

@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.command import Transition, Tries, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, refusal, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
 
@@ -28,11 +28,11 @@ CONNECTIONS = 8
 """Connections per process; further callers wait for a free one."""
 
 
-class SyncQueue:
+class SyncQueueExecutor:
     """Runs transitions of one queue; safe to share between threads."""
 
     def __init__(
-        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, tries: Tries | None = None
+        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, tries: RetryPolicy | None = None
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own."""
         require_queue(queue)
@@ -41,10 +41,10 @@ class SyncQueue:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._tries = tries or Tries()
+        self._tries = tries or RetryPolicy()
         self._address = address(redis)
 
-    def run(self, transition: Transition[R]) -> R:
+    def run(self, transition: Command[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
         failed = 0
         while True:
@@ -58,7 +58,7 @@ class SyncQueue:
                     raise unreachable(transition.script, self._address, failed, problem) from problem
             time.sleep(self._tries.pause_after(failed))
 
-    def _call(self, transition: Transition[R]) -> Any:
+    def _call(self, transition: Command[R]) -> Any:
         function, keys = self._library.function(transition.script), transition.keys
         try:
             return self.redis.fcall(function, len(keys), *keys, *transition.args)
@@ -68,7 +68,7 @@ class SyncQueue:
             self.redis.function_load(self._library.text, replace=True)
             return self.redis.fcall(function, len(keys), *keys, *transition.args)
 
-    def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
+    def _refused(self, transition: Command[R], problem: RedisError) -> LakewrightError:
         return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
 
 

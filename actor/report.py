@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actor.ports import GroupOutcome, GroupStatus, RewriteOutcome
-from shared.job_payload import JobFacts, Measure
-from shared.layout.partition_stats import CellState
-from shared.layout.planner import Mode
+from shared.job_payload import JobPayload, RunMeasure
+from shared.layout.partition_stats import PartitionStats
+from shared.layout.planner import RewriteMode
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class RunReport:
     Not `is_predicted`: the job does more than its newest wish asked for, which is all that was predicted.
     """
 
-    facts: JobFacts
+    facts: JobPayload
     is_predicted: bool = True
     versions: list[int] = field(default_factory=list)
     recovered_version: int | None = None
@@ -40,10 +40,10 @@ class RunReport:
     rows: int = 0
     prepare_ms: int = 0
     commit_ms: int = 0
-    before: CellState | None = None
-    after: CellState | None = None
+    before: PartitionStats | None = None
+    after: PartitionStats | None = None
 
-    def saw(self, version: int, state: CellState) -> None:
+    def saw(self, version: int, state: PartitionStats) -> None:
         """Note a snapshot that was planned on."""
         self.seen_version = version
         self.before = self.before or state
@@ -75,7 +75,7 @@ class RunReport:
         if outcome.outputs and all(file.dv_id is None for file in group.files):
             self.merged_bytes += group.bytes
             self.merged_into_bytes += written
-        if group.mode in (Mode.MINOR, Mode.MAJOR) and outcome.outputs:
+        if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
             largest_bytes = max(file.size_bytes for file in group.files)
             short = self.facts.policy.ladder.levels_short(largest_bytes=largest_bytes, output_bytes=written)
             self.levels_missed += short
@@ -121,13 +121,13 @@ class RunReport:
             return {}
         predicted = self.facts.predicted
         return {
-            Measure.RUNS: 1,
-            Measure.PREDICTED_BYTES: predicted.state_bytes,
-            Measure.MEASURED_BYTES: self.bytes_replaced,
-            Measure.PREDICTED_REMOVED: predicted.state_removed,
-            Measure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
-            Measure.MERGED_BYTES: self.merged_bytes,
-            Measure.MERGED_INTO_BYTES: self.merged_into_bytes,
+            RunMeasure.RUNS: 1,
+            RunMeasure.PREDICTED_BYTES: predicted.state_bytes,
+            RunMeasure.MEASURED_BYTES: self.bytes_replaced,
+            RunMeasure.PREDICTED_REMOVED: predicted.state_removed,
+            RunMeasure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
+            RunMeasure.MERGED_BYTES: self.merged_bytes,
+            RunMeasure.MERGED_INTO_BYTES: self.merged_into_bytes,
         }
 
     def encode(self) -> str:
@@ -162,7 +162,7 @@ class RunReport:
         return json.dumps(report, separators=(",", ":"))
 
 
-def _state(state: CellState | None) -> Mapping[str, int] | None:
+def _state(state: PartitionStats | None) -> Mapping[str, int] | None:
     if state is None:
         return None
     return {"files": state.files, "bytes": state.bytes, "small_files": state.small_files, "shortfall": state.shortfall}

@@ -17,19 +17,19 @@ import structlog
 
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
-from actor.ports import EngineDied, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest, TableEngine
-from actor.queue_executor import SyncQueue
+from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest, TableEngine
+from actor.queue_executor import SyncQueueExecutor
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
-from shared.commit_metadata import Mark
+from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
-from shared.job_payload import COMPACT, Ask, JobFacts
+from shared.job_payload import COMPACT, JobPayload, RewriteKind
 from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
 from shared.queue import commands
-from shared.queue.model import Claim, Finished, FinishOutcome, StopReason, Verdict
-from shared.table import CellKey, DataFile, Origin
+from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, StopReason
+from shared.table import CommitOrigin, DataFile, PartitionKey
 
 log = structlog.get_logger()
 
@@ -54,7 +54,7 @@ class WorkerSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Actor:
+class ActorContext:
     """What the slots of one actor share: its name among the workers, its heartbeat, and the wishes it hears.
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
@@ -68,10 +68,10 @@ class Actor:
     gate: SlotGate = field(default_factory=SlotGate)
 
 
-_FAILED = frozenset({Verdict.FAIL, Verdict.QUARANTINE, Verdict.CRASHED})
+_FAILED = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
 
 
-class _End(StrEnum):
+class _JobEnd(StrEnum):
     """How the work on a job ended without an error."""
 
     NOTHING_LEFT = "nothing_left"
@@ -86,8 +86,8 @@ class Worker:
     def __init__(
         self,
         engine: TableEngine,
-        queue: SyncQueue,
-        actor: Actor,
+        queue: SyncQueueExecutor,
+        actor: ActorContext,
         settings: WorkerSettings,
         reached: Reached = lambda _claim, _point: None,
     ) -> None:
@@ -143,10 +143,10 @@ class Worker:
 
     def _run_claim(self, claim: Claim, lease: Lease) -> None:
         logger = log.bind(job=claim.id, token=claim.token)
-        verdict, error, report = Verdict.FAIL, "", None
+        verdict, error, report = RunResult.FAIL, "", None
         try:
             _require_known_kind(claim)
-            newest = JobFacts.decode(claim.facts)
+            newest = JobPayload.decode(claim.facts)
             facts = newest.reaching(claim.reach)
             report = RunReport(facts, is_predicted=facts.ask is newest.ask)
             verdict = _verdict(self._work_where_it_may(claim, lease, report), lease)
@@ -159,12 +159,12 @@ class Worker:
             error = f"{type(failure).__name__}: {failure}"
             if lease.stop_reason is not None:
                 # Cancelled inside a group, because it did not end when it was told to: that is no failure of the job.
-                verdict = _verdict(_End.STOPPED, lease)
+                verdict = _verdict(_JobEnd.STOPPED, lease)
             elif _is_the_tables_fault(failure):
-                verdict, error = Verdict.CANCELLED, str(failure)
+                verdict, error = RunResult.CANCELLED, str(failure)
             elif isinstance(failure, PermanentError):
-                verdict = Verdict.QUARANTINE
-            logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is Verdict.FAIL)
+                verdict = RunResult.QUARANTINE
+            logger.warning("job_failed", verdict=verdict, error=error, exc_info=verdict is RunResult.FAIL)
         finally:
             self._heartbeat.release(lease)
         finished = self._finish(claim, verdict, report, error)
@@ -179,7 +179,7 @@ class Worker:
         death = self._engine.bury()
         if death is None:
             return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
-        finished = self._finish(claim, Verdict.YIELD if death.was_asked else Verdict.CRASHED, report, death.cause)
+        finished = self._finish(claim, RunResult.YIELD if death.was_asked else RunResult.CRASHED, report, death.cause)
         log.error("job_lost_its_engine", job=claim.id, cause=death.cause, deaths=claim.deaths, outcome=finished.outcome)
         return EngineDied(f"the engine died while job {claim.id} ran: {death.cause}")
 
@@ -187,7 +187,7 @@ class Worker:
         death = self._engine.bury()
         return "it does not answer and cannot be ended" if death is None else death.cause
 
-    def _work_where_it_may(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
+    def _work_where_it_may(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Work beside the other slots, or alone where engines have died under this job before."""
         if not claim.runs_alone:
             return self._work(claim, lease, report)
@@ -198,39 +198,39 @@ class Worker:
 
         log.warning("job_runs_alone", job=claim.id, deaths=claim.deaths)
         with self._gate.alone(give_up) as is_alone:
-            return self._work(claim, lease, report) if is_alone else _End.STOPPED
+            return self._work(claim, lease, report) if is_alone else _JobEnd.STOPPED
 
-    def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _End:
+    def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Plan and rewrite until nothing is left to do."""
         facts = report.facts
-        cell = CellKey(claim.key.cell)
+        cell = PartitionKey(claim.key.cell)
         live = self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.recovered_version = self._recovered(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not facts.despite_switch:
                 # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
-                return _End.SWITCHED_OFF
+                return _JobEnd.SWITCHED_OFF
             planned = _plan(cell, live.files, facts)
             report.saw(live.version, planned.before)
             report.other_terms = terms(live.metadata.configuration) != facts.terms
             if not planned.groups:
-                return _End.NOTHING_LEFT
+                return _JobEnd.NOTHING_LEFT
             if self._should_stop(lease):
-                return _End.STOPPED
+                return _JobEnd.STOPPED
             report.rounds += 1
             outcome = self._rewrite(claim, planned, lease, report)
             report.add(outcome)
             lost = 0 if outcome.version is not None else lost + 1
             if outcome.version is not None and planned.is_cut and report.bytes_replaced >= planned.bytes:
-                return _End.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
+                return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
             live = _after(live, outcome) or self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.saw(live.version, state_of(live.files, facts.policy.ladder))
-        return _End.ROUNDS_USED_UP
+        return _JobEnd.ROUNDS_USED_UP
 
-    def _recovered(self, claim: Claim, facts: JobFacts) -> int | None:
+    def _recovered(self, claim: Claim, facts: JobPayload) -> int | None:
         """Return the version that an earlier run of the job committed before it ended without a word.
 
         It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
@@ -272,7 +272,7 @@ class Worker:
         lease.note(json.dumps(said))
         self._reached(claim, point)
 
-    def _finish(self, claim: Claim, verdict: Verdict, report: RunReport | None, error: str) -> Finished:
+    def _finish(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Finished:
         """Report the end; tries for as long as the lease could still be ours, then leaves the job to the next actor."""
         transition = commands.finish(
             self._queue.name,
@@ -285,7 +285,7 @@ class Worker:
             seen_version=report.satisfies if report else -1,
             result=report.encode() if report else "{}",
             counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILED else {}),
-            measures=report.measures() if report and verdict is Verdict.DONE else {},
+            measures=report.measures() if report and verdict is RunResult.DONE else {},
             error=error,
         )
         until = time.monotonic() + self._heartbeat.lease_ms / 1000
@@ -312,12 +312,12 @@ class RunControl:
         self.confirm()
 
 
-def _plan(cell: CellKey, files: Sequence[DataFile], facts: JobFacts) -> Plan:
+def _plan(cell: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> Plan:
     """Plan what the job asks for; a cell is settled only when nothing in it is worth a promotion any more."""
-    if facts.ask is Ask.FULL:
+    if facts.ask is RewriteKind.FULL:
         return plan_full(cell, files, facts.policy)
     planned = plan(cell, files, facts.policy)
-    if planned.groups or facts.ask is Ask.LEVELS:
+    if planned.groups or facts.ask is RewriteKind.LEVELS:
         return planned
     return plan_settling(cell, files, facts.policy, planned.before, closed_ms=facts.closed_ms)
 
@@ -340,15 +340,15 @@ def _is_the_tables_fault(failure: Exception) -> bool:
     return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
 
 
-def _verdict(end: _End, lease: Lease) -> Verdict:
-    if end is _End.NOTHING_LEFT:
-        return Verdict.DONE
-    if end is _End.SWITCHED_OFF or lease.stop_reason == StopReason.CANCEL:
-        return Verdict.CANCELLED
-    return Verdict.YIELD
+def _verdict(end: _JobEnd, lease: Lease) -> RunResult:
+    if end is _JobEnd.NOTHING_LEFT:
+        return RunResult.DONE
+    if end is _JobEnd.SWITCHED_OFF or lease.stop_reason == StopReason.CANCEL:
+        return RunResult.CANCELLED
+    return RunResult.YIELD
 
 
-def _after(live: LiveCell, outcome: RewriteOutcome) -> LiveCell | None:
+def _after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None:
     """Derive the live files after our own commit if nobody committed in between; None: they must be read anew."""
     if outcome.version != live.version + 1:
         return None
@@ -356,13 +356,15 @@ def _after(live: LiveCell, outcome: RewriteOutcome) -> LiveCell | None:
     gone = {file.key for group in landed for file in group.group.files}
     kept: list[DataFile] = [file for file in live.files if file.key not in gone]
     new = [file for group in landed for file in group.outputs]
-    return LiveCell(outcome.version, live.metadata, live.protocol, (*kept, *new))
+    return LivePartition(outcome.version, live.metadata, live.protocol, (*kept, *new))
 
 
-def _mark(claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int) -> Mark:
+def _mark(
+    claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int
+) -> CommitMetadata:
     """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
-    return Mark(
-        origin=Origin(claim.id, claim.token),
+    return CommitMetadata(
+        origin=CommitOrigin(claim.id, claim.token),
         cell=planned.cell,
         round=round_number,
         mode=max(group.mode for group in groups),

@@ -5,7 +5,7 @@ import os
 import sys
 
 
-class Ending:
+class ProcessExit:
     """The last thing that a process does; `code` is what it ends with, 1 until somebody says otherwise.
 
     A thread of obstore (tokio) hands the result of a read to the event loop and takes the interpreter's lock for it,

@@ -203,27 +203,27 @@ def default_url(environment: Mapping[str, str] = os.environ) -> str:
 
 def log_level(environment: Mapping[str, str] = os.environ) -> str:
     """Return the level of detail of the logs."""
-    return Reader(environment)(LOG_LEVEL, log_level_name, "info")
+    return EnvironmentReader(environment)(LOG_LEVEL, log_level_name, "info")
 
 
 def log_format(environment: Mapping[str, str] = os.environ) -> str:
     """Return the form of the logs."""
-    return Reader(environment)(LOG_FORMAT, _log_format, "auto")
+    return EnvironmentReader(environment)(LOG_FORMAT, _log_format, "auto")
 
 
 def start_timeout_s(environment: Mapping[str, str] = os.environ) -> float:
     """Return for how long the standalone waits for a child that is alive and not ready yet, in seconds."""
-    return Reader(environment)(START_TIMEOUT_S, number(float, 1, 86_400), 600.0)
+    return EnvironmentReader(environment)(START_TIMEOUT_S, number(float, 1, 86_400), 600.0)
 
 
 def store_options(environment: Mapping[str, str] = os.environ) -> StoreOptions:
     """Return the options of object stores; the error of an unusable one does not repeat it, it may hold a key."""
-    return Reader(environment)(STORE_OPTIONS, parse_store_options, StoreOptions())
+    return EnvironmentReader(environment)(STORE_OPTIONS, parse_store_options, StoreOptions())
 
 
 def boundary(environment: Mapping[str, str] = os.environ) -> Boundary:
     """Return where tables and their files may lie, links resolved as this machine does."""
-    read = Reader(environment)
+    read = EnvironmentReader(environment)
     no_roots: tuple[str, ...] = ()
     return Boundary(
         roots=tuple(map(canonical_location, read(ROOTS, comma_separated, no_roots))),
@@ -250,7 +250,7 @@ def host_name() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class EnvironmentReader:
     """Reads one variable at a time; an empty one counts as unset, as shells and charts leave them behind."""
 
     environment: Mapping[str, str]

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shared.layout.levels import Ladder, ladder
-from shared.table import Origin
+from shared.layout.levels import SizeLevels, ladder
+from shared.table import CommitOrigin
 
 KEY = "lakewright"
 """The field of userMetadata that is ours; what others put beside it is theirs."""
@@ -22,20 +22,20 @@ FORM = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class CommitMetadata:
     """Who wrote a commit, and what its actions do not tell.
 
-    cell: key of the partition; round: which of the job's rewrites; mode: `shared.layout.planner.Mode`; started_ms: when the
+    cell: key of the partition; round: which of the job's rewrites; mode: `shared.layout.planner.RewriteMode`; started_ms: when the
     rewrite began, in milliseconds since 1970; rungs: the ladder that it was planned with; cell_files and
     cell_small_files: the cell's files before it.
     """
 
-    origin: Origin
+    origin: CommitOrigin
     cell: str | None = None
     round: int | None = None
     mode: str | None = None
     started_ms: int | None = None
-    rungs: Ladder | None = None
+    rungs: SizeLevels | None = None
     cell_files: int | None = None
     cell_small_files: int | None = None
 
@@ -65,7 +65,7 @@ _PLAIN: Mapping[str, type] = {
 }
 
 
-def decode(user_metadata: object) -> Mark | None:
+def decode(user_metadata: object) -> CommitMetadata | None:
     """Read a commit's userMetadata; None for one that is not ours, whatever it holds: it is theirs and no error."""
     if not isinstance(user_metadata, str) or KEY not in user_metadata:
         return None
@@ -79,16 +79,16 @@ def decode(user_metadata: object) -> Mark | None:
     job, token = ours.get("job"), ours.get("token")
     if not isinstance(job, str) or not job or type(token) is not int or token < 0:
         return None
-    origin = Origin(job, token)
+    origin = CommitOrigin(job, token)
     if type(form := ours.get("form", 0)) is not int or form > FORM:
-        return Mark(origin)  # Written by a later release, whose fields may mean something else.
+        return CommitMetadata(origin)  # Written by a later release, whose fields may mean something else.
     plain: dict[str, Any] = {
         name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
     }
-    return Mark(origin, rungs=_rungs(ours.get("ladder")), **plain)
+    return CommitMetadata(origin, rungs=_rungs(ours.get("ladder")), **plain)
 
 
-def _rungs(raw: object) -> Ladder | None:
+def _rungs(raw: object) -> SizeLevels | None:
     if not isinstance(raw, list) or [type(number) for number in raw] != [int, int, int]:
         return None
     target, fan_in, full = raw

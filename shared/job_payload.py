@@ -14,7 +14,7 @@ COMPACT = "compact"
 """The kind of job that merges small files of one cell: the one kind that this release knows."""
 
 
-class Ask(StrEnum):
+class RewriteKind(StrEnum):
     """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
 
     LEVELS = "levels"
@@ -27,11 +27,11 @@ class Ask(StrEnum):
 
         Settling does not reach further than levels: what a commit changed is not quiet, and its timer rings again.
         """
-        return int(self is Ask.FULL)
+        return int(self is RewriteKind.FULL)
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted:
+class PredictedCost:
     """What the decision expected of the rewrite, corrected by what was measured on the table before.
 
     `state_removed` and `state_bytes` are what the cell's state said without the correction, which is learned from them.
@@ -44,7 +44,7 @@ class Predicted:
     state_bytes: int = 0
 
 
-class Measure(StrEnum):
+class RunMeasure(StrEnum):
     """What a run adds to its table's sums, from which the decider learns: runs, and their bytes and files.
 
     Predicted ones are what the state said; merged ones are of groups without deleted rows, whose outputs are smaller
@@ -61,7 +61,7 @@ class Measure(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class JobFacts:
+class JobPayload:
     """Where the table is, what its owner calls it, the policy to plan with, and why the job exists.
 
     `terms` is the digest of the properties that the policy was read from (`policy.terms`); an actor that finds others
@@ -77,17 +77,17 @@ class JobFacts:
     name: str
     policy: Policy
     reason: str
-    predicted: Predicted
+    predicted: PredictedCost
     terms: str = ""
-    ask: Ask = Ask.LEVELS
+    ask: RewriteKind = RewriteKind.LEVELS
     is_hot: bool = False
     despite_switch: bool = False
     closed_ms: int | None = None
     table_uuid: str = ""
 
-    def reaching(self, reach: int) -> "JobFacts":
+    def reaching(self, reach: int) -> "JobPayload":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
-        return replace(self, ask=Ask.FULL) if reach >= Ask.FULL.reach else self
+        return replace(self, ask=RewriteKind.FULL) if reach >= RewriteKind.FULL.reach else self
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -109,17 +109,17 @@ class JobFacts:
         )
 
     @staticmethod
-    def decode(text: str) -> "JobFacts":
+    def decode(text: str) -> "JobPayload":
         """Read what `encode` wrote."""
         raw = json.loads(text)
-        return JobFacts(
+        return JobPayload(
             raw["location"],
             raw["name"],
             Policy.decode(raw["policy"]),
             raw["reason"],
-            Predicted(**raw["predicted"]),
+            PredictedCost(**raw["predicted"]),
             raw.get("terms", ""),
-            Ask(raw.get("ask", Ask.LEVELS)),
+            RewriteKind(raw.get("ask", RewriteKind.LEVELS)),
             raw.get("is_hot", False),
             raw.get("despite_switch", False),
             raw.get("closed_ms"),

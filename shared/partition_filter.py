@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
-from shared.partitions import cell_values
-from shared.table import CellKey, PartitionColumn
+from shared.partitions import partition_values
+from shared.table import PartitionColumn, PartitionKey
 
 MAX_CHARS = 2_000
 """Longest filter: it is kept with every decision."""
@@ -69,11 +69,11 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def permits(text: str | None, cell: CellKey, columns: Sequence[PartitionColumn]) -> bool:
+def permits(text: str | None, cell: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
     """Say whether a filter lets a cell be touched; a column that the table is not partitioned by lets none."""
     if text is None:
         return True
-    values = cell_values(cell)
+    values = partition_values(cell)
     by_name: Mapping[str, str | None] = {column.name.lower(): values.get(column.physical) for column in columns} or {
         name.lower(): value for name, value in values.items()
     }

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from datetime import MAXYEAR, UTC, datetime
 
 from shared.errors import InvalidInput
-from shared.table import CellKey, PartitionColumn
+from shared.table import PartitionColumn, PartitionKey
 
-WHOLE_TABLE = CellKey("{}")
+WHOLE_TABLE = PartitionKey("{}")
 """The cell of an unpartitioned table."""
 
 _TIMESTAMP = re.compile(r"(\d{4,})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?")
 
 
-def cell_key(columns: Sequence[PartitionColumn], values: Mapping[str, str | None]) -> CellKey:
+def partition_key(columns: Sequence[PartitionColumn], values: Mapping[str, str | None]) -> PartitionKey:
     """Return the key of the cell that a file with these partition values lies in.
 
     `values` maps physical (or, on tables without column mapping, plain) names to serialized values.
@@ -36,18 +36,18 @@ def cell_key(columns: Sequence[PartitionColumn], values: Mapping[str, str | None
                 allowed=column.physical,
             )
         canonical[column.physical] = _canonical(values[column.physical], column.type)
-    return CellKey(json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    return PartitionKey(json.dumps(canonical, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
-def cell_values(cell: CellKey) -> dict[str, str | None]:
+def partition_values(cell: PartitionKey) -> dict[str, str | None]:
     """Return the physical column names and canonical values that a key was made of."""
     values: dict[str, str | None] = json.loads(cell)
     return values
 
 
-def cell_label(cell: CellKey) -> str:
+def partition_label(cell: PartitionKey) -> str:
     """Return the key as people write partitions, `dt=2026-01-01/country=null`; `(whole table)` if unpartitioned."""
-    values = cell_values(cell)
+    values = partition_values(cell)
     return "/".join(f"{name}={'null' if value is None else value}" for name, value in values.items()) or "(whole table)"
 
 

@@ -1,6 +1,6 @@
 """A table's policy: what its owner asked for, as values with a unit, a default and a reason.
 
-`Policy` is the whole that decisions are made from; a `Layer` is what one source says about some of its fields. How
+`Policy` is the whole that decisions are made from; a `PolicyLayer` is what one source says about some of its fields. How
 table properties are read into layers is told in `properties`.
 """
 
@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
-from shared.layout.levels import SMALL_LEVELS, Ladder, ladder
+from shared.layout.levels import SMALL_LEVELS, SizeLevels, ladder
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -103,7 +103,7 @@ class Policy:
         return hash((self.enabled, self.target_bytes, self.fan_in, self.min_input_files, self.max_small_files))
 
     @property
-    def ladder(self) -> Ladder:
+    def ladder(self) -> SizeLevels:
         """The level bounds that this policy implies."""
         return ladder(self.target_bytes, self.fan_in, self.full_ratio, self.shrink)
 
@@ -194,7 +194,7 @@ _WORDS: Mapping[str, type[StrEnum]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Issue:
+class PropertyIssue:
     """A property that could not be used: where it stands, what it says, and why that is not usable.
 
     `holds` tells whether it keeps the last good policy in force; a property that means nothing to us is only shown.
@@ -207,15 +207,15 @@ class Issue:
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class PolicyLayer:
     """What one source (a request, a table, a tenant, the service) says: field name to value and property name."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     named: Mapping[str, str] = field(default_factory=dict)
-    issues: tuple[Issue, ...] = ()
+    issues: tuple[PropertyIssue, ...] = ()
 
 
-def apply(base: Policy, *layers: Layer) -> Policy:
+def apply(base: Policy, *layers: PolicyLayer) -> Policy:
     """Return `base` with the values of the layers laid over it, the later ones winning.
 
     Raises InvalidInput when values that are fine alone contradict each other.

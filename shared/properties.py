@@ -1,6 +1,6 @@
 """One literal table says which table properties there are: name, aliases, default, unit and meaning of each.
 
-The documentation and the status page are made from it. A property that cannot be used is an `Issue`, never dropped
+The documentation and the status page are made from it. A property that cannot be used is an `PropertyIssue`, never dropped
 silently and never guessed.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from shared import property_parsers as spelled
-from shared.policy import DmlPolicy, Issue, Layer, MaxMode, PortablePaths, Priority
+from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue
 from shared.property_parsers import Parser
 
 PREFIX = "lakewright."
@@ -287,7 +287,7 @@ _SWITCHES = tuple(name for sets, name, _ in _SPELLED if sets == "enabled")
 _OURS = frozenset(NAMES) | REFUSED.keys()
 
 
-def read_properties(configuration: Mapping[str, str]) -> Layer:
+def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
     """Read a table's configuration into a layer; an own property wins over its aliases, in the order listed.
 
     A property that is about optimization and sets nothing is an issue: what was meant by it is not done.
@@ -296,7 +296,7 @@ def read_properties(configuration: Mapping[str, str]) -> Layer:
         return _NOTHING
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
-    issues: list[Issue] = []
+    issues: list[PropertyIssue] = []
     for sets, name, parse in _SPELLED:
         if name not in configuration or sets in values:
             continue
@@ -304,26 +304,26 @@ def read_properties(configuration: Mapping[str, str]) -> Layer:
             values[sets] = parse(configuration[name])
             named[sets] = name
         except ValueError as problem:
-            issues.append(Issue(name, configuration[name], str(problem)))
+            issues.append(PropertyIssue(name, configuration[name], str(problem)))
     issues += [
-        Issue(name, value, f"unknown property; known are {', '.join(sorted(_OWN))}")
+        PropertyIssue(name, value, f"unknown property; known are {', '.join(sorted(_OWN))}")
         for name, value in sorted(configuration.items())
         if name.startswith(PREFIX) and name not in _OWN and name not in REFUSED
     ]
     issues += [
-        Issue(name, configuration[name], why, holds=False)
+        PropertyIssue(name, configuration[name], why, holds=False)
         for name, why in REFUSED.items()
         if name in configuration and configuration[name].strip().lower() != _ASKS_FOR_NOTHING.get(name)
     ]
     issues += [
-        Issue(name, value, _UNKNOWN, holds=False)
+        PropertyIssue(name, value, _UNKNOWN, holds=False)
         for name, value in sorted(configuration.items())
         if name.startswith(FOREIGN) and name not in _OURS and name != MANUAL
     ]
-    return Layer(values, named, tuple(issues))
+    return PolicyLayer(values, named, tuple(issues))
 
 
-_NOTHING = Layer()
+_NOTHING = PolicyLayer()
 """What is said by a table without any property of ours, as most are."""
 
 

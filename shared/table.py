@@ -11,7 +11,7 @@ from typing import NewType
 TableId = NewType("TableId", str)
 """Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
 
-CellKey = NewType("CellKey", str)
+PartitionKey = NewType("PartitionKey", str)
 """Canonical text of the partition values that bound a cell (see `partitions.cell_key`); `{}` if unpartitioned."""
 
 
@@ -49,7 +49,7 @@ class DataFile:
 
     path: str
     size_bytes: int
-    cell: CellKey
+    cell: PartitionKey
     dv_id: str | None = None
     rows: int | None = None
     deleted_rows: int = 0
@@ -69,7 +69,7 @@ class RemovedFile:
     path: str
     dv_id: str | None = None
     size_bytes: int | None = None
-    cell: CellKey | None = None
+    cell: PartitionKey | None = None
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
 
@@ -108,7 +108,7 @@ class TableProtocol:
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class CommitOrigin:
     """Who of ours wrote a commit: the job and the fencing token carried in its userMetadata."""
 
     job: str
@@ -134,7 +134,7 @@ class Commit:
     metadata: TableMetadata | None = None
     protocol: TableProtocol | None = None
     data_change: bool = True
-    origin: Origin | None = None
+    origin: CommitOrigin | None = None
     digest: str = ""
     execution_ms: int = 0
     external: str = ""

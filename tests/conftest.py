@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from shared.queue.command import Tries
+from shared.queue.command import RetryPolicy
 from tests.support.queue_bench import QUEUE, Bench
 from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
@@ -62,7 +62,7 @@ def redis_url(redis_server: RedisServer) -> str:
 def bench(request: pytest.FixtureRequest, redis_server: RedisServer, redis_url: str) -> Iterator[Bench]:
     """A queue with its own clock, once with each executor."""
     with redis_server.client() as client:
-        made = EXECUTORS[request.param](redis_url, QUEUE, library_with_test_clock(), Tries(2, 0.01))
+        made = EXECUTORS[request.param](redis_url, QUEUE, library_with_test_clock(), RetryPolicy(2, 0.01))
         with made as executor:
             yield Bench(executor, client)
 

@@ -9,8 +9,8 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from decider.api.dependencies import Services
-from decider.api.lifecycle import Duties
-from decider.api.metrics import CountedCalls
+from decider.api.lifecycle import BackgroundTasks
+from decider.api.metrics import RequestCounter
 from decider.api.openapi import describe
 from decider.api.routes import (
     actors,
@@ -29,12 +29,12 @@ from decider.api.routes import (
     tables,
     what_if,
 )
-from decider.gateway.authentication import Guard
-from decider.gateway.body_limit import BoundedBody
-from decider.gateway.concurrency import BoundedCrowd
+from decider.gateway.authentication import AuthMiddleware
+from decider.gateway.body_limit import BodyLimit
+from decider.gateway.concurrency import ConcurrencyLimit
 from decider.gateway.rate_limit import RateLimit
 from decider.gateway.safe_writes import SafeWrites
-from decider.gateway.security_headers import Armour
+from decider.gateway.security_headers import SecurityHeaders
 from decider.web import errors
 
 DESCRIPTION = """
@@ -53,7 +53,7 @@ TAGS = [
 ]
 
 
-class _Described(FastAPI):
+class _DocumentedApp(FastAPI):
     """An application whose description carries our examples and problems."""
 
     def openapi(self) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def create_app(services: Services) -> FastAPI:
         wanted["archive"] = services.archive.run
     if services.optimizations is not None:
         wanted["optimizations"] = services.optimizations.run
-    duties = Duties(wanted)
+    duties = BackgroundTasks(wanted)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -88,7 +88,7 @@ def create_app(services: Services) -> FastAPI:
             await duties.close()
             await services.redis.aclose()
 
-    app = _Described(
+    app = _DocumentedApp(
         title="Lakewright",
         version=services.settings.release,
         description=DESCRIPTION.strip(),
@@ -100,7 +100,7 @@ def create_app(services: Services) -> FastAPI:
     )
     app.state.services = services
     app.state.duties = duties
-    app.state.pulse = status.RecentPulse(services, time.monotonic)
+    app.state.pulse = status.CachedHealth(services, time.monotonic)
     for router in (
         events.router,
         tables.router,
@@ -132,15 +132,15 @@ def _protect(app: FastAPI, services: Services) -> None:
         RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
     )
     app.add_middleware(
-        Guard,
+        AuthMiddleware,
         credentials=services.settings.credentials,
         clock_s=time.monotonic,
         unix_s=lambda: services.now_ms() / 1000,
     )
-    app.add_middleware(BoundedBody, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
-    app.add_middleware(BoundedCrowd)
-    app.add_middleware(Armour)
-    app.add_middleware(CountedCalls, metrics=services.metrics)
+    app.add_middleware(BodyLimit, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
+    app.add_middleware(ConcurrencyLimit)
+    app.add_middleware(SecurityHeaders)
+    app.add_middleware(RequestCounter, metrics=services.metrics)
 
 
 def _operation_id(route: APIRoute) -> str:

@@ -8,33 +8,33 @@ from fastapi import Depends, Path, Request
 from redis.asyncio import Redis
 
 from decider.api.metrics import Metrics
-from decider.api.sns_confirmation import Confirmer
-from decider.archive.ledger_reader import Ledgers
+from decider.api.sns_confirmation import SubscriptionConfirmer
+from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import Discovery
-from decider.background.ledger_archiver import LedgerArchive
-from decider.background.queue_maintenance import QueueCare
-from decider.background.rewrite_archiver import OptimizationsTable
+from decider.background.ledger_archiver import LedgerArchiver
+from decider.background.queue_maintenance import QueueMaintenance
+from decider.background.rewrite_archiver import RewriteArchiver
 from decider.background.sweep import Sweep
-from decider.background.timer_runner import Settle
-from decider.events.refresh_queue import Inbox
-from decider.events.resolver import Intake
+from decider.background.timer_runner import TimerRunner
+from decider.events.refresh_queue import RefreshQueue
+from decider.events.resolver import EventResolver
 from decider.formats.delta.log import DeltaLog
-from decider.formats.delta.rewrites import OwnCommits
-from decider.gateway.concurrency import Room, Turns
+from decider.formats.delta.rewrites import RewriteHistory
+from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
 from decider.gateway.credentials import Credentials
-from decider.optimize.on_demand import Adhoc
+from decider.optimize.on_demand import OnDemandOptimizer
 from decider.storage.object_reads import ReadMeter
-from decider.store.actor_registry import Actors
-from decider.store.counters import Counters
-from decider.store.manual_runs import Wishes
-from decider.store.queue_admin import Steering
-from decider.store.queue_executor import AsyncQueue
+from decider.store.actor_registry import ActorRegistry
+from decider.store.counters import CounterReader
+from decider.store.manual_runs import ManualRunStore
+from decider.store.queue_admin import QueueAdmin
+from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_health import RedisSafety
-from decider.store.run_queries import Runs
-from decider.store.stream_reader import Tails
+from decider.store.run_queries import RunQueries
+from decider.store.stream_reader import StreamReader
 from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStates
-from decider.tracking.shared_defaults import Shared
+from decider.store.table_state import TableStateStore
+from decider.tracking.shared_defaults import SharedDefaults
 from decider.web.base_model import TABLE_NAME
 from decider.web.errors import not_found
 from shared.table import TableRef
@@ -70,7 +70,7 @@ class HttpSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ProcessStart:
     """When the process started: by the calendar, and on the monotonic clock, from which the uptime is told."""
 
     at_ms: int
@@ -78,7 +78,7 @@ class Started:
 
 
 @dataclass(slots=True)
-class Seats(Room):
+class StreamSlots(PerClientLimit):
     """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time.
 
     One client has a quarter of the places at most: more pages than a person has open.
@@ -90,15 +90,17 @@ class Seats(Room):
 
 
 @dataclass(frozen=True, slots=True)
-class DearCalls:
+class ExpensiveCalls:
     """What takes much reading or computing, and how many may do it at once.
 
     what_if: seconds of computing, so one at a time and nobody waits. looks: a table's history, status and decisions,
     which read much; a dashboard asks for several at once, so some wait.
     """
 
-    what_if: Turns = field(default_factory=lambda: Turns("what-ifs", at_once=1, waiting=0))
-    looks: Turns = field(default_factory=lambda: Turns("histories of tables", at_once=4, waiting=60))
+    what_if: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("what-ifs", at_once=1, waiting=0))
+    looks: BoundedSemaphore = field(
+        default_factory=lambda: BoundedSemaphore("histories of tables", at_once=4, waiting=60)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,36 +109,36 @@ class Services:
 
     redis: Redis
     safety: RedisSafety
-    queue: AsyncQueue
+    queue: AsyncQueueExecutor
     registry: TableRegistry
-    states: TableStates
-    ledgers: Ledgers
-    counters: Counters
-    runs: Runs
-    actors: Actors
-    steering: Steering
-    tails: Tails
-    queue_care: QueueCare
-    settle: Settle
-    archive: LedgerArchive | None
-    optimizations: OptimizationsTable | None
-    intake: Intake
+    states: TableStateStore
+    ledgers: LedgerReader
+    counters: CounterReader
+    runs: RunQueries
+    actors: ActorRegistry
+    steering: QueueAdmin
+    tails: StreamReader
+    queue_care: QueueMaintenance
+    settle: TimerRunner
+    archive: LedgerArchiver | None
+    optimizations: RewriteArchiver | None
+    intake: EventResolver
     discovery: Discovery
-    inbox: Inbox
-    standing: Shared
+    inbox: RefreshQueue
+    standing: SharedDefaults
     sweep: Sweep
-    adhoc: Adhoc
-    wishes: Wishes
+    adhoc: OnDemandOptimizer
+    wishes: ManualRunStore
     open_log: Callable[[str], DeltaLog]
-    confirmer: Confirmer
-    open_history: Callable[[str], OwnCommits]
+    confirmer: SubscriptionConfirmer
+    open_history: Callable[[str], RewriteHistory]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]
-    started: Started
+    started: ProcessStart
     settings: HttpSettings
-    seats: Seats = field(default_factory=Seats)
-    dear: DearCalls = field(default_factory=DearCalls)
+    seats: StreamSlots = field(default_factory=StreamSlots)
+    dear: ExpensiveCalls = field(default_factory=ExpensiveCalls)
 
 
 def _services(request: Request) -> Services:

@@ -12,7 +12,7 @@ import structlog
 log = structlog.get_logger()
 
 
-class Duties:
+class BackgroundTasks:
     """Runs named duties as tasks."""
 
     def __init__(self, duties: Mapping[str, Callable[[], Awaitable[None]]]) -> None:

@@ -63,7 +63,7 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class MetricsSnapshot:
     """What is shown as it stands at a scrape; None where Redis did not answer."""
 
     release: str
@@ -138,17 +138,17 @@ class Metrics:
 
         return look
 
-    def render(self, snapshot: Snapshot) -> bytes:
+    def render(self, snapshot: MetricsSnapshot) -> bytes:
         """Return everything in Prometheus' text format."""
         shown = CollectorRegistry(auto_describe=False)
-        shown.register(_Shown(snapshot))
+        shown.register(_SnapshotCollector(snapshot))
         return generate_latest(self._registry) + generate_latest(shown)
 
 
-class _Shown(Collector):
+class _SnapshotCollector(Collector):
     """A snapshot as metric families."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: MetricsSnapshot) -> None:
         self._snapshot = snapshot
 
     def collect(self) -> Iterable[Metric]:
@@ -193,7 +193,7 @@ class _Shown(Collector):
         yield funnel
 
 
-class CountedCalls:
+class RequestCounter:
     """Counts every call by the route that it met; the path itself would be an unbounded label."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:

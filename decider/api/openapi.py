@@ -12,9 +12,9 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
 from decider.gateway.roles import needed, takes_events
-from decider.web.base_model import Asked, Wire
+from decider.web.base_model import RequestModel, ResponseModel
 from decider.web.errors import MEDIA_TYPE
-from decider.web.problem_document import Problem
+from decider.web.problem_document import ProblemDocument
 
 FAILURES: Mapping[int, str] = {
     400: "The body cannot be read, or is of no shape that is known.",
@@ -64,7 +64,7 @@ SECURITY_SCHEMES = {
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Return the failures that a call documents; a wrong caller and a store that is away can meet any of them."""
     chosen = sorted({*statuses, *ANYWHERE})
-    return {status: {"model": Problem, "description": FAILURES[status]} for status in chosen}
+    return {status: {"model": ProblemDocument, "description": FAILURES[status]} for status in chosen}
 
 
 def describe(app: FastAPI) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def describe(app: FastAPI) -> dict[str, Any]:
 
 def _restore_examples(schemas: dict[str, Any]) -> None:
     """Put the models' own examples back: the generator drops every null in them, and a null is part of an answer."""
-    waiting: list[type[BaseModel]] = [Wire, Asked]
+    waiting: list[type[BaseModel]] = [ResponseModel, RequestModel]
     while waiting:
         model = waiting.pop()
         waiting += model.__subclasses__()
@@ -125,5 +125,5 @@ def _with_example(media: dict[str, Any], schemas: Mapping[str, Any], *, status: 
     name = media.get("schema", {}).get("$ref", "").rpartition("/")[2]
     examples = schemas.get(name, {}).get("examples", [])
     if examples and "example" not in media and "examples" not in media:
-        media["example"] = examples[0] | ({} if status is None or name != "Problem" else {"status": status})
+        media["example"] = examples[0] | ({} if status is None or name != "ProblemDocument" else {"status": status})
     return media

@@ -12,7 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import structlog
 
-from decider.events.table_hint import Confirm
+from decider.events.table_hint import SubscriptionConfirmation
 from shared.errors import RetryableError
 
 log = structlog.get_logger()
@@ -24,7 +24,7 @@ _ARN_PARTS = 6
 _DOMAINS = {"aws": "amazonaws.com", "aws-us-gov": "amazonaws.com", "aws-cn": "amazonaws.com.cn"}
 
 
-class Confirmed(StrEnum):
+class ConfirmationResult(StrEnum):
     """What became of a request for confirmation, as a reason why it led to no hint."""
 
     CONFIRMED = "subscription_confirmed"
@@ -33,33 +33,33 @@ class Confirmed(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Confirmer:
+class SubscriptionConfirmer:
     """Visits the pages of listed topics; `transport` replaces the network in tests."""
 
     topics: Collection[str] = ()
     transport: httpx.AsyncBaseTransport | None = None
 
-    async def confirm(self, asked: Confirm) -> Confirmed:
+    async def confirm(self, asked: SubscriptionConfirmation) -> ConfirmationResult:
         """Confirm a subscription if that is allowed. Raises RetryableError if the topic's host does not answer."""
         if asked.topic not in self.topics:
             log.warning("subscription_refused", topic=asked.topic[:256], why="it is not in LAKEWRIGHT_SNS_TOPICS")
-            return Confirmed.NOT_LISTED
+            return ConfirmationResult.NOT_LISTED
         if not is_page_of(asked.topic, asked.url):
             log.warning("subscription_refused", topic=asked.topic, why="its page is not of the topic's host")
-            return Confirmed.BAD_URL
+            return ConfirmationResult.BAD_URL
         try:
             async with httpx.AsyncClient(transport=self.transport, timeout=TIMEOUT_S, trust_env=False) as client:
                 answer = await client.get(asked.url, follow_redirects=False)
         except httpx.InvalidURL:
             # Line breaks, which the check above does not see, or more characters than a page's address has.
             log.warning("subscription_refused", topic=asked.topic, why="its page is no address")
-            return Confirmed.BAD_URL
+            return ConfirmationResult.BAD_URL
         except httpx.TransportError as problem:
             raise RetryableError(f"the host of {asked.topic} does not answer: {type(problem).__name__}") from problem
         if not answer.is_success:
             raise RetryableError(f"the host of {asked.topic} answered {answer.status_code} to the confirmation")
         log.info("subscription_confirmed", topic=asked.topic)
-        return Confirmed.CONFIRMED
+        return ConfirmationResult.CONFIRMED
 
 
 def is_page_of(topic: str, url: str) -> bool:

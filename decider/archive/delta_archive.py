@@ -32,7 +32,7 @@ NOTES_READ = 200
 
 
 @dataclass(frozen=True, slots=True)
-class ArchivePlace:
+class ArchiveSpec:
     """Where an archive is and how it is made: columns, partition columns, options of the object store."""
 
     location: str
@@ -41,13 +41,13 @@ class ArchivePlace:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-class Archive:
+class DeltaArchive:
     """Appends batches of records to one Delta table; safe to share, and safe beside other processes.
 
     `app` names a row of batches whose numbers rise; an archive may hold several such rows.
     """
 
-    def __init__(self, place: ArchivePlace) -> None:
+    def __init__(self, place: ArchiveSpec) -> None:
         self.place = place
 
     async def append(

@@ -13,8 +13,8 @@ from typing import Any
 from redis.exceptions import WatchError
 
 from decider.archive.ledger_rows import kept
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId
@@ -43,7 +43,7 @@ class LedgerBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class ArchiveProgress:
     """The number of the newest batch that was noted (0: none), and the one on its way."""
 
     number: int
@@ -53,22 +53,22 @@ class Progress:
 class LedgerBatches:
     """Reads ledgers from where the archive ends; the hash `arch` holds number and batch, `arch:at` the places."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
         self._key, self._places = keys.archive(queue.name), keys.archived(queue.name)
 
-    @answered
-    async def progress(self) -> Progress:
+    @translate_redis_errors
+    async def progress(self) -> ArchiveProgress:
         """Return how far the archive is known to be."""
         return _progress(await self._queue.redis.hgetall(self._key))
 
-    @answered
+    @translate_redis_errors
     async def now_ms(self) -> int:
         """Return the server's clock, by which records are placed."""
         seconds, microseconds = await self._queue.redis.time()
         return int(seconds) * 1000 + int(microseconds) // 1000
 
-    @answered
+    @translate_redis_errors
     async def ahead(self, tables: Sequence[TableId], *, until_ms: int, limit: int) -> dict[TableId, list[str]]:
         """Return the places of up to `limit` records that are not archived and not after `until_ms`, by table.
 
@@ -93,7 +93,7 @@ class LedgerBatches:
             asking = [table for table, page in zip(asked, pages, strict=True) if len(page) == share] + asking
         return ahead
 
-    @answered
+    @translate_redis_errors
     async def plan(self, number: int, ends: Mapping[TableId, str]) -> LedgerBatch | None:
         """Write down the next batch, which takes each table up to its end; None if somebody else was first.
 
@@ -117,7 +117,7 @@ class LedgerBatches:
                 return None
         return batch
 
-    @answered
+    @translate_redis_errors
     async def read(self, batch: LedgerBatch) -> dict[TableId, list[tuple[str, str, str]]]:
         """Return the records of a batch by table, as entry, record and outcome; trimmed ones are gone."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
@@ -129,7 +129,7 @@ class LedgerBatches:
             for table, page in zip(batch.spans, pages, strict=True)
         }
 
-    @answered
+    @translate_redis_errors
     async def note(self, number: int, ends: Mapping[TableId, str], *, unreadable: int = 0) -> bool:
         """Note that the batch of this number is archived; False if that, or more, was noted already.
 
@@ -152,7 +152,7 @@ class LedgerBatches:
                 return False
         return True
 
-    @answered
+    @translate_redis_errors
     async def trim(self, tables: Iterable[TableId], *, before_ms: int) -> None:
         """Drop records that are older than `before_ms` and archived."""
         chosen = list(tables)
@@ -174,11 +174,11 @@ def _place(entry: str) -> tuple[int, int]:
     return int(at_ms), int(seq)
 
 
-def _progress(raw: Mapping[Any, Any]) -> Progress:
+def _progress(raw: Mapping[Any, Any]) -> ArchiveProgress:
     values = {text(name): text(value) for name, value in raw.items()}
     pending = json.loads(values["pending"]) if "pending" in values else None
     batch = None
     if pending is not None:
         spans = {TableId(table): (start, end) for table, (start, end) in pending["spans"].items()}
         batch = LedgerBatch(pending["number"], spans)
-    return Progress(int(values.get("number", 0)), batch)
+    return ArchiveProgress(int(values.get("number", 0)), batch)

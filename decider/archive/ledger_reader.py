@@ -9,12 +9,12 @@ from typing import Any
 
 from decider.archive.ledger_rows import kept, placed_ms
 from decider.decide import ledger
-from decider.decide.ledger import Record, Unreadable
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered, redis_answers
+from decider.decide.ledger import LedgerRecord, UnreadableRecord
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import redis_answers, translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.table import CellKey, TableId
+from shared.table import PartitionKey, TableId
 
 PAGE = 200
 """Records read per round trip; a record has about 700 bytes."""
@@ -23,18 +23,18 @@ MAX_SCANNED = 6_000
 """Records looked at in one call, some 5 MB: all that is kept of a table (1,000, or 5,000 while there is an archive)."""
 
 
-class Ledgers:
+class LedgerReader:
     """The decisions that were kept, in the stream `led:<table>`."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
 
-    @answered
+    @translate_redis_errors
     async def newest(
-        self, table: TableId, *, limit: int, cell: CellKey | None = None
-    ) -> tuple[Record | Unreadable, ...]:
+        self, table: TableId, *, limit: int, cell: PartitionKey | None = None
+    ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
         """Return up to `limit` records, newest first, of one cell if it is given."""
-        found: list[Record | Unreadable] = []
+        found: list[LedgerRecord | UnreadableRecord] = []
         async for record in self._backwards(table):
             if cell is None or record.cell == cell:
                 found.append(record)
@@ -42,15 +42,15 @@ class Ledgers:
                 break
         return tuple(found)
 
-    @answered
+    @translate_redis_errors
     async def in_force(
-        self, table: TableId, at_ms: int, *, limit: int, cell: CellKey | None = None
-    ) -> tuple[Record | Unreadable, ...]:
+        self, table: TableId, at_ms: int, *, limit: int, cell: PartitionKey | None = None
+    ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
         """Return the newest record of each cell that was made at or before `at_ms`, newest first.
 
         Of those that do not even tell their cell the newest is among them, unless one cell is asked for.
         """
-        found: dict[CellKey | None, Record | Unreadable] = {}
+        found: dict[PartitionKey | None, LedgerRecord | UnreadableRecord] = {}
         async for record in self._backwards(table):
             if record.at_ms <= at_ms and (cell is None or record.cell == cell):
                 found.setdefault(record.cell, record)
@@ -58,7 +58,7 @@ class Ledgers:
                 break
         return tuple(found.values())
 
-    async def _backwards(self, table: TableId) -> AsyncIterator[Record | Unreadable]:
+    async def _backwards(self, table: TableId) -> AsyncIterator[LedgerRecord | UnreadableRecord]:
         key, before, scanned = keys.ledger(self._queue.name, table), "+", 0
         while scanned < MAX_SCANNED:
             with redis_answers():

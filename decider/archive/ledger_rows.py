@@ -9,8 +9,8 @@ import pyarrow as pa
 import structlog
 
 from decider.decide import ledger
-from decider.decide.ledger import Unreadable
-from shared.partitions import cell_label
+from decider.decide.ledger import UnreadableRecord
+from shared.partitions import partition_label
 from shared.table import TableRef
 
 LEDGER_SCHEMA = pa.schema(
@@ -86,11 +86,11 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         "entry": entry,
         "version": made.version,
         "cell": made.cell,
-        "cell_label": None if made.cell is None else cell_label(made.cell),
+        "cell_label": None if made.cell is None else partition_label(made.cell),
         "outcome": outcome,
         "record": record,
     }
-    if isinstance(made, Unreadable):
+    if isinstance(made, UnreadableRecord):
         log.warning("ledger_record_unreadable", table=table.name, entry=entry, error=made.problem)
         return row
     predicted = {

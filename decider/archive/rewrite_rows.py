@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decider.formats.delta.rewrites import FileStats, OptimizationEvent
+from decider.formats.delta.rewrites import FileStats, Rewrite
 from shared.table import TableRef
 
 _STATS = pa.struct(
@@ -39,7 +39,7 @@ OPTIMIZATIONS_SCHEMA = pa.schema(
 """Columns as in `GET /v1/tables/{name}/optimizations`, without the files' paths; `table_id`, `write_id` name a row."""
 
 
-def optimization_row(table: TableRef, event: OptimizationEvent) -> dict[str, Any]:
+def optimization_row(table: TableRef, event: Rewrite) -> dict[str, Any]:
     """Return the row of one rewrite."""
     mark = event.mark
     return {

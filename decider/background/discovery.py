@@ -13,8 +13,8 @@ from typing import Protocol
 
 import structlog
 
-from decider.formats.delta.scan import Folder
-from decider.store.discovery_lease import Round, Rounds, RoundState
+from decider.formats.delta.scan import ScannedFolder
+from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
 
 LEASE_MS = 60_000
@@ -35,10 +35,10 @@ TRIES = 5
 log = structlog.get_logger()
 
 
-class Lake(Protocol):
+class FolderLister(Protocol):
     """Everything below one root."""
 
-    async def look(self, path: str) -> Folder:
+    async def look(self, path: str) -> ScannedFolder:
         """Return what lies at a path below the root."""
 
     def location_of(self, path: str) -> str:
@@ -46,7 +46,7 @@ class Lake(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class DiscoveryLimits:
     """How often, how fast and how deep: seconds between the ends and starts of walks, requests per second, folders."""
 
     interval_s: float = 3_600.0
@@ -55,11 +55,11 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProbeResult:
     """What one look at a path brought; `problem` is why it brought nothing."""
 
     path: str
-    folder: Folder
+    folder: ScannedFolder
     problem: LakewrightError | None = None
 
 
@@ -69,11 +69,11 @@ class Discovery:
     def __init__(
         self,
         roots: Sequence[str],
-        open_lake: Callable[[str], Lake],
+        open_lake: Callable[[str], FolderLister],
         adopt: Callable[[str], Awaitable[bool]],
-        rounds: Rounds,
+        rounds: DiscoveryLeases,
         *,
-        pace: Pace,
+        pace: DiscoveryLimits,
         now_ms: Callable[[], int],
     ) -> None:
         self.roots = tuple(roots)
@@ -93,9 +93,9 @@ class Discovery:
                     log.warning("discovery_failed", error=str(problem))
             await asyncio.sleep(TICK_S)
 
-    async def run_once(self) -> tuple[Round, ...]:
+    async def run_once(self) -> tuple[DiscoveryProgress, ...]:
         """Walk the roots that are due and that no other decider is walking; return what became of each."""
-        done: list[Round] = []
+        done: list[DiscoveryProgress] = []
         for root in self.roots:
             if not await self._rounds.take(root):
                 continue
@@ -107,7 +107,7 @@ class Discovery:
                 await self._rounds.leave(root)
         return tuple(done)
 
-    async def progress(self) -> tuple[Round, ...]:
+    async def progress(self) -> tuple[DiscoveryProgress, ...]:
         """Return what is known of each root, whoever walks it."""
         return tuple((await self._rounds.read(self.roots)).values())
 
@@ -115,23 +115,23 @@ class Discovery:
         """Make every root due that is not being walked."""
         await self._rounds.call_for(self.roots)
 
-    def _is_due(self, before: Round) -> bool:
-        if before.state is RoundState.RUNNING:
+    def _is_due(self, before: DiscoveryProgress) -> bool:
+        if before.state is DiscoveryState.RUNNING:
             return True
         pause_s = self.pace.interval_s
-        if before.state is RoundState.FAILED:
+        if before.state is DiscoveryState.FAILED:
             pause_s = min(pause_s, AGAIN_S)
         return self._now_ms() - before.finished_ms >= pause_s * 1000
 
-    def _started(self, root: str, before: Round | None) -> Round:
+    def _started(self, root: str, before: DiscoveryProgress | None) -> DiscoveryProgress:
         """Begin a walk, or go on with one that failed or that another decider left."""
-        if before is not None and before.state is not RoundState.DONE:
+        if before is not None and before.state is not DiscoveryState.DONE:
             log.info("discovery_resumed", root=root, place=before.place)
             problem = before.problem if before.unreadable else ""
-            return replace(before, state=RoundState.RUNNING, finished_ms=0, problem=problem)
-        return Round(root, started_ms=self._now_ms(), moved_ms=self._now_ms())
+            return replace(before, state=DiscoveryState.RUNNING, finished_ms=0, problem=problem)
+        return DiscoveryProgress(root, started_ms=self._now_ms(), moved_ms=self._now_ms())
 
-    async def _walk_root(self, round_: Round) -> Round:
+    async def _walk_root(self, round_: DiscoveryProgress) -> DiscoveryProgress:
         holding = asyncio.create_task(self._hold(round_.root))
         start, is_resumed = _parts(round_.place), bool(round_.folders)
         try:
@@ -149,7 +149,7 @@ class Discovery:
             return await self._failed(round_, problem)
         finally:
             holding.cancel()
-        round_ = replace(round_, state=RoundState.DONE, finished_ms=self._now_ms())
+        round_ = replace(round_, state=DiscoveryState.DONE, finished_ms=self._now_ms())
         log.info("discovered", root=round_.root, folders=round_.folders, tables=round_.tables)
         await self._rounds.keep(round_)
         return round_
@@ -164,16 +164,16 @@ class Discovery:
             except RetryableError as problem:
                 log.warning("root_not_held", root=root, error=str(problem))
 
-    async def _failed(self, round_: Round, problem: LakewrightError) -> Round:
-        round_ = replace(round_, state=RoundState.FAILED, problem=str(problem), finished_ms=self._now_ms())
+    async def _failed(self, round_: DiscoveryProgress, problem: LakewrightError) -> DiscoveryProgress:
+        round_ = replace(round_, state=DiscoveryState.FAILED, problem=str(problem), finished_ms=self._now_ms())
         log.warning("discovery_failed", root=round_.root, place=round_.place, error=str(problem))
         await self._rounds.keep(round_)
         return round_
 
-    def _is_hopeless(self, round_: Round, path: str) -> bool:
+    def _is_hopeless(self, round_: DiscoveryProgress, path: str) -> bool:
         return round_.stuck_at == path and round_.tries >= TRIES - 1
 
-    async def _taken(self, round_: Round, found: Found, lake: Lake) -> Round:
+    async def _taken(self, round_: DiscoveryProgress, found: ProbeResult, lake: FolderLister) -> DiscoveryProgress:
         """Register what was found and count it; what cannot be read or registered is left out."""
         problem, is_new = found.problem, False
         if found.folder.is_table:
@@ -195,7 +195,7 @@ class Discovery:
             tries=0,
         )
 
-    async def _save(self, round_: Round) -> bool:
+    async def _save(self, round_: DiscoveryProgress) -> bool:
         log.info(
             "discovering", root=round_.root, place=round_.place, folders=round_.folders, new_tables=round_.new_tables
         )
@@ -206,11 +206,11 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(path.split("/"))
 
 
-def _stuck(round_: Round, path: str) -> Round:
+def _stuck(round_: DiscoveryProgress, path: str) -> DiscoveryProgress:
     return replace(round_, stuck_at=path, tries=round_.tries + 1 if round_.stuck_at == path else 1)
 
 
-async def _walk(lake: Lake, path: str, depth: int, after: tuple[str, ...]) -> AsyncIterator[Found]:
+async def _walk(lake: FolderLister, path: str, depth: int, after: tuple[str, ...]) -> AsyncIterator[ProbeResult]:
     """Yield what lies at a path and below it, in order; subtrees that end before `after` are left out.
 
     Raises what the look at the root raises; below it a look that failed is yielded as its problem.
@@ -220,9 +220,9 @@ async def _walk(lake: Lake, path: str, depth: int, after: tuple[str, ...]) -> As
     except LakewrightError as problem:
         if not path:
             raise
-        yield Found(path, Folder(is_table=False), problem)
+        yield ProbeResult(path, ScannedFolder(is_table=False), problem)
         return
-    yield Found(path, folder)
+    yield ProbeResult(path, folder)
     if depth == 0:
         return
     for name in folder.folders:

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.archive.delta_archive import Archive
+from decider.archive.delta_archive import DeltaArchive
 from decider.archive.ledger_batches import LedgerBatch, LedgerBatches
 from decider.archive.ledger_rows import FURTHEST, ledger_row
-from decider.background.periodic import regularly
-from decider.events.refresh_queue import Inbox
+from decider.background.periodic import run_periodically
+from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import InvalidInput
 from shared.table import TableId, TableRef
@@ -44,18 +44,24 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchiveResult:
     """What one tick did."""
 
     records: int = 0
     batches: int = 0
 
 
-class LedgerArchive:
+class LedgerArchiver:
     """Carries the ledgers of all registered tables into the archive; any number of deciders may run it."""
 
     def __init__(
-        self, archive: Archive, batches: LedgerBatches, registry: TableRegistry, inbox: Inbox, *, own: TableRef
+        self,
+        archive: DeltaArchive,
+        batches: LedgerBatches,
+        registry: TableRegistry,
+        inbox: RefreshQueue,
+        *,
+        own: TableRef,
     ) -> None:
         """`own` is the archive as a table of the registry; its commits are told to the inbox."""
         self._archive = archive
@@ -64,7 +70,7 @@ class LedgerArchive:
         self._inbox = inbox
         self._own = own
 
-    async def run_once(self, *, batch_records: int = BATCH_RECORDS) -> Archived:
+    async def run_once(self, *, batch_records: int = BATCH_RECORDS) -> ArchiveResult:
         """Archive every record that is there now, in batches of about `batch_records`, and register the archive."""
         done = await self._take_up()
         until_ms = await self._batches.now_ms()
@@ -79,16 +85,16 @@ class LedgerArchive:
 
     async def run(self) -> None:
         """Archive until cancelled; a store that is away is waited for."""
-        await regularly(self._tick, every_s=EVERY_S, failed="ledger_not_archived")
+        await run_periodically(self._tick, every_s=EVERY_S, failed="ledger_not_archived")
 
     async def _tick(self) -> None:
         done = await self.run_once()
         if done.records:
             log.info("ledger_archived", records=done.records, batches=done.batches)
 
-    async def _take_up(self) -> Archived:
+    async def _take_up(self) -> ArchiveResult:
         """Finish the batch that somebody left on its way, and note what the archive holds beyond our notes."""
-        done = Archived()
+        done = ArchiveResult()
         progress = await self._batches.progress()
         if progress.pending is not None:
             done = await self._write(progress.pending, done)
@@ -110,7 +116,9 @@ class LedgerArchive:
         await self._batches.note(newest, ends)
         log.warning("archive_ahead_of_notes", noted=number, archived=newest, from_rows=notes is None)
 
-    async def _carry(self, tables: list[TableId], done: Archived, until_ms: int, batch_records: int) -> Archived:
+    async def _carry(
+        self, tables: list[TableId], done: ArchiveResult, until_ms: int, batch_records: int
+    ) -> ArchiveResult:
         """Archive these tables' records, as many batches as it takes."""
         while True:
             ahead = await self._batches.ahead(tables, until_ms=until_ms, limit=batch_records)
@@ -123,7 +131,7 @@ class LedgerArchive:
                 return done
             done = await self._write(batch, done)
 
-    async def _write(self, batch: LedgerBatch, done: Archived) -> Archived:
+    async def _write(self, batch: LedgerBatch, done: ArchiveResult) -> ArchiveResult:
         rows = []
         for table_id, records in (await self._batches.read(batch)).items():
             # A table that was removed meanwhile has no name any more; its records keep its id.
@@ -139,7 +147,7 @@ class LedgerArchive:
             return done
         unreadable = sum(row.get("verdict") is None for row in rows)
         await self._batches.note(batch.number, batch.ends, unreadable=unreadable)
-        return Archived(done.records + is_new * len(rows), done.batches + is_new)
+        return ArchiveResult(done.records + is_new * len(rows), done.batches + is_new)
 
     async def _holds(self, batch: LedgerBatch) -> bool:
         notes = await self._archive.notes(APP, above=batch.number - 1)

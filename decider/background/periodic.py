@@ -10,7 +10,7 @@ from shared.errors import LakewrightError
 log = structlog.get_logger()
 
 
-async def regularly(act: Callable[[], Awaitable[object]], *, every_s: float, failed: str, **about: str) -> None:
+async def run_periodically(act: Callable[[], Awaitable[object]], *, every_s: float, failed: str, **about: str) -> None:
     """Act until cancelled, with a pause of `every_s` seconds after each time.
 
     failed: name of the event that is logged, with `about`, when acting raises a LakewrightError, such as that of a

@@ -9,8 +9,8 @@ from typing import Protocol
 
 import structlog
 
-from decider.background.periodic import regularly
-from shared.queue.admin_commands import Preemption, Revoked
+from decider.background.periodic import run_periodically
+from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.settings import QueueSettings
 
 PREEMPT_EVERY_S = 2.0
@@ -30,10 +30,10 @@ FAILED = "queue_care_failed"
 log = structlog.get_logger()
 
 
-class Cared(Protocol):
+class QueueAdminPort(Protocol):
     """The levers that are used here."""
 
-    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+    async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
         """Tell running jobs to yield."""
 
     async def audit(self) -> object:
@@ -55,10 +55,12 @@ class Cared(Protocol):
         """Have a server that has started write its log anew."""
 
 
-class QueueCare:
+class QueueMaintenance:
     """Preempts and audits, each in its own rhythm."""
 
-    def __init__(self, levers: Cared, slots: Callable[[], Awaitable[int]], rules: Preemption | None = None) -> None:
+    def __init__(
+        self, levers: QueueAdminPort, slots: Callable[[], Awaitable[int]], rules: Preemption | None = None
+    ) -> None:
         """`slots` tells how many slots the queue's actors have at the moment: quotas are shares of them."""
         self._levers = levers
         self._slots = slots
@@ -68,10 +70,10 @@ class QueueCare:
     async def run(self) -> None:
         """Look after the queue until cancelled; a Redis that is away is waited for."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(regularly(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
-            group.create_task(regularly(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
-            group.create_task(regularly(self.renew_log, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
-            group.create_task(regularly(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
+            group.create_task(run_periodically(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
+            group.create_task(run_periodically(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
+            group.create_task(run_periodically(self.renew_log, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
+            group.create_task(run_periodically(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
 
     async def tell_slots(self) -> None:
         """Tell the queue how many slots there are if it does not know; without actors, the last number stands.

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.archive.delta_archive import Archive
+from decider.archive.delta_archive import DeltaArchive
 from decider.archive.rewrite_rows import optimization_row
-from decider.background.periodic import regularly
-from decider.events.refresh_queue import Inbox
-from decider.formats.delta.rewrites import MAX_SCANNED, OptimizationEvent, OwnCommits
-from decider.store.counters import Counters
+from decider.background.periodic import run_periodically
+from decider.events.refresh_queue import RefreshQueue
+from decider.formats.delta.rewrites import MAX_SCANNED, Rewrite, RewriteHistory
+from decider.store.counters import CounterReader
 from decider.store.table_registry import TableRegistry
-from decider.store.table_state import Cursor, TableStates
+from decider.store.table_state import TableState, TableStateStore
 from shared.errors import InvalidInput, LakewrightError
 from shared.table import TableId, TableRef
 
@@ -34,19 +34,19 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class RewriteSources:
     """Where a table's history and what is known of it come from."""
 
     registry: TableRegistry
-    states: TableStates
-    counters: Counters
-    open_history: Callable[[str], OwnCommits]
+    states: TableStateStore
+    counters: CounterReader
+    open_history: Callable[[str], RewriteHistory]
 
 
-class OptimizationsTable:
+class RewriteArchiver:
     """Carries the history of all registered tables into one; any number of deciders may run it."""
 
-    def __init__(self, archive: Archive, sources: Sources, inbox: Inbox, *, own: TableRef) -> None:
+    def __init__(self, archive: DeltaArchive, sources: RewriteSources, inbox: RefreshQueue, *, own: TableRef) -> None:
         """`own` is the table of optimizations as one of the registry; its commits are told to the inbox."""
         self._archive = archive
         self._from = sources
@@ -79,13 +79,13 @@ class OptimizationsTable:
 
     async def run(self) -> None:
         """Take until cancelled; a store that is away is waited for."""
-        await regularly(self._tick, every_s=EVERY_S, failed="optimizations_not_taken")
+        await run_periodically(self._tick, every_s=EVERY_S, failed="optimizations_not_taken")
 
     async def _tick(self) -> None:
         if written := await self.run_once():
             log.info("optimizations_taken", rewrites=written)
 
-    async def _carry(self, table: TableRef, cursor: Cursor) -> int | None:
+    async def _carry(self, table: TableRef, cursor: TableState) -> int | None:
         """Take one table's rewrites above the version that its newest batch came to; None if another was faster."""
         # A table made anew at its place counts its versions from 0, and is another row of batches.
         app = f"{APP}/{table.id}/{cursor.metadata.table_uuid}"
@@ -97,10 +97,10 @@ class OptimizationsTable:
         is_new = await self._archive.append(rows, app=app, number=events[-1].version, after=done)
         return len(rows) if is_new else None
 
-    async def _above(self, table: TableRef, done: int, until: int) -> list[OptimizationEvent]:
+    async def _above(self, table: TableRef, done: int, until: int) -> list[Rewrite]:
         """Return the rewrites of versions from `done` (not with it) to `until`, oldest first."""
         history = self._from.open_history(table.location)
-        found: list[OptimizationEvent] = []
+        found: list[Rewrite] = []
         before: int | None = until + 1
         while before is not None and before > done + 1:
             page = await history.page(limit=PAGE, before=before, max_scanned=min(MAX_SCANNED, before - done - 1))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.events.refresh_queue import Inbox
+from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
 
@@ -23,7 +23,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class SweepResult:
     """How many tables one tick asked for."""
 
     tables: int
@@ -32,12 +32,12 @@ class Swept:
 class Sweep:
     """Puts every registered table into the inbox once per `interval_s` seconds."""
 
-    def __init__(self, registry: TableRegistry, inbox: Inbox, *, interval_s: float) -> None:
+    def __init__(self, registry: TableRegistry, inbox: RefreshQueue, *, interval_s: float) -> None:
         self._registry = registry
         self._inbox = inbox
         self._interval_s = interval_s
 
-    async def run_once(self, *, spread_s: float = 0.0) -> Swept:
+    async def run_once(self, *, spread_s: float = 0.0) -> SweepResult:
         """Ask for every table; `spread_s` is the time in seconds over which to spread the asking."""
         count = await self._registry.count()
         pause_s = spread_s / count if count else 0.0
@@ -47,7 +47,7 @@ class Sweep:
             tables += 1
             if pause_s:
                 await asyncio.sleep(pause_s)
-        return Swept(tables)
+        return SweepResult(tables)
 
     async def run(self) -> None:
         """Sweep until cancelled; the first one starts at once and is not spread. A Redis that is away is waited for."""

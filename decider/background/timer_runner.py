@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.background.periodic import regularly
+from decider.background.periodic import run_periodically
 from decider.decide import ledger
 from decider.decide.decision import corrected, decide_rung, heed
 from decider.decide.timers import parse_timer
-from decider.store.queue_executor import AsyncQueue
+from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_registry import TableRegistry
-from decider.store.table_state import TableStates
-from decider.store.timer_queries import Timers
+from decider.store.table_state import TableStateStore
+from decider.store.timer_queries import TimerStore
 from decider.tracking.commit_batch import counted, job_spec
-from decider.tracking.tracker import Follower
+from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
-from shared.job_payload import Ask
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.queue.model import DecideOutcome
 from shared.table import TableRef
@@ -42,30 +42,30 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Ticked:
+class TimerRunResult:
     """What one tick did: timers taken, and jobs that were queued."""
 
     timers: int = 0
     jobs: int = 0
 
 
-class Settle:
+class TimerRunner:
     """Takes due timers of the tables that a follower looks after."""
 
     def __init__(
         self,
-        queue: AsyncQueue,
+        queue: AsyncQueueExecutor,
         registry: TableRegistry,
-        follower: Follower,
+        follower: TableTracker,
         now_ms: Callable[[], int],
     ) -> None:
-        self._timers = Timers(queue, ledger_kept=follower.ledger_kept)
-        self._states = TableStates(queue)
+        self._timers = TimerStore(queue, ledger_kept=follower.ledger_kept)
+        self._states = TableStateStore(queue)
         self._registry = registry
         self._follower = follower
         self._now_ms = now_ms
 
-    async def run_once(self) -> Ticked:
+    async def run_once(self) -> TimerRunResult:
         """Take what is due now; a table that cannot be followed keeps its timers and goes behind the others."""
         taken = jobs = 0
         for table_id in await self._timers.ringing_tables(self._now_ms(), limit=TABLES_PER_TICK):
@@ -76,11 +76,11 @@ class Settle:
             outcomes = await self._try(table)
             taken += len(outcomes)
             jobs += outcomes.count(DecideOutcome.QUEUED)
-        return Ticked(taken, jobs)
+        return TimerRunResult(taken, jobs)
 
     async def run(self) -> None:
         """Tick until cancelled; a Redis that is away is waited for."""
-        await regularly(self.run_once, every_s=EVERY_S, failed="settle_failed")
+        await run_periodically(self.run_once, every_s=EVERY_S, failed="settle_failed")
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the timers of one table; a failure puts the table off, so that it does not hold a place of each tick."""
@@ -110,7 +110,7 @@ class Settle:
         for timer, ask, cell in asked:
             made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
             made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
-            is_windowed = ask is Ask.SETTLE and policy.time_window_s is not None
+            is_windowed = ask is RewriteKind.SETTLE and policy.time_window_s is not None
             closed_ms = self._now_ms() - (policy.settle_after_s or 0) * 1000 if is_windowed else None
             spec = job_spec(table, made, policy, cursor.metadata, closed_ms=closed_ms) if made.prediction else None
             record = ledger.encode(made, policy, self._now_ms())

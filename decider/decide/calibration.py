@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from shared.job_payload import Measure
+from shared.job_payload import RunMeasure
 from shared.policy import Policy
 
 DOUBT_RUNS = 4
@@ -44,8 +44,8 @@ class Calibration:
 
     @staticmethod
     def of(sums: Mapping[str, int]) -> "Calibration":
-        """Read the sums by the names of `Measure`; what is missing is 0."""
-        return Calibration(**{str(name): sums.get(name, 0) for name in Measure})
+        """Read the sums by the names of `RunMeasure`; what is missing is 0."""
+        return Calibration(**{str(name): sums.get(name, 0) for name in RunMeasure})
 
     @property
     def shrink(self) -> Fraction:

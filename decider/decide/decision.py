@@ -6,12 +6,12 @@ from enum import StrEnum
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from shared.job_payload import Ask
-from shared.layout.eligibility import Reason, Worth, judge, judge_full, judge_settling, promotable
-from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.job_payload import RewriteKind
+from shared.layout.eligibility import Evaluation, Reason, evaluate, evaluate_full, evaluate_idle, promotable
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.partition_filter import permits
 from shared.policy import MIB, DmlPolicy, Policy
-from shared.table import CellKey, Commit, PartitionColumn
+from shared.table import Commit, PartitionColumn, PartitionKey
 
 FIXED_COST_BYTES = 8 * MIB
 """What a job costs before it reads anything, in bytes: about what is rewritten in the second an empty job takes."""
@@ -20,7 +20,7 @@ PRIORITIES = 10
 """Steps of priority, 0 first. Each step is a factor of two in benefit per byte."""
 
 
-class Verdict(StrEnum):
+class DecisionKind(StrEnum):
     """What was decided: leave the cell alone, ask for a rewrite, or ask for one that waits for others first."""
 
     SKIP = "skip"
@@ -54,21 +54,21 @@ class Decision:
     """
 
     version: int
-    cell: CellKey
-    verdict: Verdict
+    cell: PartitionKey
+    verdict: DecisionKind
     reason: Reason
-    state: CellState
+    state: PartitionStats
     prediction: Prediction | None
     purgeable: int = 0
-    ask: Ask = Ask.LEVELS
+    ask: RewriteKind = RewriteKind.LEVELS
     calibration: Calibration = UNCALIBRATED
     heat: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
 
 
 def decide(
-    cell: CellKey,
-    state: CellState,
+    cell: PartitionKey,
+    state: PartitionStats,
     policy: Policy,
     commit: Commit,
     purgeable: int = 0,
@@ -77,13 +77,13 @@ def decide(
     """Decide about a cell after a commit was folded into it, with the files to purge that the commit added."""
     if not commit.data_change:
         reason = Reason.NO_DATA_CHANGE if commit.origin is None else Reason.OWN_COMMIT
-        return Decision(commit.version, cell, Verdict.SKIP, reason, state, None)
+        return Decision(commit.version, cell, DecisionKind.SKIP, reason, state, None)
     return decide_state(cell, state, policy, commit.version, purgeable, columns)
 
 
 def decide_state(
-    cell: CellKey,
-    state: CellState,
+    cell: PartitionKey,
+    state: PartitionStats,
     policy: Policy,
     version: int,
     purgeable: int = 0,
@@ -97,36 +97,38 @@ def decide_state(
         return decide_numbers(cell, state, policy, version, purgeable)
     asked_with = tuple(columns)
     if not permits(policy.filter, cell, asked_with):
-        return Decision(version, cell, Verdict.SKIP, Reason.FILTERED, state, None, columns=asked_with)
+        return Decision(version, cell, DecisionKind.SKIP, Reason.FILTERED, state, None, columns=asked_with)
     return replace(decide_numbers(cell, state, policy, version, purgeable), columns=asked_with)
 
 
-def decide_numbers(cell: CellKey, state: CellState, policy: Policy, version: int, purgeable: int = 0) -> Decision:
+def decide_numbers(
+    cell: PartitionKey, state: PartitionStats, policy: Policy, version: int, purgeable: int = 0
+) -> Decision:
     """Decide about a cell that may be touched, on its numbers alone."""
     if policy.refused:
-        return Decision(version, cell, Verdict.SKIP, Reason.REFUSED, state, None)
+        return Decision(version, cell, DecisionKind.SKIP, Reason.REFUSED, state, None)
     if not policy.enabled:
-        return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None)
-    worth = judge(state, policy, purgeable)
+        return Decision(version, cell, DecisionKind.SKIP, Reason.DISABLED, state, None)
+    worth = evaluate(state, policy, purgeable)
     if not worth.is_work:
-        return Decision(version, cell, Verdict.SKIP, worth.reason, state, None)
-    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, predict(state, worth, policy), purgeable)
+        return Decision(version, cell, DecisionKind.SKIP, worth.reason, state, None)
+    return Decision(version, cell, DecisionKind.ENQUEUE, worth.reason, state, predict(state, worth, policy), purgeable)
 
 
-def decide_rung(ask: Ask, cell: CellKey, state: CellState, policy: Policy, version: int) -> Decision:
+def decide_rung(ask: RewriteKind, cell: PartitionKey, state: PartitionStats, policy: Policy, version: int) -> Decision:
     """Decide about a cell that may be touched and whose timer rang: the last merge, or a full rewrite."""
     if policy.refused:
-        return Decision(version, cell, Verdict.SKIP, Reason.REFUSED, state, None, ask=ask)
+        return Decision(version, cell, DecisionKind.SKIP, Reason.REFUSED, state, None, ask=ask)
     if not policy.enabled:
-        return Decision(version, cell, Verdict.SKIP, Reason.DISABLED, state, None, ask=ask)
-    worth = judge_full(state) if ask is Ask.FULL else judge_settling(state, policy)
+        return Decision(version, cell, DecisionKind.SKIP, Reason.DISABLED, state, None, ask=ask)
+    worth = evaluate_full(state) if ask is RewriteKind.FULL else evaluate_idle(state, policy)
     if not worth.is_work:
-        return Decision(version, cell, Verdict.SKIP, worth.reason, state, None, ask=ask)
+        return Decision(version, cell, DecisionKind.SKIP, worth.reason, state, None, ask=ask)
     prediction = predict(state, worth, policy)
-    return Decision(version, cell, Verdict.ENQUEUE, worth.reason, state, prediction, ask=ask)
+    return Decision(version, cell, DecisionKind.ENQUEUE, worth.reason, state, prediction, ask=ask)
 
 
-def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
+def predict(state: PartitionStats, worth: Evaluation, policy: Policy) -> Prediction:
     """Predict gain and cost from the rolling state, without a file list.
 
     Benefit is files removed plus shortfall removed in units of T^2, of which the excess is the upper bound, plus one
@@ -144,7 +146,7 @@ def predict(state: CellState, worth: Worth, policy: Policy) -> Prediction:
     return Prediction(inputs + purged, removed, total, removed + shortfall + purged, removed, total)
 
 
-def _merging(state: CellState, worth: Worth, policy: Policy) -> CellState:
+def _merging(state: PartitionStats, worth: Evaluation, policy: Policy) -> PartitionStats:
     """Return the part of a cell that a merge is predicted to concern: with time windows, those that ask for it.
 
     Which window is to be settled is known to its timer and not to the state; the oldest one known stands for it.
@@ -154,7 +156,7 @@ def _merging(state: CellState, worth: Worth, policy: Policy) -> CellState:
     windows = [one for _, one in state.windows]
     if worth.reason is Reason.QUIET:
         return windows[0]
-    return sum((one for one in windows if promotable(one, policy) is not None), EMPTY_CELL)
+    return sum((one for one in windows if promotable(one, policy) is not None), EMPTY_STATS)
 
 
 def heed(decision: Decision, heat: Fraction, policy: Policy) -> Decision:
@@ -162,8 +164,8 @@ def heed(decision: Decision, heat: Fraction, policy: Policy) -> Decision:
     if decision.prediction is None or policy.dml_policy is DmlPolicy.ALWAYS or not heat:
         return decision
     if policy.dml_policy is DmlPolicy.NEVER:
-        return replace(decision, verdict=Verdict.SKIP, reason=Reason.WRITERS_FIRST, prediction=None, heat=heat)
-    verdict = Verdict.DEFER if heat > policy.max_heat else decision.verdict
+        return replace(decision, verdict=DecisionKind.SKIP, reason=Reason.WRITERS_FIRST, prediction=None, heat=heat)
+    verdict = DecisionKind.DEFER if heat > policy.max_heat else decision.verdict
     return replace(decision, verdict=verdict, heat=heat)
 
 

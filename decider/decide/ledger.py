@@ -13,16 +13,16 @@ from fractions import Fraction
 from typing import Any
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.decision import Decision, Verdict, corrected, decide_rung, decide_state, heed
+from decider.decide.decision import Decision, DecisionKind, corrected, decide_rung, decide_state, heed
 from shared.errors import InvalidInput
-from shared.job_payload import Ask
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.levels import FULL
-from shared.layout.partition_stats import CellState
+from shared.layout.partition_stats import PartitionStats
 from shared.partition_filter import parse_filter
-from shared.partitions import cell_label, cell_values
+from shared.partitions import partition_label, partition_values
 from shared.policy import MIB, Policy, PortablePaths
-from shared.table import CellKey, PartitionColumn
+from shared.table import PartitionColumn, PartitionKey
 
 MAX_WHOLE = 2**63 - 1
 """Largest whole number of a record: what a column of the archive holds."""
@@ -35,20 +35,20 @@ MAX_PROBLEM_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LedgerRecord:
     """A decision as it was kept: `at_ms` is the decider's clock, `outcome` what became of an enqueued job."""
 
     at_ms: int
     version: int
-    cell: CellKey
-    verdict: Verdict
+    cell: PartitionKey
+    verdict: DecisionKind
     reason: Reason
-    state: CellState
+    state: PartitionStats
     policy: Policy
     predicted: Mapping[str, float]
     outcome: str = ""
     purgeable: int = 0
-    ask: Ask = Ask.LEVELS
+    ask: RewriteKind = RewriteKind.LEVELS
     calibration: Calibration = UNCALIBRATED
     heat: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
@@ -60,10 +60,10 @@ class Record:
         tail = what.get(self.outcome, " The running job will be followed by another look.")
         if self.heat:
             tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.heat):.0%} of the last hour."
-        if self.verdict is Verdict.DEFER:
+        if self.verdict is DecisionKind.DEFER:
             tail += " The job waits for them, but not for ever."
         return (
-            f"Version {self.version}, {cell_label(self.cell)}: {self.verdict}. "
+            f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
             f"{self.reason.sentence}{self._numbers}{tail} "
             f"The cell had {self.state.files} files, {self.state.small_files} of them small."
         )
@@ -86,7 +86,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableRecord:
     """A record that this release cannot read, as one of a newer release may be: its text, and what it plainly says.
 
     at_ms: its place in the ledger, by the server's clock; problem: why it cannot be read.
@@ -97,7 +97,7 @@ class Unreadable:
     problem: str
     outcome: str = ""
     version: int | None = None
-    cell: CellKey | None = None
+    cell: PartitionKey | None = None
 
     @property
     def sentence(self) -> str:
@@ -127,7 +127,7 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
         record["columns"] = {column.physical: column.name for column in decision.columns}
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
-    if decision.ask is not Ask.LEVELS:
+    if decision.ask is not RewriteKind.LEVELS:
         record["ask"] = decision.ask
     if decision.prediction is not None:
         record["predicted"] = _predicted(decision)
@@ -136,7 +136,7 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def decode(text: str, outcome: str = "") -> Record:
+def decode(text: str, outcome: str = "") -> LedgerRecord:
     """Read what `encode` wrote; raises InvalidInput for whatever else, a record of a newer release included.
 
     What it returns can be shown: its sentence and its numbers exist, and the whole ones fit 64 bits.
@@ -149,15 +149,15 @@ def decode(text: str, outcome: str = "") -> Record:
     return record
 
 
-def read(text: str, outcome: str, at_ms: int) -> Record | Unreadable:
+def read(text: str, outcome: str, at_ms: int) -> LedgerRecord | UnreadableRecord:
     """Read a record of any release as far as it can be read; `at_ms` is its place in the ledger."""
     try:
         return decode(text, outcome)
     except InvalidInput as problem:
-        return Unreadable(at_ms, text, str(problem), outcome, *_plainly_said(text))
+        return UnreadableRecord(at_ms, text, str(problem), outcome, *_plainly_said(text))
 
 
-def _plainly_said(text: str) -> tuple[int | None, CellKey | None]:
+def _plainly_said(text: str) -> tuple[int | None, PartitionKey | None]:
     """Return the version and the cell of a record that cannot be read, each where it is there and sound."""
     try:
         raw = json.loads(text)
@@ -167,7 +167,7 @@ def _plainly_said(text: str) -> tuple[int | None, CellKey | None]:
         return None, None
     version, cell = raw.get("v"), raw.get("cell")
     is_version = type(version) is int and abs(version) <= MAX_WHOLE
-    return version if is_version else None, CellKey(str(cell)) if _is_cell(cell) else None
+    return version if is_version else None, PartitionKey(str(cell)) if _is_cell(cell) else None
 
 
 def _is_cell(said: object) -> bool:
@@ -175,14 +175,14 @@ def _is_cell(said: object) -> bool:
     if not isinstance(said, str):
         return False
     try:
-        values = cell_values(CellKey(said))
+        values = partition_values(PartitionKey(said))
         "".join((said, *values, *(value for value in values.values() if value is not None))).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False
     return True
 
 
-def _check(record: Record) -> None:
+def _check(record: LedgerRecord) -> None:
     """Raise one of the errors that `decode` knows if something of the record cannot be shown: all of it is tried."""
     state = record.state
     sums = asdict(record.calibration).values() if record.calibration.runs else ()
@@ -204,19 +204,19 @@ def _check(record: Record) -> None:
     float(state.mse())
 
 
-def _record(raw: Mapping[str, Any], outcome: str) -> Record:
-    return Record(
+def _record(raw: Mapping[str, Any], outcome: str) -> LedgerRecord:
+    return LedgerRecord(
         raw["at"],
         raw["v"],
-        CellKey(raw["cell"]),
-        Verdict(raw["verdict"]),
+        PartitionKey(raw["cell"]),
+        DecisionKind(raw["verdict"]),
         Reason(raw["reason"]),
-        CellState.decode(raw["state"]),
+        PartitionStats.decode(raw["state"]),
         Policy.decode(raw["policy"]),
         raw.get("predicted", {}),
         outcome,
         raw.get("purgeable", 0),
-        Ask(raw.get("ask", Ask.LEVELS)),
+        RewriteKind(raw.get("ask", RewriteKind.LEVELS)),
         Calibration(**raw.get("calibration", {})),
         Fraction(raw.get("heat", 0)),
         # Their types do not matter to a filter, and are not kept.
@@ -224,47 +224,47 @@ def _record(raw: Mapping[str, Any], outcome: str) -> Record:
     )
 
 
-def recompute(record: Record) -> Verdict:
+def recompute(record: LedgerRecord) -> DecisionKind:
     """Decide again from the record's own numbers, see `decide_again`."""
     return decide_again(record).verdict
 
 
-def predict_again(record: Record) -> Mapping[str, float]:
+def predict_again(record: LedgerRecord) -> Mapping[str, float]:
     """Predict again from the record's own numbers, calibration included; empty where no rewrite was asked for."""
     return _predicted(decide_again(record))
 
 
-def decide_again(record: Record) -> Decision:
+def decide_again(record: LedgerRecord) -> Decision:
     """Decide again from the record's own numbers: policy, state, partition, filter, heat and calibration.
 
     Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
     asked (REQUESTED), who does not wait for other commands.
     """
     cell, state, policy, version = about = (record.cell, record.state, record.policy, record.version)
-    if record.ask is not Ask.LEVELS:
+    if record.ask is not RewriteKind.LEVELS:
         return heed(corrected(decide_rung(record.ask, *about), record.calibration), record.heat, policy)
     if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE):
-        return Decision(version, cell, Verdict.SKIP, record.reason, state, None)
+        return Decision(version, cell, DecisionKind.SKIP, record.reason, state, None)
     made = corrected(decide_state(*about, record.purgeable, record.columns), record.calibration)
     if record.reason is Reason.REQUESTED and made.prediction is not None:
         return replace(made, reason=Reason.REQUESTED, heat=record.heat)
     return heed(made, record.heat, policy)
 
 
-def _most_purgeable(record: Record) -> int:
+def _most_purgeable(record: LedgerRecord) -> int:
     """Return how many files may be rewritten even alone: those with deleted rows, or any where their paths count."""
     paths_count = record.policy.portable_paths is PortablePaths.ALWAYS
     return record.state.files if paths_count else record.state.dv_files
 
 
-def contradictions(record: Record) -> tuple[str, ...]:
-    """Return the fields that the record's own numbers contradict, by the names that `Record` has for them.
+def contradictions(record: LedgerRecord) -> tuple[str, ...]:
+    """Return the fields that the record's own numbers contradict, by the names that `LedgerRecord` has for them.
 
     What cannot be told: `at_ms`, `version` and the kind of outcome, which nothing follows from; what `decide_again`
     believes; and another value of a number from which the same verdict, reason and prediction follow.
     """
     again = decide_again(record)
-    partition = set(cell_values(record.cell))
+    partition = set(partition_values(record.cell))
     agrees = {
         "verdict": again.verdict is record.verdict,
         "reason": again.reason is record.reason,
@@ -274,12 +274,12 @@ def contradictions(record: Record) -> tuple[str, ...]:
         "purgeable": again.purgeable == record.purgeable <= _most_purgeable(record),
         "columns": not record.columns or {column.physical for column in record.columns} == partition,
         "state": _is_countable(record.state, record.policy),
-        "outcome": not record.outcome or record.verdict is not Verdict.SKIP,
+        "outcome": not record.outcome or record.verdict is not DecisionKind.SKIP,
     }
     return tuple(name for name, is_so in agrees.items() if not is_so)
 
 
-def _is_countable(state: CellState, policy: Policy) -> bool:
+def _is_countable(state: PartitionStats, policy: Policy) -> bool:
     """Say whether there can be files that count to this state on the policy's levels."""
     floors = policy.ladder.floors
     full_files, full_bytes = state.files - state.small_files, state.bytes - state.small_bytes

@@ -7,7 +7,7 @@ The order matters: the first that matches wins, so a shape that contains another
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from decider.events.field_reader import NO_BUCKETS, Fields, Reading, parsed, wrong
+from decider.events.field_reader import NO_BUCKETS, Fields, ReadContext, parsed, wrong
 from decider.events.formats import (
     airflow,
     azure,
@@ -26,36 +26,36 @@ from decider.events.formats import (
     sns,
     sqs,
 )
-from decider.events.table_hint import Outcome, Taken
+from decider.events.table_hint import Outcome, ParsedEvents
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EventFormat:
     """One kind of event: the source's name in the API, how it looks, and how it is read."""
 
     source: str
     looks: str
     matches: Callable[[Fields], bool]
-    take: Callable[[Fields, Reading], Iterable[Outcome]]
+    take: Callable[[Fields, ReadContext], Iterable[Outcome]]
 
 
 SHAPES = (
-    Shape("lakekeeper", '{"specversion", "type", "tabular-id", …}', lakekeeper.matches, lakekeeper.take),
-    Shape("cloudevents", '{"specversion": "1.0", "type", "data"}', cloudevents.matches, cloudevents.take),
-    Shape("sns", '{"Type", "TopicArn", "Message"}', sns.matches, sns.take),
-    Shape("sqs", '{"messageId", "body"}', sqs.matches, sqs.take),
-    Shape("minio", '{"EventName", "Key", "Records": […]}', minio.matches, minio.take),
-    Shape("s3", '{"Records": [{"eventName", "s3": {"bucket", "object"}}]}', s3.matches, s3.take),
-    Shape("glue", '{"detail-type", "source": "aws.glue", "detail"}', glue.matches, glue.take),
-    Shape("eventbridge", '{"detail-type", "source": "aws.s3", "detail"}', eventbridge.matches, eventbridge.take),
-    Shape("gcs", '{"message": {"attributes", "data"}, "subscription"}', gcs.matches, gcs.take),
-    Shape("openlineage", '{"eventType": "COMPLETE", "run", "outputs"}', openlineage.matches, openlineage.take),
-    Shape("azure", '{"eventType": "Microsoft.Storage.…", "data"}', azure.matches, azure.take),
-    Shape("iceberg", '{"report-type", "table-name", "metrics"}', iceberg.matches, iceberg.take),
-    Shape("polaris", '{"notification-type", "payload"} or {"event_type"}', polaris.matches, polaris.take),
-    Shape("hudi", '{"commitTime", "tableName", "basePath"}', hudi.matches, hudi.take),
-    Shape("airflow", '{"dag_id", "state", "outlets"}', airflow.matches, airflow.take),
-    Shape("lakewright", '{"table": "db.t" or a URI, "version"?}', lakewright.matches, lakewright.take),
+    EventFormat("lakekeeper", '{"specversion", "type", "tabular-id", …}', lakekeeper.matches, lakekeeper.take),
+    EventFormat("cloudevents", '{"specversion": "1.0", "type", "data"}', cloudevents.matches, cloudevents.take),
+    EventFormat("sns", '{"Type", "TopicArn", "Message"}', sns.matches, sns.take),
+    EventFormat("sqs", '{"messageId", "body"}', sqs.matches, sqs.take),
+    EventFormat("minio", '{"EventName", "Key", "Records": […]}', minio.matches, minio.take),
+    EventFormat("s3", '{"Records": [{"eventName", "s3": {"bucket", "object"}}]}', s3.matches, s3.take),
+    EventFormat("glue", '{"detail-type", "source": "aws.glue", "detail"}', glue.matches, glue.take),
+    EventFormat("eventbridge", '{"detail-type", "source": "aws.s3", "detail"}', eventbridge.matches, eventbridge.take),
+    EventFormat("gcs", '{"message": {"attributes", "data"}, "subscription"}', gcs.matches, gcs.take),
+    EventFormat("openlineage", '{"eventType": "COMPLETE", "run", "outputs"}', openlineage.matches, openlineage.take),
+    EventFormat("azure", '{"eventType": "Microsoft.Storage.…", "data"}', azure.matches, azure.take),
+    EventFormat("iceberg", '{"report-type", "table-name", "metrics"}', iceberg.matches, iceberg.take),
+    EventFormat("polaris", '{"notification-type", "payload"} or {"event_type"}', polaris.matches, polaris.take),
+    EventFormat("hudi", '{"commitTime", "tableName", "basePath"}', hudi.matches, hudi.take),
+    EventFormat("airflow", '{"dag_id", "state", "outlets"}', airflow.matches, airflow.take),
+    EventFormat("lakewright", '{"table": "db.t" or a URI, "version"?}', lakewright.matches, lakewright.take),
 )
 """Every shape that is understood."""
 
@@ -66,7 +66,7 @@ def recognise(
     source: str | None = None,
     bucket_locations: Mapping[str, str] = NO_BUCKETS,
     headers: Mapping[str, str] = NO_BUCKETS,
-) -> Taken:
+) -> ParsedEvents:
     """Turn a request's body into hints; `source` demands a shape by name, None recognises it.
 
     `headers`, names in lower case, are the attributes of a CloudEvent in binary mode; `bucket_locations` maps names of
@@ -80,24 +80,24 @@ def recognise(
 
 def recognise_value(
     body: object, *, source: str | None = None, bucket_locations: Mapping[str, str] = NO_BUCKETS
-) -> Taken:
+) -> ParsedEvents:
     """Turn decoded JSON into hints, as `recognise` does."""
     demanded = None if source is None else _demanded(source)
-    return Taken.of(_outcomes(body, Reading(_recognised, bucket_locations), demanded))
+    return ParsedEvents.of(_outcomes(body, ReadContext(_recognised, bucket_locations), demanded))
 
 
-def _demanded(source: str) -> Shape:
+def _demanded(source: str) -> EventFormat:
     found = next((shape for shape in SHAPES if shape.source == source), None)
     if found is None:
         raise wrong("source", source, "one of " + ", ".join(shape.source for shape in SHAPES))
     return found
 
 
-def _recognised(value: object, reading: Reading) -> Iterable[Outcome]:
+def _recognised(value: object, reading: ReadContext) -> Iterable[Outcome]:
     return _outcomes(value, reading, None)
 
 
-def _outcomes(value: object, reading: Reading, demanded: Shape | None) -> Iterable[Outcome]:
+def _outcomes(value: object, reading: ReadContext, demanded: EventFormat | None) -> Iterable[Outcome]:
     if not isinstance(value, list):
         yield from _event(value, reading, demanded)
         return
@@ -106,7 +106,7 @@ def _outcomes(value: object, reading: Reading, demanded: Shape | None) -> Iterab
         yield from _event(place.fields(item), place, demanded)
 
 
-def _event(value: object, reading: Reading, demanded: Shape | None) -> Iterable[Outcome]:
+def _event(value: object, reading: ReadContext, demanded: EventFormat | None) -> Iterable[Outcome]:
     shape = demanded or next((one for one in SHAPES if isinstance(value, dict) and one.matches(value)), None)
     if shape is None:
         raise wrong(reading.at or "body", value, "one of " + "; ".join(f"{one.source}: {one.looks}" for one in SHAPES))

@@ -31,10 +31,10 @@ NO_BUCKETS: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadContext:
     """How a value is read: which place a bucket stands for, where the value is, and how what it wraps is recognised."""
 
-    recognise: Callable[[object, "Reading"], Iterable[Outcome]]
+    recognise: Callable[[object, "ReadContext"], Iterable[Outcome]]
     buckets: Mapping[str, str]
     at: str = ""
     depth: int = 0
@@ -43,11 +43,11 @@ class Reading:
         """Return where a field of this value stands in the body."""
         return f"{self.at}.{field}" if self.at else field
 
-    def within(self, field: str) -> "Reading":
+    def within(self, field: str) -> "ReadContext":
         """Return how a part of this value is read."""
         return replace(self, at=self.place(field))
 
-    def item(self, index: int) -> "Reading":
+    def item(self, index: int) -> "ReadContext":
         """Return how an item of this list is read."""
         return replace(self, at=f"{self.at}[{index}]")
 

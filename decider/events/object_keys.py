@@ -5,7 +5,7 @@ Any bucket can be mapped onto a place of another kind, such as a directory that 
 
 import re
 
-from decider.events.table_hint import Hint, Ignored
+from decider.events.table_hint import IgnoredReason, TableHint
 from decider.formats.delta.listing import MAX_VERSION
 from shared.errors import InvalidInput
 from shared.locations import key_location
@@ -17,14 +17,14 @@ ICEBERG_KEY = re.compile(r"(?:.+/)?metadata/[^/]+\.metadata\.json", re.DOTALL)
 """What an Iceberg commit writes last."""
 
 
-def hint_of_key(prefix: str, key: str) -> Hint | Ignored:
+def hint_of_key(prefix: str, key: str) -> TableHint | IgnoredReason:
     """Return the hint that a written object is, if its key is a commit's and can be a place below the prefix."""
     match = COMMIT_KEY.fullmatch(key)
     if match is None:
-        return Ignored.ICEBERG if ICEBERG_KEY.fullmatch(key) else Ignored.NOT_A_COMMIT
+        return IgnoredReason.ICEBERG if ICEBERG_KEY.fullmatch(key) else IgnoredReason.NOT_A_COMMIT
     version = int(match[2])
     try:
         location = key_location(prefix, match[1])
     except InvalidInput:
-        return Ignored.BAD_KEY
-    return Hint(location, version=version) if version <= MAX_VERSION else Ignored.BAD_KEY
+        return IgnoredReason.BAD_KEY
+    return TableHint(location, version=version) if version <= MAX_VERSION else IgnoredReason.BAD_KEY

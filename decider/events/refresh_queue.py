@@ -21,7 +21,7 @@ Handle = Callable[[TableRef, int | None], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RefreshRetryPolicy:
     """How failed looks are repeated: the first pause, the longest one, and how many before the sweep has to do.
 
     Eight tries from one second on ride out an outage of about two minutes; a pause is drawn from its upper half, so
@@ -39,7 +39,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _QueuedRefresh:
     """A table that waits, the version that is wanted (None: the newest), and since when, on the loop's clock."""
 
     table: TableRef
@@ -47,17 +47,17 @@ class _Waiting:
     since: float
 
 
-class Inbox:
+class RefreshQueue:
     """Hands each named table to `handle`, one call per table at a time, up to `workers` tables at once."""
 
-    def __init__(self, handle: Handle, *, workers: int = 16, patience: Patience | None = None) -> None:
+    def __init__(self, handle: Handle, *, workers: int = 16, patience: RefreshRetryPolicy | None = None) -> None:
         self._handle = handle
         self._workers = workers
-        self._patience = patience or Patience()
+        self._patience = patience or RefreshRetryPolicy()
         self._failures: dict[TableId, int] = {}
         self._returning: set[asyncio.Future[None]] = set()
         self._paused: dict[TableId, asyncio.TimerHandle] = {}
-        self._waiting: dict[TableId, _Waiting] = {}
+        self._waiting: dict[TableId, _QueuedRefresh] = {}
         self._running: set[TableId] = set()
         self._arrived = asyncio.Condition()
         # Not the condition above: a waiter for silence among the workers would swallow their wake-ups.
@@ -73,7 +73,7 @@ class Inbox:
                 self._paused.pop(table.id).cancel()
             before = self._waiting.get(table.id)
             if before is None:
-                self._waiting[table.id] = _Waiting(table, version, asyncio.get_running_loop().time())
+                self._waiting[table.id] = _QueuedRefresh(table, version, asyncio.get_running_loop().time())
             else:
                 unbounded = before.version is None or version is None
                 wanted = None if unbounded else max(before.version or 0, version or 0)
@@ -134,7 +134,7 @@ class Inbox:
                 if not self.backlog:
                     self._idle.set()
 
-    def _retry_later(self, failed: _Waiting, problem: RetryableError) -> None:
+    def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
         """Put a table back after a pause; after too many failures in a row it is left to the sweep."""
         table = failed.table
         failures = self._failures.get(table.id, 0) + 1

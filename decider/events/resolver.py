@@ -14,8 +14,8 @@ from typing import Protocol
 import structlog
 
 from decider.events.default_names import FROM_PATH, name_at, tenant_at
-from decider.events.refresh_queue import Inbox
-from decider.events.table_hint import Hint
+from decider.events.refresh_queue import RefreshQueue
+from decider.events.table_hint import TableHint
 from decider.store.table_registry import TableRegistry
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, Unsupported
@@ -34,7 +34,7 @@ MAX_LOOKS = 256
 log = structlog.get_logger()
 
 
-class Lake(Protocol):
+class TableProbe(Protocol):
     """Tells where tables are below a root."""
 
     async def has_log(self, path: str) -> bool:
@@ -45,14 +45,14 @@ class Lake(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class AllowedRoots:
     """Where tables may be taken from: the allowed roots, how one is opened, and whose tables lie there.
 
     `tenant` is the tenant of tables that nobody gave one, or `path`: the first folder below the root.
     """
 
     roots: Sequence[str] = ()
-    open_lake: Callable[[str], Lake] | None = None
+    open_lake: Callable[[str], TableProbe] | None = None
     tenant: str = FROM_PATH
     boundary: Boundary = field(default_factory=Boundary)
 
@@ -62,7 +62,7 @@ class Places:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Registration:
     """What whoever registers a table says about it; `is_found`: nobody did, discovery or an event came upon it."""
 
     name: str | None = None
@@ -72,7 +72,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class _Delivery:
+class _EventBatch:
     """What has been made of one delivery so far: the known tables by id and name, and why places led to none."""
 
     by_place: Mapping[str, TableId]
@@ -80,35 +80,35 @@ class _Delivery:
     known: dict[TableId, TableRef]
     refused: dict[str, str] = field(default_factory=dict)
 
-    def table(self, hint: Hint) -> TableRef | None:
+    def table(self, hint: TableHint) -> TableRef | None:
         """Return the table that a hint means, if it is known by now."""
         if hint.location is None:
             return self.by_name.get(hint.name or "")
         return self.known.get(self.by_place[hint.location])
 
-    def why_not(self, hint: Hint) -> str:
+    def why_not(self, hint: TableHint) -> str:
         """Return why a hint led to no table."""
         return "unknown_table" if hint.location is None else self.refused.get(hint.location, "")
 
 
-class Intake:
+class EventResolver:
     """Resolves hints to tables and puts these into the inbox."""
 
-    def __init__(self, registry: TableRegistry, inbox: Inbox, places: Places | None = None) -> None:
+    def __init__(self, registry: TableRegistry, inbox: RefreshQueue, places: AllowedRoots | None = None) -> None:
         self._registry = registry
         self._inbox = inbox
-        self._places = places or Places()
+        self._places = places or AllowedRoots()
         self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
         self.looking = 0
-        self._lakes: dict[str, Lake] = {}
+        self._lakes: dict[str, TableProbe] = {}
 
-    async def take(self, hints: Iterable[Hint]) -> tuple[int, Counter[str]]:
+    async def take(self, hints: Iterable[TableHint]) -> tuple[int, Counter[str]]:
         """Take hints; return how many led to a table, and counts of the reasons why the others did not."""
         wanted = tuple(hints)
         by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
         by_name = await self._registry.named(names)
-        delivery = _Delivery(by_place, by_name, await self._registry.many(set(by_place.values())))
+        delivery = _EventBatch(by_place, by_name, await self._registry.many(set(by_place.values())))
         # The known ones first: to look at strangers' places may take long.
         await self._ask(wanted, delivery)
         strangers = [place for place, identity in by_place.items() if identity not in delivery.known]
@@ -119,7 +119,7 @@ class Intake:
         ignored = Counter(delivery.why_not(hint) for hint in wanted if delivery.table(hint) is None)
         return len(wanted) - ignored.total(), ignored
 
-    async def _ask(self, hints: Iterable[Hint], delivery: _Delivery) -> None:
+    async def _ask(self, hints: Iterable[TableHint], delivery: _EventBatch) -> None:
         """Put the tables of hints that are known into the inbox, each once."""
         asked: dict[TableId, tuple[TableRef, int | None]] = {}
         for hint in hints:
@@ -129,7 +129,7 @@ class Intake:
         for table, version in asked.values():
             await self._inbox.put(table, version)
 
-    async def _meet(self, strangers: Sequence[str], delivery: _Delivery) -> None:
+    async def _meet(self, strangers: Sequence[str], delivery: _EventBatch) -> None:
         """Register the places that are tables, and note of the others why they are none."""
         below: list[str] = []
         for place in strangers:
@@ -179,12 +179,12 @@ class Intake:
         """Register a table that was found at a place, named by the place; it is known to lie below a root."""
         name = name_at(location, self._places.roots)
         try:
-            return await self._enter(location, Wanted(name, is_found=True))
+            return await self._enter(location, Registration(name, is_found=True))
         except InvalidInput:
             # Another table has that name already; the id belongs to nobody else.
-            return await self._enter(location, Wanted(is_found=True))
+            return await self._enter(location, Registration(is_found=True))
 
-    async def register(self, location: str, wanted: Wanted | None = None) -> TableRef:
+    async def register(self, location: str, wanted: Registration | None = None) -> TableRef:
         """Register a table and look at it; returns what is known if it was registered before.
 
         A table that was only found so far gets the name, tenant and properties that are wanted. Raises InvalidInput for
@@ -203,9 +203,9 @@ class Intake:
             self._places.boundary.check_table(canonical)
         except Unsupported as problem:
             raise InvalidInput(str(problem), field="location", allowed=", ".join(roots)) from problem
-        return await self._enter(canonical, wanted or Wanted())
+        return await self._enter(canonical, wanted or Registration())
 
-    async def _enter(self, location: str, wanted: Wanted) -> TableRef:
+    async def _enter(self, location: str, wanted: Registration) -> TableRef:
         canonical = canonical_location(location)
         identity = table_id(canonical)
         tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)

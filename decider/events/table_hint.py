@@ -16,7 +16,7 @@ MAX_BATCH = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Hint:
+class TableHint:
     """Where to look: a canonical location or a registered name, and the version that is said to exist, if any."""
 
     location: str | None = None
@@ -24,7 +24,7 @@ class Hint:
     version: int | None = None
 
 
-class Ignored(StrEnum):
+class IgnoredReason(StrEnum):
     """Why an event that was understood led to no hint."""
 
     NOT_A_COMMIT = "not_a_commit"
@@ -37,47 +37,47 @@ class Ignored(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Echo:
+class ValidationHandshake:
     """A sender that wants its code back before it sends events."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
-class Confirm:
+class SubscriptionConfirmation:
     """A sender that wants a page of its own visited before it sends events of this topic."""
 
     topic: str
     url: str
 
 
-Outcome = Hint | Ignored | Echo | Confirm
+Outcome = TableHint | IgnoredReason | ValidationHandshake | SubscriptionConfirmation
 """What one event comes down to."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ParsedEvents:
     """The hints of one body, how many of its events were ignored for which reason, and what its sender asks for."""
 
-    hints: tuple[Hint, ...] = ()
+    hints: tuple[TableHint, ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
-    handshake: Echo | Confirm | None = None
+    handshake: ValidationHandshake | SubscriptionConfirmation | None = None
 
     @classmethod
-    def of(cls, outcomes: Iterable[Outcome]) -> "Taken":
+    def of(cls, outcomes: Iterable[Outcome]) -> "ParsedEvents":
         """Sort outcomes of single events, hints each once and in order; raises InvalidInput beyond `MAX_BATCH`."""
-        hints: dict[Hint, None] = {}
+        hints: dict[TableHint, None] = {}
         ignored: Counter[str] = Counter()
-        handshake: Echo | Confirm | None = None
+        handshake: ValidationHandshake | SubscriptionConfirmation | None = None
         for number, outcome in enumerate(outcomes):
             if number >= MAX_BATCH:
                 raise too_many("body", "more events in all")
             match outcome:
-                case Ignored():
+                case IgnoredReason():
                     ignored[outcome.value] += 1
-                case Hint():
+                case TableHint():
                     hints[outcome] = None
-                case Echo() | Confirm():
+                case ValidationHandshake() | SubscriptionConfirmation():
                     # Nobody shakes hands twice in a breath; who asks for more wants us to call somebody often.
                     if handshake not in (None, outcome):
                         raise InvalidInput("the body asks for two handshakes", field="body", allowed="one handshake")

@@ -7,7 +7,7 @@ compared, and what can be neither is refused or counted, as the sender's shape d
 import re
 
 from decider.events.field_reader import wrong
-from decider.events.table_hint import Hint, Ignored
+from decider.events.table_hint import IgnoredReason, TableHint
 from shared.errors import InvalidInput
 from shared.locations import canonical_location
 
@@ -15,24 +15,24 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,128}(?:\.[A-Za-z0-9_-]{1,128}){0,3}")
 """A name of up to four parts, as catalogs have them."""
 
 
-def table_hint(text: str, field: str, version: int | None = None) -> Hint:
+def table_hint(text: str, field: str, version: int | None = None) -> TableHint:
     """Return the hint for a name or a place; what has a slash or a colon is a place. Raises InvalidInput."""
     if "/" not in text and ":" not in text:
         if not _NAME.fullmatch(text):
             raise wrong(field, text, "a name such as db.table, or a URI")
-        return Hint(name=text, version=version)
-    return Hint(_location(text, field), version=version)
+        return TableHint(name=text, version=version)
+    return TableHint(_location(text, field), version=version)
 
 
-def location_hint(text: str, field: str) -> Hint:
+def location_hint(text: str, field: str) -> TableHint:
     """Return the hint for a place; raises InvalidInput for what is none."""
-    return Hint(_location(text, field))
+    return TableHint(_location(text, field))
 
 
-def name_hint(*parts: str) -> Hint | Ignored:
+def name_hint(*parts: str) -> TableHint | IgnoredReason:
     """Return the hint for the parts of a catalog's name, unless no table can be registered under it."""
     name = ".".join(parts)
-    return Hint(name=name) if _NAME.fullmatch(name) else Ignored.BAD_NAME
+    return TableHint(name=name) if _NAME.fullmatch(name) else IgnoredReason.BAD_NAME
 
 
 def _location(text: str, field: str) -> str:

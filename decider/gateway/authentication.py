@@ -16,11 +16,18 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from decider.gateway.concurrency import Room, busy
+from decider.gateway.concurrency import PerClientLimit, busy
 from decider.gateway.credentials import MAY_ACT_AS, Credentials, Role, TokenHash
 from decider.gateway.rate_limit import Rate, address, too_fast
 from decider.gateway.roles import needed, takes_events
-from decider.gateway.signatures import Crowded, Replayed, Signatures, Unsigned, is_claimed, read_whole
+from decider.gateway.signatures import (
+    InvalidSignature,
+    ReplayCacheFull,
+    ReplayDetected,
+    Signatures,
+    is_claimed,
+    read_whole,
+)
 from decider.web.errors import respond
 from shared.errors import InvalidInput
 
@@ -45,7 +52,7 @@ _TOO_FAST = 429
 _BEARER, _BASIC = "bearer", "basic"
 
 
-class Forbidden(Exception):  # noqa: N818 - the name says what happened
+class ForbiddenCall(Exception):  # noqa: N818 - the name says what happened
     """A call that its bearer may not make."""
 
 
@@ -70,14 +77,14 @@ def is_loopback(host: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class _PresentedToken:
     """A token and how it was shown."""
 
     token: str
     way: str
 
 
-class Guard:
+class AuthMiddleware:
     """Lets a call pass if its caller has the role that it needs; without credentials, if it comes from this machine."""
 
     def __init__(
@@ -87,7 +94,7 @@ class Guard:
         self._credentials = credentials
         self._signatures = Signatures(credentials, unix_s)
         self._failures = Rate(FAILURES_PER_S)
-        self._bodies = Room(SIGNED_BODIES, SIGNED_BODIES_PER_ADDRESS)
+        self._bodies = PerClientLimit(SIGNED_BODIES, SIGNED_BODIES_PER_ADDRESS)
         self._clock_s = clock_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -111,7 +118,7 @@ class Guard:
     def _bearer(self, scope: Scope, headers: Headers, role: Role) -> ASGIApp:
         try:
             bearer = self._caller(scope, headers, role)
-        except Forbidden as problem:
+        except ForbiddenCall as problem:
             return respond(403, str(problem), field="Authorization", allowed=role.value)
         if bearer is None:
             return self._stranger(scope)
@@ -124,9 +131,11 @@ class Guard:
         if shown is None or bearer is None:
             return None
         if shown.way != _BEARER and bearer.role is not Role.HOOK:
-            raise Forbidden(f"a token of the role {bearer.role} is taken in the Authorization header as Bearer only")
+            raise ForbiddenCall(
+                f"a token of the role {bearer.role} is taken in the Authorization header as Bearer only"
+            )
         if role not in MAY_ACT_AS[bearer.role]:
-            raise Forbidden(f"this call needs the role {role}, and this token has the role {bearer.role}")
+            raise ForbiddenCall(f"this call needs the role {role}, and this token has the role {bearer.role}")
         return bearer
 
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -144,11 +153,11 @@ class Guard:
             self._bodies.leave(client)
         try:
             key = self._signatures.check(Headers(scope=scope), body)
-        except Crowded as problem:
+        except ReplayCacheFull as problem:
             answer = busy(str(problem))
-        except Replayed as problem:
+        except ReplayDetected as problem:
             answer = respond(409, str(problem), field=problem.field)
-        except Unsigned as problem:
+        except InvalidSignature as problem:
             answer = self._stranger(scope, str(problem), field=problem.field)
         else:
             scope["lakewright.client"] = f"signed@{client}"
@@ -187,11 +196,11 @@ class Guard:
         return respond(401, sentence, field=field, headers={"www-authenticate": asked})
 
 
-def _shown(scope: Scope, headers: Headers) -> _Shown | None:
+def _shown(scope: Scope, headers: Headers) -> _PresentedToken | None:
     """Return the token that a call shows: in its header, as a webhook's password, or as a webhook's key."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == _BEARER:
-        return _Shown(given.strip(), _BEARER)
+        return _PresentedToken(given.strip(), _BEARER)
     if not takes_events(scope["path"]):
         return None
     if scheme.lower() == _BASIC:
@@ -201,7 +210,7 @@ def _shown(scope: Scope, headers: Headers) -> _Shown | None:
     except ValueError:
         return None
     keys = query.get(QUERY_KEY)
-    return _Shown(keys[0], "query") if keys else None
+    return _PresentedToken(keys[0], "query") if keys else None
 
 
 def _shows_something(scope: Scope) -> bool:
@@ -210,12 +219,12 @@ def _shows_something(scope: Scope) -> bool:
     return "authorization" in headers or _shown(scope, headers) is not None
 
 
-def _password(given: str) -> _Shown | None:
+def _password(given: str) -> _PresentedToken | None:
     try:
         text = base64.b64decode(given, validate=True).decode()
     except (binascii.Error, ValueError):
         return None
-    return _Shown(text.partition(":")[2], _BASIC)
+    return _PresentedToken(text.partition(":")[2], _BASIC)
 
 
 def _is_from_here(headers: Headers) -> bool:

@@ -12,7 +12,7 @@ from decider.web.errors import respond
 _CLOSE = {"connection": "close"}
 
 
-class BoundedBody:
+class BodyLimit:
     """Answers 413 to a body above `limit_bytes`, announced or in chunks, and 408 to one that is not there in time."""
 
     def __init__(self, app: ASGIApp, *, limit_bytes: int, timeout_s: float) -> None:

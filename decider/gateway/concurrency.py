@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from decider.gateway.roles import OPEN
-from decider.web.errors import RETRY_AFTER_S, Refused, respond
+from decider.web.errors import RETRY_AFTER_S, ApiError, respond
 
 MAX_CALLS = 512
 """Calls in progress at once: with bodies of the largest size half a gigabyte, and more than the fastest service needs,
@@ -17,7 +17,7 @@ which answers in milliseconds. Idle connections do not count, nor do probes, or 
 
 
 @dataclass(slots=True)
-class Room:
+class PerClientLimit:
     """How many may do something at once, in all and of one client."""
 
     limit: int
@@ -42,7 +42,7 @@ class Room:
         self._taken += Counter()
 
 
-class Turns:
+class BoundedSemaphore:
     """Lets `at_once` work and as many wait as may; refuses the others with 503."""
 
     def __init__(self, what: str, *, at_once: int, waiting: int) -> None:
@@ -55,7 +55,7 @@ class Turns:
     async def turn(self) -> AsyncIterator[None]:
         """Hold a turn; raises Refused if too many have come before."""
         if self._present >= self._most:
-            raise Refused(503, f"too many callers ask for {self._what} at the moment; try again later")
+            raise ApiError(503, f"too many callers ask for {self._what} at the moment; try again later")
         self._present += 1
         try:
             async with self._work:
@@ -64,7 +64,7 @@ class Turns:
             self._present -= 1
 
 
-class BoundedCrowd:
+class ConcurrencyLimit:
     """Answers 503 to calls beyond so many in progress."""
 
     def __init__(self, app: ASGIApp, *, limit: int = MAX_CALLS) -> None:

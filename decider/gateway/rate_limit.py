@@ -22,7 +22,7 @@ MAX_CLIENTS = 10_000
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _TokenBucket:
     """Tokens at a moment, in seconds of a monotonic clock."""
 
     tokens: float
@@ -36,11 +36,11 @@ class Rate:
         self._per_s = per_s
         self._size = max(1.0, per_s * BURST_S)
         self._max_clients = max_clients
-        self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
+        self._buckets: OrderedDict[str, _TokenBucket] = OrderedDict()
 
     def wait_s(self, client: str, now_s: float) -> float:
         """Take a token and return 0, or take none and return the seconds until there is one."""
-        bucket = self._buckets.pop(client, None) or _Bucket(self._size, now_s)
+        bucket = self._buckets.pop(client, None) or _TokenBucket(self._size, now_s)
         bucket.tokens = min(self._size, bucket.tokens + (now_s - bucket.at_s) * self._per_s)
         bucket.at_s = now_s
         self._buckets[client] = bucket

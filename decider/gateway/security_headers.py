@@ -25,7 +25,7 @@ PAGES: Mapping[str, str] = MappingProxyType(
 arrows as pictures in its style sheet, hence `data:`."""
 
 
-class Armour:
+class SecurityHeaders:
     """Adds the headers."""
 
     def __init__(self, app: ASGIApp) -> None:

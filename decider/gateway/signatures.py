@@ -24,7 +24,7 @@ _MAX_DIGITS = 12
 """Digits of a time in seconds; more are another unit."""
 
 
-class Unsigned(Exception):  # noqa: N818 - the name says what happened
+class InvalidSignature(Exception):  # noqa: N818 - the name says what happened
     """A call whose signature does not hold; `field` names the header."""
 
     def __init__(self, message: str, field: str) -> None:
@@ -32,11 +32,11 @@ class Unsigned(Exception):  # noqa: N818 - the name says what happened
         self.field = field
 
 
-class Replayed(Unsigned):
+class ReplayDetected(InvalidSignature):
     """A call whose signature was believed before."""
 
 
-class Crowded(Unsigned):
+class ReplayCacheFull(InvalidSignature):
     """A call whose signature cannot be remembered at the moment."""
 
 
@@ -56,15 +56,15 @@ class Signatures:
         timestamp, now_s = headers.get(TIMESTAMP, ""), self._unix_s()
         window_s = self._credentials.window_s
         if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= _MAX_DIGITS):
-            raise Unsigned("the header X-Lakewright-Timestamp must be seconds since 1970, as digits", TIMESTAMP)
+            raise InvalidSignature("the header X-Lakewright-Timestamp must be seconds since 1970, as digits", TIMESTAMP)
         if abs(now_s - int(timestamp)) > window_s:
-            raise Unsigned(
+            raise InvalidSignature(
                 f"the signature's time is more than {window_s:g} s away from ours; send at once, and keep clocks right",
                 TIMESTAMP,
             )
         given = _signatures(headers.get(SIGNATURE, ""))
         if not self._credentials.is_signed(timestamp=timestamp, signatures=given, body=body):
-            raise Unsigned(
+            raise InvalidSignature(
                 "the signature does not fit the body; sign '<timestamp>.<body>' with HMAC-SHA256 and a secret of "
                 "LAKEWRIGHT_HMAC_SECRETS",
                 SIGNATURE,
@@ -81,9 +81,9 @@ class Signatures:
             self._until_s.pop(next(iter(self._until_s)))
         key = fingerprint(timestamp, body)
         if key in self._until_s:
-            raise Replayed("this signed call was taken before; sign it anew if it is another one", SIGNATURE)
+            raise ReplayDetected("this signed call was taken before; sign it anew if it is another one", SIGNATURE)
         if len(self._until_s) >= self._max_remembered:
-            raise Crowded(
+            raise ReplayCacheFull(
                 "too many signed calls within the window to tell new ones from old ones; batch them", SIGNATURE
             )
         # Kept for both sides of the window from now on, so the order of arrival is the order of expiry.

@@ -19,21 +19,21 @@ from decider.decide import ledger
 from decider.decide.decision import Decision, corrected, decide_state
 from decider.optimize.partition_selector import Selector, select
 from decider.state.effective_policy import LogFacts
-from decider.store.queue_executor import AsyncQueue
-from decider.store.table_state import Cursor, TableStates
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.table_state import TableState, TableStateStore
 from decider.tracking.commit_batch import job_spec
-from decider.tracking.log_cache import LogReader
-from decider.tracking.shared_defaults import Standing
-from decider.tracking.tracker import Follower
+from decider.tracking.log_cache import TrackedLog
+from decider.tracking.shared_defaults import DefaultsProvider
+from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.planner import Plan, plan
 from shared.partition_filter import permits
 from shared.policy import Policy, PortablePaths
 from shared.queue import commands, queries
-from shared.queue.model import Band, EnqueueOutcome, JobId, JobSpec, JobState
+from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
 from shared.refusals import Refusal, refusal
-from shared.table import CellKey, PartitionColumn, TableRef
+from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_JOBS = 1_000
 """Jobs that one request may cause: half a second of one Redis core; whoever wants more asks again."""
@@ -41,7 +41,7 @@ MAX_JOBS = 1_000
 log = structlog.get_logger()
 
 
-class Ignored(StrEnum):
+class RequestIgnored(StrEnum):
     """Why a request changed nothing."""
 
     NOTHING_TO_DO = "nothing_to_do"
@@ -56,15 +56,15 @@ class Ignored(StrEnum):
 
 
 _SENTENCES = {
-    Ignored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
-    Ignored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
-    Ignored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
-    Ignored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
+    RequestIgnored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
+    RequestIgnored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
+    RequestIgnored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
+    RequestIgnored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class OptimizeCommand:
     """What is asked for: which cells (none named: all), how urgently, and whether tolerance and switch count."""
 
     partitions: tuple[Selector, ...] = ()
@@ -73,18 +73,18 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedJob:
+class RequestedJob:
     """A job that a request led to, and whether it is new, joined a waiting one, or follows a running one."""
 
     id: JobId
-    cell: CellKey
+    cell: PartitionKey
     outcome: EnqueueOutcome
     bytes: int
     files_replaced: int
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class OptimizeResult:
     """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound.
 
     `refusal` is why the table must not be rewritten at all.
@@ -92,8 +92,8 @@ class Answer:
 
     version: int
     columns: tuple[PartitionColumn, ...]
-    jobs: tuple[AskedJob, ...] = ()
-    ignored: Ignored | None = None
+    jobs: tuple[RequestedJob, ...] = ()
+    ignored: RequestIgnored | None = None
     reasons: Mapping[Reason, int] = field(default_factory=dict)
     running: int = 0
     left_out: int = 0
@@ -111,39 +111,39 @@ class DryRun:
     columns: tuple[PartitionColumn, ...]
     plans: tuple[Plan, ...]
     policy: Policy
-    ignored: Ignored | None
+    ignored: RequestIgnored | None
     reasons: Mapping[Reason, int]
     refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Sorted:
+class _RankedDecisions:
     """The decisions that ask for a rewrite, best first, and how many cells got none for which reason."""
 
-    wanted: tuple[tuple[Decision, JobSpec], ...]
+    wanted: tuple[tuple[Decision, JobRequest], ...]
     reasons: Counter[Reason]
 
 
-class Adhoc:
+class OnDemandOptimizer:
     """Turns requests into jobs, or into plans that nobody runs."""
 
     def __init__(
         self,
-        queue: AsyncQueue,
-        follower: Follower,
-        open_log: Callable[[str], LogReader],
+        queue: AsyncQueueExecutor,
+        follower: TableTracker,
+        open_log: Callable[[str], TrackedLog],
         now_ms: Callable[[], int],
         *,
-        standing: Standing,
+        standing: DefaultsProvider,
     ) -> None:
         self._queue = queue
-        self._states = TableStates(queue)
+        self._states = TableStateStore(queue)
         self._follower = follower
         self._open_log = open_log
         self._now_ms = now_ms
         self._standing = standing
 
-    async def optimize(self, table: TableRef, request: Request) -> Answer:
+    async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
         """Bring the table's state up to its log and queue what is worth it.
 
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
@@ -168,7 +168,7 @@ class Adhoc:
         decisions = [replace(made, heat=cursor.heat.share(made.cell, at_ms)) for made in decisions]
         found = _sort(table, decisions, request, cursor, policy)
         jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
-        return Answer(
+        return OptimizeResult(
             version=cursor.version,
             columns=columns,
             jobs=tuple(jobs),
@@ -179,7 +179,7 @@ class Adhoc:
             refusal=cursor.refusal,
         )
 
-    async def _purgeable(self, table: TableRef, cells: Sequence[CellKey], policy: Policy) -> Counter[CellKey]:
+    async def _purgeable(self, table: TableRef, cells: Sequence[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
         """Count the files of these cells that are rewritten even alone, which the rolling state cannot tell.
 
         The log is read for that only where a cell has files with deletion vectors, or where paths count.
@@ -190,7 +190,7 @@ class Adhoc:
         wanted = set(cells)
         return Counter(file.cell for file in snapshot.files if file.cell in wanted and is_purgeable(file, policy))
 
-    async def dry_run(self, table: TableRef, request: Request) -> DryRun:
+    async def dry_run(self, table: TableRef, request: OptimizeCommand) -> DryRun:
         """Plan on the live snapshot and change nothing."""
         snapshot = await self._open_log(table.location).snapshot()
         cursor = await self._states.cursor(table.id)
@@ -214,15 +214,15 @@ class Adhoc:
         ignored = _ignored(policy, has_work=bool(work), is_running=False)
         return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons, refused)
 
-    def _in_force(self, table: TableRef, cursor: Cursor, request: Request) -> Policy:
+    def _in_force(self, table: TableRef, cursor: TableState, request: OptimizeCommand) -> Policy:
         policy = self._follower.effective(table, cursor).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(
-        self, table: TableRef, wanted: Sequence[tuple[Decision, JobSpec]], policy: Policy
-    ) -> tuple[list[AskedJob], int]:
+        self, table: TableRef, wanted: Sequence[tuple[Decision, JobRequest]], policy: Policy
+    ) -> tuple[list[RequestedJob], int]:
         """Queue the jobs whose cells are not being rewritten already; return them and the number of the others."""
-        jobs: list[AskedJob] = []
+        jobs: list[RequestedJob] = []
         running = 0
         for decision, spec in wanted:
             live = await self._queue.run(queries.job(self._queue.name, spec.id))
@@ -241,18 +241,20 @@ class Adhoc:
             )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
-            jobs.append(AskedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
+            jobs.append(RequestedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
         log.info("requested", table=table.name, jobs=len(jobs), running=running)
         return jobs, running
 
 
-def _sort(table: TableRef, decisions: Sequence[Decision], request: Request, cursor: Cursor, policy: Policy) -> _Sorted:
+def _sort(
+    table: TableRef, decisions: Sequence[Decision], request: OptimizeCommand, cursor: TableState, policy: Policy
+) -> _RankedDecisions:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
     asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
     specs = ((made, job_spec(table, made, policy, cursor.metadata, is_forced=request.force)) for made in asked)
     wanted = [(made, replace(spec, band=request.band, insistence=int(request.force))) for made, spec in specs]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
-    return _Sorted(tuple(wanted), reasons)
+    return _RankedDecisions(tuple(wanted), reasons)
 
 
 def _forced(policy: Policy) -> Policy:
@@ -260,11 +262,11 @@ def _forced(policy: Policy) -> Policy:
     return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
 
 
-def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> Ignored | None:
+def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> RequestIgnored | None:
     if has_work:
         return None
     if is_running:
-        return Ignored.ALREADY_RUNNING
+        return RequestIgnored.ALREADY_RUNNING
     if policy.refused:
-        return Ignored.REFUSED
-    return Ignored.NOTHING_TO_DO if policy.enabled else Ignored.DISABLED
+        return RequestIgnored.REFUSED
+    return RequestIgnored.NOTHING_TO_DO if policy.enabled else RequestIgnored.DISABLED

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from shared.errors import InvalidInput
-from shared.partitions import WHOLE_TABLE, cell_key, cell_values
-from shared.table import CellKey, PartitionColumn
+from shared.partitions import WHOLE_TABLE, partition_key, partition_values
+from shared.table import PartitionColumn, PartitionKey
 
 Selector = str | Mapping[str, str | None]
 """`dt=2026-01-01/country=null` as labels are written, or {"dt": "2026-01-01", "country": null}."""
@@ -16,13 +16,13 @@ Selector = str | Mapping[str, str | None]
 WHOLE_TABLE_LABEL = "(whole table)"
 
 
-def named_values(cell: CellKey, columns: Sequence[PartitionColumn]) -> dict[str, str | None]:
+def named_values(cell: PartitionKey, columns: Sequence[PartitionColumn]) -> dict[str, str | None]:
     """Return the partition values of a cell by the names that users know; other names stay physical."""
     names = {column.physical: column.name for column in columns}
-    return {names.get(physical, physical): value for physical, value in cell_values(cell).items()}
+    return {names.get(physical, physical): value for physical, value in partition_values(cell).items()}
 
 
-def label(cell: CellKey, columns: Sequence[PartitionColumn]) -> str:
+def label(cell: PartitionKey, columns: Sequence[PartitionColumn]) -> str:
     """Return a cell as people write partitions, `dt=2026-01-01/country=null`."""
     values = named_values(cell, columns)
     parts = (f"{name}={'null' if value is None else value}" for name, value in values.items())
@@ -30,8 +30,8 @@ def label(cell: CellKey, columns: Sequence[PartitionColumn]) -> str:
 
 
 def select(
-    cells: Iterable[CellKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
-) -> tuple[CellKey, ...]:
+    cells: Iterable[PartitionKey], columns: Sequence[PartitionColumn], wanted: Sequence[Selector]
+) -> tuple[PartitionKey, ...]:
     """Return the cells that any of the selectors means, each once; all of them if there is no selector.
 
     Raises InvalidInput for a column that the table is not partitioned by and for text that is no label.
@@ -40,18 +40,18 @@ def select(
     if not wanted:
         return every
     by_label = {label(cell, columns): cell for cell in every}
-    chosen: dict[CellKey, None] = {}
+    chosen: dict[PartitionKey, None] = {}
     for index, selector in enumerate(wanted):
         exact = by_label.get(selector) if isinstance(selector, str) else None
         if exact is not None:
             chosen[exact] = None
             continue
         values = _values(selector, columns, field=f"partitions.{index}")
-        chosen |= {cell: None for cell in every if values.items() <= cell_values(cell).items()}
+        chosen |= {cell: None for cell in every if values.items() <= partition_values(cell).items()}
     return tuple(chosen)
 
 
-def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> CellKey:
+def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> PartitionKey:
     """Return the one cell that a label names, whether the table has it (still) or not.
 
     Raises InvalidInput if the text leaves a partition column out or names another one.
@@ -60,10 +60,10 @@ def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> CellKey:
     if len(values) < len(columns):
         allowed = "/".join(f"{column.name}=…" for column in columns)
         raise InvalidInput(f"{text[:80]!r} names no single cell", field="cell", allowed=allowed)
-    return cell_key(columns, values)
+    return partition_key(columns, values)
 
 
-async def find_cell(text: str, cells: AsyncIterable[CellKey], columns: Sequence[PartitionColumn]) -> CellKey:
+async def find_cell(text: str, cells: AsyncIterable[PartitionKey], columns: Sequence[PartitionColumn]) -> PartitionKey:
     """Return the one cell that a label or a key names; `cells` are listed only for a text that is no label of ours.
 
     A table may have millions of them. Raises InvalidInput as `exact_cell` does.
@@ -87,7 +87,7 @@ def _values(selector: Selector, columns: Sequence[PartitionColumn], *, field: st
             allowed = ", ".join(known) or "nothing: the table is not partitioned"
             raise InvalidInput(f"{name[:80]!r} is no partition column of this table", field=field, allowed=allowed)
     named = [known[name] for name in given]
-    return cell_values(cell_key(named, {known[name].physical: value for name, value in given.items()}))
+    return partition_values(partition_key(named, {known[name].physical: value for name, value in given.items()}))
 
 
 def _parsed(text: str, *, field: str) -> dict[str, str | None]:

@@ -10,11 +10,11 @@ from enum import StrEnum
 
 import structlog
 
-from decider.optimize.on_demand import Adhoc, Ignored, Request
-from decider.store.manual_runs import Wish, Wishes
-from decider.store.table_state import TableStates
-from decider.tracking.shared_defaults import Standing
-from decider.tracking.tracker import FIRST_SIGHT, Followed
+from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand, RequestIgnored
+from decider.store.manual_runs import ManualRunRecord, ManualRunStore
+from decider.store.table_state import TableStateStore
+from decider.tracking.shared_defaults import DefaultsProvider
+from decider.tracking.tracker import FIRST_SIGHT, TrackResult
 from shared.errors import LakewrightError
 from shared.properties import MANUAL
 from shared.queue.model import Band, EnqueueOutcome
@@ -28,7 +28,7 @@ STUCK_MS = 60_000
 log = structlog.get_logger()
 
 
-class Outcome(StrEnum):
+class TriggerOutcome(StrEnum):
     """What became of a wish."""
 
     TAKEN_UP = "taken_up"
@@ -47,22 +47,27 @@ class Outcome(StrEnum):
 
 
 _SENTENCES = {
-    Outcome.TAKEN_UP: "A decider is about to start a run.",
-    Outcome.STARTED: "One run was started.",
-    Outcome.AUTO_IS_ON: f"{MANUAL} was ignored: the table is optimized automatically; set lakewright.enabled=false.",
-    Outcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table waits or is going on.",
-    Outcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no cell is worth a rewrite now.",
-    Outcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first looked at: unset it and set it again for a run.",
-    Outcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
-    Outcome.TAKEN_BACK: f"{MANUAL} was unset; a run that had started goes on.",
+    TriggerOutcome.TAKEN_UP: "A decider is about to start a run.",
+    TriggerOutcome.STARTED: "One run was started.",
+    TriggerOutcome.AUTO_IS_ON: f"{MANUAL} was ignored: the table is optimized automatically; set lakewright.enabled=false.",
+    TriggerOutcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table waits or is going on.",
+    TriggerOutcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no cell is worth a rewrite now.",
+    TriggerOutcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first looked at: unset it and set it again for a run.",
+    TriggerOutcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
+    TriggerOutcome.TAKEN_BACK: f"{MANUAL} was unset; a run that had started goes on.",
 }
 
 
-class ManualRuns:
+class PropertyTriggers:
     """Starts the runs that properties ask for."""
 
     def __init__(
-        self, wishes: Wishes, states: TableStates, adhoc: Adhoc, standing: Standing, now_ms: Callable[[], int]
+        self,
+        wishes: ManualRunStore,
+        states: TableStateStore,
+        adhoc: OnDemandOptimizer,
+        standing: DefaultsProvider,
+        now_ms: Callable[[], int],
     ) -> None:
         self._wishes = wishes
         self._states = states
@@ -70,7 +75,7 @@ class ManualRuns:
         self._standing = standing
         self._now_ms = now_ms
 
-    async def look(self, table: TableRef, followed: Followed) -> None:
+    async def look(self, table: TableRef, followed: TrackResult) -> None:
         """Honour the wish of a table that has just moved, if it has a new one; raises what a request raises.
 
         A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
@@ -87,38 +92,40 @@ class ManualRuns:
         policy = defaults.effective(table, configuration, cursor.last_good, cursor.facts).policy
         if not defaults.serves(policy):
             return
-        wish = Wish(said, cursor.version, self._now_ms())
+        wish = ManualRunRecord(said, cursor.version, self._now_ms())
         if not said:
-            wish = replace(wish, outcome=Outcome.TAKEN_BACK)
+            wish = replace(wish, outcome=TriggerOutcome.TAKEN_BACK)
         elif followed.rescan == FIRST_SIGHT:
-            wish = replace(wish, outcome=Outcome.FIRST_SIGHT)
+            wish = replace(wish, outcome=TriggerOutcome.FIRST_SIGHT)
         elif policy.refused:
-            wish = replace(wish, outcome=Outcome.REFUSED)
+            wish = replace(wish, outcome=TriggerOutcome.REFUSED)
         elif policy.enabled:
-            wish = replace(wish, outcome=Outcome.AUTO_IS_ON)
+            wish = replace(wish, outcome=TriggerOutcome.AUTO_IS_ON)
         if not await self._wishes.replace(table.id, before, wish) or wish.outcome:
             return
         try:
             done = await self._run(table, wish)
         except LakewrightError:
-            await self._wishes.replace(table.id, wish, before or replace(wish, said="", outcome=Outcome.TAKEN_BACK))
+            await self._wishes.replace(
+                table.id, wish, before or replace(wish, said="", outcome=TriggerOutcome.TAKEN_BACK)
+            )
             raise
         await self._wishes.replace(table.id, wish, done)
         log.info("manual_run", table=table.name, said=said, outcome=done.outcome, jobs=done.jobs)
 
-    def _is_stuck(self, wish: Wish | None) -> bool:
+    def _is_stuck(self, wish: ManualRunRecord | None) -> bool:
         """Whether a decider took up a wish and ended before anything came of it."""
         return wish is not None and not wish.outcome and self._now_ms() - wish.at_ms > STUCK_MS
 
-    async def _run(self, table: TableRef, wish: Wish) -> Wish:
-        answer = await self._adhoc.optimize(table, Request(band=Band.NORMAL, force=True))
+    async def _run(self, table: TableRef, wish: ManualRunRecord) -> ManualRunRecord:
+        answer = await self._adhoc.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
         if answer.refusal is not None:
-            return replace(wish, outcome=Outcome.REFUSED)
+            return replace(wish, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)
         if new:
-            return replace(wish, outcome=Outcome.STARTED, jobs=new)
-        is_running = answer.jobs or answer.ignored is Ignored.ALREADY_RUNNING
-        return replace(wish, outcome=Outcome.ALREADY_RUNNING if is_running else Outcome.NOTHING_TO_DO)
+            return replace(wish, outcome=TriggerOutcome.STARTED, jobs=new)
+        is_running = answer.jobs or answer.ignored is RequestIgnored.ALREADY_RUNNING
+        return replace(wish, outcome=TriggerOutcome.ALREADY_RUNNING if is_running else TriggerOutcome.NOTHING_TO_DO)
 
 
 def _said(configuration: Mapping[str, str]) -> str:

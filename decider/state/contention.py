@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from shared.table import CellKey, Commit
+from shared.table import Commit, PartitionKey
 
 WINDOW_MS = 3_600_000
 """Recent time: an hour, of which the older part fades while the newer one comes in."""
@@ -20,12 +20,12 @@ CELLS_KEPT = 64
 DML = frozenset({"MERGE", "UPDATE", "DELETE"})
 """Operations that read what they change, and are aborted by a rewrite of it."""
 
-EVERYWHERE = CellKey("*")
+EVERYWHERE = PartitionKey("*")
 """Stands for all cells, where one command touched more of them than are kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spell:
+class ActivityWindow:
     """How busy a cell was: milliseconds in the hour `window` (counted from 1970) and in the one before it.
 
     `ours_ms` is when a commit of ours met the cell, 0 once such a command has been there since.
@@ -36,28 +36,28 @@ class Spell:
     before_ms: int = 0
     ours_ms: int = 0
 
-    def at(self, window: int) -> "Spell":
+    def at(self, window: int) -> "ActivityWindow":
         """Return the same, seen from a later hour."""
         if window <= self.window:
             return self
         before_ms = self.busy_ms if window == self.window + 1 else 0
-        return Spell(window, 0, before_ms, self.ours_ms)
+        return ActivityWindow(window, 0, before_ms, self.ours_ms)
 
 
 @dataclass(frozen=True, slots=True)
-class Heat:
+class WriteContention:
     """The heat of a table's cells; cells that are not named were never met."""
 
-    spells: Mapping[CellKey, Spell] = field(default_factory=dict)
+    spells: Mapping[PartitionKey, ActivityWindow] = field(default_factory=dict)
 
-    def share(self, cell: CellKey, now_ms: int) -> Fraction:
+    def share(self, cell: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which such commands were running in a cell.
 
         The hour before fades evenly: what is counted of it is the part that lies within the last sixty minutes.
         """
         return max(_share(self.spells.get(name), now_ms) for name in (cell, EVERYWHERE))
 
-    def after(self, commit: Commit, cells: Iterable[CellKey], now_ms: int) -> tuple["Heat", int]:
+    def after(self, commit: Commit, cells: Iterable[PartitionKey], now_ms: int) -> tuple["WriteContention", int]:
         """Return the heat after a commit that touched these cells, and how many aborts of ours it hints at.
 
         A writer whose clock runs far ahead of `now_ms` is taken to have committed now, or its heat would never end.
@@ -82,7 +82,7 @@ class Heat:
             touched = (EVERYWHERE,)
         window = at_ms // WINDOW_MS
         for cell in touched:
-            spell = spells.get(cell, Spell()).at(window)
+            spell = spells.get(cell, ActivityWindow()).at(window)
             busy_ms = min(WINDOW_MS, spell.busy_ms + commit.execution_ms)
             spells[cell] = replace(spell, busy_ms=busy_ms, ours_ms=0)
         return _bounded(spells, window), min(hints, 1)
@@ -92,16 +92,16 @@ class Heat:
         return {cell: [s.window, s.busy_ms, s.before_ms, s.ours_ms] for cell, s in self.spells.items()}
 
     @staticmethod
-    def decode(raw: Mapping[str, list[int]]) -> "Heat":
+    def decode(raw: Mapping[str, list[int]]) -> "WriteContention":
         """Read what `encode` wrote."""
-        return Heat({CellKey(cell): Spell(*numbers) for cell, numbers in raw.items()})
+        return WriteContention({PartitionKey(cell): ActivityWindow(*numbers) for cell, numbers in raw.items()})
 
 
-COLD = Heat()
+COLD = WriteContention()
 """No such command was ever met."""
 
 
-def _share(spell: Spell | None, now_ms: int) -> Fraction:
+def _share(spell: ActivityWindow | None, now_ms: int) -> Fraction:
     if spell is None or _lies_ahead(spell.window, now_ms):
         return Fraction(0)
     seen = spell.at(now_ms // WINDOW_MS)
@@ -115,26 +115,26 @@ def _lies_ahead(window: int, now_ms: int) -> bool:
     return window > now_ms // WINDOW_MS + 1
 
 
-def _met(spells: dict[CellKey, Spell], cells: Iterable[CellKey], at_ms: int) -> Heat:
+def _met(spells: dict[PartitionKey, ActivityWindow], cells: Iterable[PartitionKey], at_ms: int) -> WriteContention:
     """Note a commit of ours in the cells of a table in which such commands are at work."""
     if not spells:
         return COLD
     window = at_ms // WINDOW_MS
     for cell in cells:
-        spells[cell] = replace(spells.get(cell, Spell()).at(window), ours_ms=at_ms)
+        spells[cell] = replace(spells.get(cell, ActivityWindow()).at(window), ours_ms=at_ms)
     return _bounded(spells, window)
 
 
-def _bounded(spells: dict[CellKey, Spell], window: int) -> Heat:
+def _bounded(spells: dict[PartitionKey, ActivityWindow], window: int) -> WriteContention:
     """Drop what has cooled down, and beyond the bound the coldest."""
     warm = {cell: spell for cell, spell in spells.items() if _is_warm(spell.at(window))}
     if len(warm) > CELLS_KEPT:
         hottest = sorted(warm, key=lambda cell: (warm[cell].window, warm[cell].busy_ms + warm[cell].before_ms, cell))
         warm = {cell: warm[cell] for cell in hottest[-CELLS_KEPT:]}
     # Commits of ours are only of interest in a table where such commands are at work.
-    return Heat(warm) if any(spell.busy_ms or spell.before_ms for spell in warm.values()) else COLD
+    return WriteContention(warm) if any(spell.busy_ms or spell.before_ms for spell in warm.values()) else COLD
 
 
-def _is_warm(spell: Spell) -> bool:
+def _is_warm(spell: ActivityWindow) -> bool:
     recent_ms = (spell.window - 1) * WINDOW_MS
     return bool(spell.busy_ms or spell.before_ms) or spell.ours_ms >= recent_ms > 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 
 from shared.errors import InvalidInput
-from shared.policy import Issue, Layer, Policy, apply
+from shared.policy import Policy, PolicyLayer, PropertyIssue, apply
 from shared.properties import QBEAST_SWITCH, read_properties
 from shared.refusals import Refusal
 from shared.table import TableId, TableRef
@@ -32,7 +32,7 @@ class LogFacts:
     is_stopped: bool = False
 
 
-class Source(StrEnum):
+class PolicySource(StrEnum):
     """Who said a value, from the strongest to the weakest."""
 
     REQUEST = "request"
@@ -43,30 +43,30 @@ class Source(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
+class PolicyOrigin:
     """Where a value came from; `name` is the property that said it, empty for what nobody said."""
 
-    source: Source
+    source: PolicySource
     name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Effective:
+class EffectivePolicy:
     """The policy in force; `origins` maps each field to its origin, `notes` say what a value alone does not.
 
     `refusal` is why the table must not be rewritten, whatever anybody asks for; None if it may be.
     """
 
     policy: Policy
-    origins: Mapping[str, Origin]
-    issues: tuple[Issue, ...]
+    origins: Mapping[str, PolicyOrigin]
+    issues: tuple[PropertyIssue, ...]
     last_good: LastGood
     notes: tuple[str, ...] = ()
     refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
+class PolicyDefaults:
     """What holds for tables that say nothing: the service's policy, and the properties that it gives each tenant.
 
     `group` is the queue that this decider fills; empty if it does not matter.
@@ -77,10 +77,10 @@ class Defaults:
     group: str = "default"
     # Both follow from the above and are needed at every look at a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
-    _unsaid: Mapping[str, Origin] = field(init=False, repr=False, compare=False)
+    _unsaid: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        layers = {tenant: _read(Source.TENANT, said) for tenant, said in self.tenants.items()}
+        layers = {tenant: _read(PolicySource.TENANT, said) for tenant, said in self.tenants.items()}
         object.__setattr__(self, "_layers", layers)
         object.__setattr__(self, "_unsaid", _unsaid(self.service))
         for tenant, layer in layers.items():
@@ -91,7 +91,7 @@ class Defaults:
 
     def effective(
         self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, facts: LogFacts
-    ) -> Effective:
+    ) -> EffectivePolicy:
         """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told.
 
         A table with a refusal is switched off, and its policy says so to every decision: nothing overrides that.
@@ -99,32 +99,32 @@ class Defaults:
         found = self._resolved(table, configuration, last_good)
         return _refused(_stopped(found) if facts.is_stopped else found, facts.refusal)
 
-    def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
-        tenant = self._layers.get(table.tenant, (Source.TENANT, Layer()))
-        asked = _read(Source.TABLE, configuration)
-        request = _read(Source.REQUEST, table.properties)
+    def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
+        tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
+        asked = _read(PolicySource.TABLE, configuration)
+        request = _read(PolicySource.REQUEST, table.properties)
         said = (tenant, asked, request)
         policy, issues = _laid(self.service, *said)
         if policy is not None:
-            return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(configuration)))
+            return self._served(EffectivePolicy(policy, _origins(self._unsaid, said), issues, dict(configuration)))
         if last_good:
-            said = (tenant, _read(Source.TABLE, last_good), request)
+            said = (tenant, _read(PolicySource.TABLE, last_good), request)
             policy, _ = _laid(self.service, *said)
             if policy is not None:
-                return self._served(Effective(policy, _origins(self._unsaid, said), issues, dict(last_good)))
+                return self._served(EffectivePolicy(policy, _origins(self._unsaid, said), issues, dict(last_good)))
         # Only what was said at registration can contradict the defaults by itself, once these have changed.
         for usable in ((tenant, request), (tenant,), ()):
             policy, _ = _laid(self.service, *usable)
             if policy is not None:
                 break
-        found = Effective(policy or self.service, _origins(self._unsaid, usable), issues, {})
+        found = EffectivePolicy(policy or self.service, _origins(self._unsaid, usable), issues, {})
         return self._served(_kept_off(found, (tenant, asked, request)))
 
     def encode(self) -> str:
         """Write the defaults, but for the group, as JSON text."""
         return self._written(self.service.encode())
 
-    def decode(self, text: str) -> "Defaults":
+    def decode(self, text: str) -> "PolicyDefaults":
         """Return these defaults with what `encode` wrote. Raises InvalidInput where this release cannot use it."""
         try:
             said = json.loads(text)
@@ -145,7 +145,7 @@ class Defaults:
         """Whether a table under this policy is one for deciders of this group."""
         return not self.group or policy.group in (None, self.group)
 
-    def _served(self, found: Effective) -> Effective:
+    def _served(self, found: EffectivePolicy) -> EffectivePolicy:
         """Switch a table off that belongs to another group."""
         if self.serves(found.policy):
             return found
@@ -159,44 +159,44 @@ class Defaults:
         )
 
 
-def effective(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> Effective:
+def effective(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
     """Resolve the configuration of a table that is not registered, over a policy that stands for all defaults."""
     nobody = TableRef(TableId(""), "", "")
-    return Defaults(default, group="").effective(nobody, configuration, last_good, LogFacts())
+    return PolicyDefaults(default, group="").effective(nobody, configuration, last_good, LogFacts())
 
 
-def _stopped(found: Effective) -> Effective:
+def _stopped(found: EffectivePolicy) -> EffectivePolicy:
     """Switch a table off whose owner took Qbeast's switch away, unless its registration says otherwise."""
-    if not found.policy.enabled or found.origins["enabled"].source is Source.REQUEST:
+    if not found.policy.enabled or found.origins["enabled"].source is PolicySource.REQUEST:
         return found
     return replace(
         found,
         policy=replace(found.policy, enabled=False),
-        origins={**found.origins, "enabled": Origin(Source.TABLE, QBEAST_SWITCH)},
+        origins={**found.origins, "enabled": PolicyOrigin(PolicySource.TABLE, QBEAST_SWITCH)},
         notes=(*found.notes, f"{QBEAST_SWITCH} was unset, which stops the table as in Qbeast; set lakewright.enabled"),
     )
 
 
-def _refused(found: Effective, refusal: Refusal | None) -> Effective:
+def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy:
     if refusal is None:
         return found
     return replace(
         found,
         policy=replace(found.policy, enabled=False, refused=refusal.key),
-        origins={**found.origins, "enabled": Origin(Source.TABLE, refusal.subject)},
+        origins={**found.origins, "enabled": PolicyOrigin(PolicySource.TABLE, refusal.subject)},
         notes=(*found.notes, f"the table is refused: {refusal.sentence}"),
         refusal=refusal,
     )
 
 
-_Read = tuple[Source, Layer]
+_Read = tuple[PolicySource, PolicyLayer]
 
 
-def _read(source: Source, said: Mapping[str, str]) -> _Read:
+def _read(source: PolicySource, said: Mapping[str, str]) -> _Read:
     return source, read_properties(said)
 
 
-def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[Issue, ...]]:
+def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[PropertyIssue, ...]]:
     """Lay over the service's policy what was said, the strongest last; no policy comes of it if anything holds it."""
     issues = tuple(issue for _, layer in layers for issue in layer.issues)
     if any(issue.holds for issue in issues):
@@ -205,10 +205,10 @@ def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[Issue, 
         return apply(service, *(layer for _, layer in layers)), issues
     except InvalidInput as problem:
         named = ", ".join(sorted({name for _, layer in layers for name in layer.named.values()}))
-        return None, (*issues, Issue(named, problem.field, str(problem)))
+        return None, (*issues, PropertyIssue(named, problem.field, str(problem)))
 
 
-def _kept_off(found: Effective, said: Sequence[_Read]) -> Effective:
+def _kept_off(found: EffectivePolicy, said: Sequence[_Read]) -> EffectivePolicy:
     """Keep a table switched off whose owner said so beside what cannot be used: the safe side of half a change."""
     switches = [(source, layer) for source, layer in said if "enabled" in layer.values]
     if not switches or not found.policy.enabled:
@@ -220,21 +220,21 @@ def _kept_off(found: Effective, said: Sequence[_Read]) -> Effective:
     return replace(
         found,
         policy=replace(found.policy, enabled=False),
-        origins={**found.origins, "enabled": Origin(source, name)},
+        origins={**found.origins, "enabled": PolicyOrigin(source, name)},
         notes=(*found.notes, f"{name} is obeyed although what stands beside it cannot be used; mend that first"),
     )
 
 
-def _unsaid(service: Policy) -> dict[str, Origin]:
+def _unsaid(service: Policy) -> dict[str, PolicyOrigin]:
     """Where the values come from that nobody says of a table."""
-    default, told = Origin(Source.DEFAULT), Origin(Source.SERVICE)
+    default, told = PolicyOrigin(PolicySource.DEFAULT), PolicyOrigin(PolicySource.SERVICE)
     builtin = Policy()
     names = (one.name for one in fields(Policy))
     return {name: default if getattr(service, name) == getattr(builtin, name) else told for name in names}
 
 
-def _origins(unsaid: Mapping[str, Origin], layers: Sequence[_Read]) -> dict[str, Origin]:
+def _origins(unsaid: Mapping[str, PolicyOrigin], layers: Sequence[_Read]) -> dict[str, PolicyOrigin]:
     origins = dict(unsaid)
     for source, layer in layers:
-        origins |= {sets: Origin(source, name) for sets, name in layer.named.items()}
+        origins |= {sets: PolicyOrigin(source, name) for sets, name in layer.named.items()}
     return origins

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from decider.state.batch_files import BatchFiles, Before
 from shared.layout.eligibility import has_harmful_path
 from shared.layout.file_selection import placed, tagged_window
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, SOMEWHERE, CellState, file_state
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, SETTLED_TAG, UNKNOWN_WINDOW, PartitionStats, file_stats
 from shared.policy import Policy
-from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 REPLACING = frozenset(
     {
@@ -28,7 +28,7 @@ REPLACING = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedCommit:
     """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
 
     `with_deletes` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
@@ -36,12 +36,12 @@ class Fold:
     """
 
     version: int
-    changes: dict[CellKey, CellState] = field(default_factory=dict)
+    changes: dict[PartitionKey, PartitionStats] = field(default_factory=dict)
     rescan: str | None = None
-    with_deletes: dict[CellKey, list[DataFile]] = field(default_factory=dict)
+    with_deletes: dict[PartitionKey, list[DataFile]] = field(default_factory=dict)
 
 
-def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> Fold:
+def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> FoldedCommit:
     """Fold a commit into changes per cell, as states to be added to those of the cells.
 
     `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
@@ -49,33 +49,33 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     """
     reason = _rescan_reason(commit, metadata)
     if reason:
-        return Fold(commit.version, rescan=reason)
+        return FoldedCommit(commit.version, rescan=reason)
     batch = batch or BatchFiles()
     # As Delta replays a commit: first what it removes, then what it adds.
     taken = [(removed, batch.remove(removed)) for removed in commit.removed]
-    changes: dict[CellKey, CellState] = {}
-    with_deletes: dict[CellKey, list[DataFile]] = {}
+    changes: dict[PartitionKey, PartitionStats] = {}
+    with_deletes: dict[PartitionKey, list[DataFile]] = {}
     for file in commit.added:
         if file.dv_id is not None or has_harmful_path(file, policy):
             with_deletes.setdefault(file.cell, []).append(file)
-        changes[file.cell] = changes.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        changes[file.cell] = changes.get(file.cell, EMPTY_STATS) + placed(file, policy)
         replaced = batch.add(file)
         if replaced is not None:
-            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_CELL) - placed(replaced, policy)
+            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_STATS) - placed(replaced, policy)
     rewritten = merged_in(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed, before in taken:
         if before is Before.REMOVED:
             continue
         if isinstance(before, DataFile):
-            changes[before.cell] = changes.get(before.cell, EMPTY_CELL) - placed(before, policy)
+            changes[before.cell] = changes.get(before.cell, EMPTY_STATS) - placed(before, policy)
             continue
         known = _completed(removed, added_by_path.get(removed.path))
         if known.size_bytes is None or known.cell is None:
-            return Fold(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
+            return FoldedCommit(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
         gone = _removed_state(known, known.size_bytes, rewritten.get(known.cell), policy)
-        changes[known.cell] = changes.get(known.cell, EMPTY_CELL) - gone
-    return Fold(commit.version, changes, with_deletes=with_deletes)
+        changes[known.cell] = changes.get(known.cell, EMPTY_STATS) - gone
+    return FoldedCommit(commit.version, changes, with_deletes=with_deletes)
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
@@ -90,29 +90,29 @@ def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
     )
 
 
-def _removed_state(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> CellState:
+def _removed_state(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> PartitionStats:
     """Return what a file that was counted before this batch takes away from its cell, and from its windows."""
-    gone = file_state(
+    gone = file_stats(
         policy.ladder,
         size_bytes,
         has_dv=removed.dv_id is not None,
         deleted_rows=removed.deleted_rows,
-        # Without tags it may have been a settled file, see `CellState.plausible`.
+        # Without tags it may have been a settled file, see `PartitionStats.plausible`.
         is_settled=removed.tags is None or SETTLED_TAG in removed.tags,
         is_cube=CUBE_TAG in (removed.tags or {}),
     )
     if policy.time_window_s is None:
         return gone
-    inside = (replace(EMPTY_CELL, windows=((at, gone),)) for at in _places(removed.tags, rewritten, policy))
+    inside = (replace(EMPTY_STATS, windows=((at, gone),)) for at in _places(removed.tags, rewritten, policy))
     return sum(inside, gone)
 
 
-def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
+def merged_in(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
     """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
 
     Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
     """
-    found: dict[CellKey, set[int | None]] = {}
+    found: dict[PartitionKey, set[int | None]] = {}
     if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
         for file in commit.added:
             found.setdefault(file.cell, set()).add(tagged_window(file.tags, policy))
@@ -126,14 +126,14 @@ def merged_in(commit: Commit, policy: Policy) -> dict[CellKey, set[int]]:
 def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
     """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
     start_ms = tagged_window(tags or {}, policy)
-    return (start_ms,) if start_ms is not None else rewritten or (SOMEWHERE,)
+    return (start_ms,) if start_ms is not None else rewritten or (UNKNOWN_WINDOW,)
 
 
-def recount(files: Iterable[DataFile], policy: Policy) -> dict[CellKey, CellState]:
+def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[PartitionKey, PartitionStats]:
     """Count all live files of a table into the states of its cells."""
-    cells: dict[CellKey, CellState] = {}
+    cells: dict[PartitionKey, PartitionStats] = {}
     for file in files:
-        state = cells.get(file.cell, EMPTY_CELL) + placed(file, policy)
+        state = cells.get(file.cell, EMPTY_STATS) + placed(file, policy)
         cells[file.cell] = state if policy.time_window_s is None else state.plausible()
     return cells
 

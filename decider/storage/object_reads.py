@@ -20,7 +20,7 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
-from decider.storage.stores import Rooted
+from decider.storage.stores import RootedStore
 from shared.errors import LakewrightError, PermanentError, RetryableError
 
 LIST_PAGE = 1_000
@@ -67,7 +67,7 @@ class ReadMeter:
 class ObjectReader:
     """Reads the objects below one table's location."""
 
-    def __init__(self, place: Rooted, *, location: str, meter: ReadMeter) -> None:
+    def __init__(self, place: RootedStore, *, location: str, meter: ReadMeter) -> None:
         self._place = place
         self._meter = meter
         self.location = location

@@ -28,7 +28,7 @@ CLIENT_OPTIONS = frozenset({"allow_http", "allow_invalid_certificates", "connect
 
 
 @dataclass(frozen=True, slots=True)
-class Rooted:
+class RootedStore:
     """A client and the prefix below it (`""` for none) at which a table's location begins."""
 
     client: ObjectStore
@@ -39,14 +39,14 @@ class Rooted:
         return f"{self.prefix}/{below}" if self.prefix else below
 
 
-class Stores:
+class ObjectStores:
     """Opens places under the options, and keeps the client of each bucket for all tables in it."""
 
     def __init__(self, options: StoreOptions | None = None) -> None:
         self._options = options or StoreOptions()
         self._clients: dict[str, ObjectStore] = {}
 
-    def open(self, location: str) -> Rooted:
+    def open(self, location: str) -> RootedStore:
         """Return a client rooted at a location.
 
         Raises InvalidInput for an option that the store does not know and for a directory that does not exist.
@@ -54,15 +54,15 @@ class Stores:
         canonical = canonical_location(location)
         scheme, _, rest = canonical.partition("://")
         if scheme == "memory":
-            return Rooted(MemoryStore())
+            return RootedStore(MemoryStore())
         if scheme == "file":
-            return Rooted(_directory(canonical))
+            return RootedStore(_directory(canonical))
         bucket = rest.partition("/")[0]
         place = f"{scheme}://{bucket}"
         client = self._clients.get(place)
         if client is None:
             client = self._clients[place] = _connect(place, self._options.at(place))
-        return Rooted(client, decoded_path(canonical).strip("/"))
+        return RootedStore(client, decoded_path(canonical).strip("/"))
 
 
 def _directory(canonical: str) -> LocalStore:

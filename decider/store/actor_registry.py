@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.queue.model import JobId
@@ -19,7 +19,7 @@ DRAIN_KEPT_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
-class ActorSeen:
+class ActorRecord:
     """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone.
 
     `died` says why it ended, where it could not go on; such an actor is listed for a while.
@@ -52,15 +52,15 @@ class ActorSeen:
         return "working" if self.jobs else "idle"
 
 
-class Actors:
+class ActorRegistry:
     """Reads what actors say, and tells one to take no more jobs."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._redis = queue.redis
         self._queue = queue.name
 
-    @answered
-    async def all(self) -> tuple[ActorSeen, ...]:
+    @translate_redis_errors
+    async def all(self) -> tuple[ActorRecord, ...]:
         """Return the actors that are there, by name; the names of those that are gone are forgotten."""
         found: Any = await self._redis.smembers(keys.actors(self._queue))
         names = sorted(text(name) for name in found)[:MAX_ACTORS]
@@ -80,7 +80,7 @@ class Actors:
         """Add up the slots of the actors that are there and take jobs."""
         return sum(one.slots for one in await self.all() if one.takes_jobs)
 
-    @answered
+    @translate_redis_errors
     async def drain(self, name: str) -> bool:
         """Tell an actor to take no more jobs; False if it is not there."""
         if not await self._redis.exists(keys.actor(self._queue, name)):
@@ -89,12 +89,12 @@ class Actors:
         return True
 
 
-def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorSeen | None:
+def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | None) -> ActorRecord | None:
     if not raw:
         return None
     said = {text(field): text(value) for field, value in raw.items()}
     kept_ms = int(said["kept_ms"])
-    return ActorSeen(
+    return ActorRecord(
         name=name,
         slots=int(said["slots"]),
         jobs=tuple(JobId(job) for job in json.loads(said["jobs"])),

@@ -3,8 +3,8 @@
 from uuid import uuid4
 
 from decider.store.manual_runs import wish_key
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from decider.store.table_queue_limits import steer
 from shared.queue import commands, keys
 from shared.queue.decode import text
@@ -12,8 +12,8 @@ from shared.queue.model import JobKey, job_id
 from shared.table import TableId
 
 
-@answered
-async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+@translate_redis_errors
+async def forget(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of this kind for every cell of a table and drop its keys; return how many cells it had.
 
     A job that runs is told to stop with its next heartbeat and does not come back.
@@ -34,8 +34,8 @@ async def forget(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     return cells
 
 
-@answered
-async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+@translate_redis_errors
+async def leave(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of a table that is gone, lift its levers and drop its state.
 
     What was decided about it stays to be read.
@@ -49,8 +49,8 @@ async def leave(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
     return cells
 
 
-@answered
-async def withdraw(queue: AsyncQueue, table: TableId, *, kind: str) -> int:
+@translate_redis_errors
+async def withdraw(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
     """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
     for cell in cells:

@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId
 
 
-class Counters:
+class CounterReader:
     """The hashes `count` and `count:<table>`; a counter that never moved is absent."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
 
-    @answered
+    @translate_redis_errors
     async def read(self, table: TableId | None = None) -> Mapping[str, int]:
         """Return the counters of one table, or of all."""
         raw = await self._queue.redis.hgetall(keys.counters(self._queue.name, table))

@@ -11,13 +11,13 @@ from enum import StrEnum
 
 from redis.asyncio import Redis
 
-from decider.store.redis_errors import answered
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue.decode import text
 
 ROUNDS = "lw:discovery"
 
 
-class RoundState(StrEnum):
+class DiscoveryState(StrEnum):
     """Where a search stands."""
 
     RUNNING = "running"
@@ -26,7 +26,7 @@ class RoundState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class DiscoveryProgress:
     """One search below a root; `place` is the last path looked at, `folders` how many there were, times in ms.
 
     `unreadable` counts the folders left out, `problem` says why it failed or the last folder was; `stuck_at` is the
@@ -34,7 +34,7 @@ class Round:
     """
 
     root: str
-    state: RoundState = RoundState.RUNNING
+    state: DiscoveryState = DiscoveryState.RUNNING
     place: str = ""
     folders: int = 0
     tables: int = 0
@@ -48,7 +48,7 @@ class Round:
     tries: int = 0
 
 
-class Rounds:
+class DiscoveryLeases:
     """Records of the searches, and who is searching at the moment."""
 
     def __init__(self, redis: Redis, holder: str, *, lease_ms: int) -> None:
@@ -56,12 +56,12 @@ class Rounds:
         self._holder = holder
         self.lease_ms = lease_ms
 
-    @answered
+    @translate_redis_errors
     async def take(self, root: str) -> bool:
         """Take a root for ourselves until `lease_ms` after the last `hold`; False if another decider has it."""
         return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self.lease_ms))
 
-    @answered
+    @translate_redis_errors
     async def hold(self, root: str) -> bool:
         """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
         if text(await self._redis.get(_lease(root)) or b"") == self._holder:
@@ -69,31 +69,31 @@ class Rounds:
             return True
         return await self.take(root)
 
-    @answered
-    async def keep(self, found: Round) -> bool:
+    @translate_redis_errors
+    async def keep(self, found: DiscoveryProgress) -> bool:
         """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
         if not await self.hold(found.root):
             return False
         await self._redis.hset(ROUNDS, found.root, json.dumps(asdict(found)))
         return True
 
-    @answered
+    @translate_redis_errors
     async def leave(self, root: str) -> None:
         """Let go of a root; what another decider has taken over stays with it."""
         if text(await self._redis.get(_lease(root)) or b"") == self._holder:
             await self._redis.delete(_lease(root))
 
-    @answered
-    async def read(self, roots: Sequence[str]) -> Mapping[str, Round]:
+    @translate_redis_errors
+    async def read(self, roots: Sequence[str]) -> Mapping[str, DiscoveryProgress]:
         """Return the records of these roots."""
         rows = await self._redis.hmget(ROUNDS, list(roots)) if roots else []
         return {root: _decode(raw) for root, raw in zip(roots, rows, strict=True) if raw is not None}
 
-    @answered
+    @translate_redis_errors
     async def call_for(self, roots: Sequence[str]) -> None:
         """Make every search that is not running due."""
         for root, found in (await self.read(roots)).items():
-            if found.state is not RoundState.RUNNING:
+            if found.state is not DiscoveryState.RUNNING:
                 await self._redis.hset(ROUNDS, root, json.dumps(asdict(replace(found, finished_ms=0))))
 
 
@@ -101,8 +101,8 @@ def _lease(root: str) -> str:
     return f"{ROUNDS}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
 
 
-def _decode(raw: bytes | str) -> Round:
+def _decode(raw: bytes | str) -> DiscoveryProgress:
     # Another release may write down more.
-    known = {one.name for one in fields(Round)}
+    known = {one.name for one in fields(DiscoveryProgress)}
     values = {name: value for name, value in json.loads(raw).items() if name in known}
-    return Round(**{**values, "state": RoundState(values["state"])})
+    return DiscoveryProgress(**{**values, "state": DiscoveryState(values["state"])})

@@ -10,12 +10,12 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
-from decider.store.table_state import Cursor
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
+from decider.store.table_state import TableState
 from shared.queue import commands, keys
 from shared.queue.commands import LEDGER_KEPT
-from shared.queue.model import NEVER, JobSpec, Staged, Stood, Timer
+from shared.queue.model import NEVER, ExpectedTableState, JobRequest, StagedState, Timer
 from shared.table import TableId
 
 JOBS_PER_INGEST = 100
@@ -29,14 +29,14 @@ STAGED_S = 600
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StateUpdate:
     """What is written: encoded cells (None: to be deleted), jobs, ledger lines with the index of their job, counters.
 
     reset: all cells and timers of the table are dropped first. ledger_kept: records of the table that stay at most.
     """
 
     cells: Mapping[str, str | None]
-    jobs: Sequence[JobSpec] = ()
+    jobs: Sequence[JobRequest] = ()
     ledger: Sequence[tuple[str, int]] = ()
     counters: Mapping[str, int] = field(default_factory=dict)
     reset: bool = False
@@ -44,14 +44,16 @@ class Step:
     timers: Sequence[Timer] = ()
 
 
-async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: Cursor, step: Step) -> bool:
+async def ingest(
+    queue: AsyncQueueExecutor, table: TableId, *, old: TableState | None, new: TableState, step: StateUpdate
+) -> bool:
     """Move a table from one cursor to the next; False if somebody else moved it first, and nothing was written.
 
     Raises RetryableError where Redis does not answer; whether it was done is then seen by the cursor.
     """
     for spec in step.jobs[JOBS_PER_INGEST:]:
         await queue.run(commands.enqueue(queue.name, spec))
-    reset: bool | Staged = step.reset
+    reset: bool | StagedState = step.reset
     if step.reset and len(step.cells) > CELLS_INLINE:
         reset = await _stage(queue, step)
         step = replace(step, cells={}, timers=())
@@ -60,7 +62,7 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
             queue.name,
             table=table,
             expected=old.version if old else -1,
-            stood=Stood(old.policy, str(old.rescans), old.digest) if old else NEVER,
+            stood=ExpectedTableState(old.policy, str(old.rescans), old.digest) if old else NEVER,
             cursor=new.encode(),
             cells=step.cells,
             reset=reset,
@@ -74,8 +76,8 @@ async def ingest(queue: AsyncQueue, table: TableId, *, old: Cursor | None, new: 
     return result.applied
 
 
-@answered
-async def _stage(queue: AsyncQueue, step: Step) -> Staged:
+@translate_redis_errors
+async def _stage(queue: AsyncQueueExecutor, step: StateUpdate) -> StagedState:
     """Write the cells and timers of a recount beside the old ones; return what the step will find there."""
     name = secrets.token_hex(16)
     cells, timers = keys.staged_cells(queue.name, name), keys.staged_timers(queue.name, name)
@@ -91,4 +93,4 @@ async def _stage(queue: AsyncQueue, step: Step) -> Staged:
             pipe.zadd(timers, {timer.name: timer.at_ms for timer in some})
             pipe.expire(timers, STAGED_S)
             await pipe.execute()
-    return Staged(name, len(states), len({timer.name for timer in step.timers}))
+    return StagedState(name, len(states), len({timer.name for timer in step.timers}))

@@ -10,12 +10,12 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import WatchError
 
-from decider.store.redis_errors import answered
+from decider.store.redis_errors import translate_redis_errors
 from shared.table import TableId
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class ManualRunRecord:
     """What the property said, the version it was seen at, and what came of it (empty: nothing yet) in how many jobs."""
 
     said: str
@@ -25,19 +25,19 @@ class Wish:
     jobs: int = 0
 
 
-class Wishes:
+class ManualRunStore:
     """A string per table, `lw:manual:<table>`: its last wish; there is none for tables that never had one."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
 
-    @answered
-    async def read(self, table: TableId) -> Wish | None:
+    @translate_redis_errors
+    async def read(self, table: TableId) -> ManualRunRecord | None:
         """Return the last wish of a table."""
         return _decode(await self._redis.get(wish_key(table)))
 
-    @answered
-    async def replace(self, table: TableId, before: Wish | None, now: Wish) -> bool:
+    @translate_redis_errors
+    async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
         """Write a wish down; False if another decider has moved the record since it was read as `before`."""
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
@@ -58,5 +58,5 @@ def wish_key(table: TableId) -> str:
     return f"lw:manual:{table}"
 
 
-def _decode(raw: bytes | str | None) -> Wish | None:
-    return None if raw is None else Wish(**json.loads(raw))
+def _decode(raw: bytes | str | None) -> ManualRunRecord | None:
+    return None if raw is None else ManualRunRecord(**json.loads(raw))

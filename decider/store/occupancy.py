@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.limits import MAX_JOBS_READ
@@ -31,7 +31,7 @@ _PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Occupancy:
+class SlotOccupancy:
     """Share of all slots' time by tenant and by table id over the last `window_ms`; empty while slots are not known."""
 
     slots: int
@@ -41,7 +41,7 @@ class Occupancy:
 
 
 @dataclass(frozen=True, slots=True)
-class Oldest:
+class OldestWaits:
     """Wait in milliseconds of the oldest queued job by band, tenant and table id, as far as one look finds it."""
 
     bands: Mapping[str, int]
@@ -49,15 +49,15 @@ class Oldest:
     tables: Mapping[str, int]
 
 
-@answered
-async def occupancy(queue: AsyncQueue) -> Occupancy:
+@translate_redis_errors
+async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
     """Add up what the runs of the last hour took of the slots, those that still run included."""
     slots = int(await queue.redis.hget(keys.cfg(queue.name), "slots") or 0)
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     runs, since_ms = await _runs(queue, now_ms - HOUR_MS)
     window_ms = max(1, now_ms - since_ms)
     if not slots:
-        return Occupancy(0, window_ms, {}, {})
+        return SlotOccupancy(0, window_ms, {}, {})
     tenants: Counter[str] = Counter()
     tables: Counter[str] = Counter()
     for run in runs:
@@ -66,11 +66,11 @@ async def occupancy(queue: AsyncQueue) -> Occupancy:
             tenants[tenant] += took_ms
             tables[table] += took_ms
     all_ms = slots * window_ms
-    return Occupancy(slots, window_ms, _shares(tenants, all_ms), _shares(tables, all_ms))
+    return SlotOccupancy(slots, window_ms, _shares(tenants, all_ms), _shares(tables, all_ms))
 
 
-@answered
-async def oldest(queue: AsyncQueue) -> Oldest:
+@translate_redis_errors
+async def oldest(queue: AsyncQueueExecutor) -> OldestWaits:
     """Look through the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     bands: dict[str, int] = {}
@@ -91,10 +91,10 @@ async def oldest(queue: AsyncQueue) -> Oldest:
             tables.setdefault(table, wait_ms)
         if len(page) < _PAGE:
             break
-    return Oldest(bands, tenants, tables)
+    return OldestWaits(bands, tenants, tables)
 
 
-async def _runs(queue: AsyncQueue, since_ms: int) -> tuple[list[JobView | RunRecord], int]:
+async def _runs(queue: AsyncQueueExecutor, since_ms: int) -> tuple[list[JobView | RunRecord], int]:
     """Return the running jobs and the runs that ended since then, and from when on the history tells of them."""
     found: list[JobView | RunRecord] = []
     for page_number in range(MAX_RUNNING_PAGES):

@@ -7,18 +7,18 @@ from typing import Any
 
 import structlog
 
-from decider.store.occupancy import Occupancy, Oldest, occupancy, oldest
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered, redis_answers
+from decider.store.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import redis_answers, translate_redis_errors
 from decider.store.redis_health import renew_log
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.admin_commands import Preemption, Quota, Revoked, Slots
-from shared.queue.audit import Found
-from shared.queue.command import Transition
+from shared.queue.admin_commands import Preempted, Preemption, SlotLimit, SlotQuota
+from shared.queue.audit import AuditedKey
+from shared.queue.command import Command
 from shared.queue.decode import text
 from shared.queue.lua_library import LIBRARY
-from shared.queue.model import Band, JobId, Level, MoveOutcome
-from shared.queue.queries import Next
+from shared.queue.model import Band, JobId, MoveOutcome, Scope
+from shared.queue.queries import NextJob
 from shared.queue.records import QueueDepth
 from shared.queue.settings import SETTINGS, QueueSettings
 
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
+class AuditResult:
     """How many keys an audit looked at, and how many things it mended."""
 
     keys: int
@@ -45,7 +45,7 @@ class Audited:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class WaitingCounts:
     """Queued jobs by band, tenant and table id."""
 
     bands: Mapping[str, int]
@@ -53,10 +53,10 @@ class Waiting:
     tables: Mapping[str, int]
 
 
-class Steering:
+class QueueAdmin:
     """The queue's levers; each call may be repeated."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
         self._name = queue.name
 
@@ -64,12 +64,12 @@ class Steering:
         """Count the jobs per state."""
         return await self._queue.run(queries.depth(self._name))
 
-    async def order(self, claims: int) -> tuple[Next, ...]:
+    async def order(self, claims: int) -> tuple[NextJob, ...]:
         """Foresee the next claims without claiming."""
         return await self._queue.run(queries.order(self._name, claims=claims))
 
-    @answered
-    async def waiting(self) -> Waiting:
+    @translate_redis_errors
+    async def waiting(self) -> WaitingCounts:
         """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
         start = keys.prefix(self._name) + "f:"
         bands: Counter[str] = Counter()
@@ -86,13 +86,13 @@ class Steering:
                 bands[Band(int(band)).name.lower()] += count
                 tenants[tenant] += count
                 tables[table] += count
-        return Waiting(bands, tenants, tables)
+        return WaitingCounts(bands, tenants, tables)
 
-    async def oldest(self) -> Oldest:
+    async def oldest(self) -> OldestWaits:
         """Find how long the oldest job of each band, tenant and table has been waiting."""
         return await oldest(self._queue)
 
-    async def occupancy(self) -> Occupancy:
+    async def occupancy(self) -> SlotOccupancy:
         """Add up who has had the slots over the last hour."""
         return await occupancy(self._queue)
 
@@ -100,24 +100,24 @@ class Steering:
         """Write the settings that are given, by name; the others stay."""
         await self._queue.run(commands.configure(self._name, given))
 
-    @answered
+    @translate_redis_errors
     async def in_force(self) -> QueueSettings:
         """Return the queue's own settings; what is absent, or no number, is at its default, as in the scripts."""
         found = await self._queue.redis.hmget(keys.cfg(self._name), list(SETTINGS))
         given = zip(SETTINGS, (text(value or "") for value in found), strict=True)
         return QueueSettings(**{name: int(value) for name, value in given if value.isdecimal()})
 
-    @answered
+    @translate_redis_errors
     async def readmit(self) -> int:
         """Look again at whom a share of the slots has parked, because their number is another; returns who is back."""
         limits = self._queue.redis.hscan_iter(keys.cfg(self._name), match=f"{LIMIT}*", count=SCAN_COUNT)
         shares = [text(name).removeprefix(LIMIT) async for name, value in limits if _is_share(text(value))]
         parked = [
-            audit.parked(self._name, Level(level), name) for level, _, name in (one.partition("|") for one in shares)
+            audit.parked(self._name, Scope(level), name) for level, _, name in (one.partition("|") for one in shares)
         ]
         return sum([await self._queue.run(one) for one in parked])
 
-    @answered
+    @translate_redis_errors
     async def drop_old_scripts(self) -> int:
         """Forget libraries of other releases; one that still works loads its own again. Returns how many went."""
         mine = self._queue.library_name
@@ -131,22 +131,22 @@ class Steering:
         """Have the server write its log anew, once after each of its starts; returns whether it was asked to."""
         return await renew_log(self._queue.redis)
 
-    @answered
+    @translate_redis_errors
     async def settings(self) -> Mapping[str, str]:
         """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
         raw = await self._queue.redis.hgetall(keys.cfg(self._name))
         found = {text(name): text(value) for name, value in raw.items()}
         return {name: value for name, value in found.items() if name == "paused" or name.startswith(SETTINGS_SHOWN)}
 
-    async def weigh(self, level: Level, name: str, weight: float | None) -> None:
+    async def weigh(self, level: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""
         await self._queue.run(admin_commands.weigh(self._name, level, name, weight))
 
-    async def limit(self, level: Level, name: str, most: Slots | Quota | None) -> None:
+    async def limit(self, level: Scope, name: str, most: SlotLimit | SlotQuota | None) -> None:
         """Set how many jobs of a tenant or table run at once; None lifts the limit."""
         await self._queue.run(admin_commands.limit(self._name, level, name, most))
 
-    async def pause(self, level: Level, name: str, *, paused: bool) -> None:
+    async def pause(self, level: Scope, name: str, *, paused: bool) -> None:
         """Hand out nothing of this, or again."""
         await self._queue.run(admin_commands.pause(self._name, level, name, paused=paused))
 
@@ -158,15 +158,15 @@ class Steering:
         """Make a failed job ready now, its failures forgotten."""
         return await self._queue.run(admin_commands.requeue(self._name, job))
 
-    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+    async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
         """Tell running jobs to yield to strict ones that wait for too long."""
         return await self._queue.run(admin_commands.preempt(self._name, rules))
 
-    async def audit(self) -> Audited:
+    async def audit(self) -> AuditResult:
         """Compute every index anew and mend what differs; a page per call, so that the queue goes on meanwhile."""
         seen = mended = 0
-        page: list[Found] = []
-        parked: list[Found] = []
+        page: list[AuditedKey] = []
+        parked: list[AuditedKey] = []
         async for found in self._audited_keys():
             seen += 1
             (parked if found.is_parked else page).append(found)
@@ -178,14 +178,14 @@ class Steering:
             mended += await self._follow(asked)
         if mended:
             log.warning("queue_mended", queue=self._name, keys=seen, mended=mended)
-        return Audited(seen, mended)
+        return AuditResult(seen, mended)
 
-    async def _mend(self, page: list[Found]) -> int:
+    async def _mend(self, page: list[AuditedKey]) -> int:
         return sum([await self._follow(asked) for asked in audit.steps(self._name, page)])
 
-    async def _follow(self, asked: Transition[Any]) -> int:
+    async def _follow(self, asked: Command[Any]) -> int:
         mended = 0
-        call: Transition[Any] | None = asked
+        call: Command[Any] | None = asked
         while call is not None:
             reply = await self._queue.run(call)
             if isinstance(reply, int):
@@ -194,7 +194,7 @@ class Steering:
             call = audit.follow(call, reply)
         return mended
 
-    async def _audited_keys(self) -> AsyncIterator[Found]:
+    async def _audited_keys(self) -> AsyncIterator[AuditedKey]:
         start = keys.prefix(self._name)
         with redis_answers():
             async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):

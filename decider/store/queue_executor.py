@@ -17,7 +17,7 @@ from redis.exceptions import TimeoutError as NoReply
 from decider.store.cancellation import cancellation_kept
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.command import Transition, Tries, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, refusal, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
 
@@ -33,7 +33,7 @@ TAKES_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE
 """Transitions that promise work for later, which an unsafe server might forget; what runs may always end."""
 
 
-class AsyncQueue:
+class AsyncQueueExecutor:
     """Runs transitions of one queue; safe to share between tasks of one event loop."""
 
     def __init__(
@@ -42,7 +42,7 @@ class AsyncQueue:
         queue: str,
         *,
         library: ScriptLibrary | None = None,
-        tries: Tries | None = None,
+        tries: RetryPolicy | None = None,
         safety: RedisSafety | None = None,
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own.
@@ -55,7 +55,7 @@ class AsyncQueue:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._tries = tries or Tries()
+        self._tries = tries or RetryPolicy()
         self._address = address(redis)
         self._safety = safety
 
@@ -64,7 +64,7 @@ class AsyncQueue:
         """The name by which the server knows our scripts."""
         return self._library.name
 
-    async def run(self, transition: Transition[R]) -> R:
+    async def run(self, transition: Command[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
         if self._safety is not None and transition.script in TAKES_WORK:
             await self._safety.require()
@@ -81,7 +81,7 @@ class AsyncQueue:
                     raise unreachable(transition.script, self._address, failed, problem) from problem
             await asyncio.sleep(self._tries.pause_after(failed))
 
-    async def _call(self, transition: Transition[R]) -> Any:
+    async def _call(self, transition: Command[R]) -> Any:
         function, keys = self._library.function(transition.script), transition.keys
         try:
             return await self.redis.fcall(function, len(keys), *keys, *transition.args)
@@ -91,7 +91,7 @@ class AsyncQueue:
             await self.redis.function_load(self._library.text, replace=True)
             return await self.redis.fcall(function, len(keys), *keys, *transition.args)
 
-    def _refused(self, transition: Transition[R], problem: RedisError) -> LakewrightError:
+    def _refused(self, transition: Command[R], problem: RedisError) -> LakewrightError:
         return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
 
 

@@ -27,7 +27,7 @@ def redis_answers() -> Iterator[None]:
             raise RetryableError(f"Redis does not answer; check that it runs and is reachable: {problem}") from problem
 
 
-def answered(call: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+def translate_redis_errors(call: Callable[P, Awaitable[R]]) -> Callable[P, Coroutine[Any, Any, R]]:
     """Make a coroutine function raise RetryableError where Redis fails."""
 
     @wraps(call)

@@ -13,7 +13,7 @@ import structlog
 from redis.asyncio import Redis
 from redis.exceptions import ResponseError
 
-from decider.store.redis_errors import answered
+from decider.store.redis_errors import translate_redis_errors
 from shared.errors import RetryableError
 from shared.queue.keys import NO_KEY
 
@@ -77,7 +77,7 @@ class ServerFacts:
         return tuple(found)
 
 
-@answered
+@translate_redis_errors
 async def renew_log(redis: Redis) -> bool:
     """Have the server write its append-only file anew if it has not since it started; returns whether it was asked to.
 
@@ -94,7 +94,7 @@ async def renew_log(redis: Redis) -> bool:
     return True
 
 
-@answered
+@translate_redis_errors
 async def inspect(redis: Redis) -> ServerFacts:
     """Ask the server about itself. Raises RetryableError if it does not answer."""
     info: Mapping[str, Any] = await redis.info("server", "memory", "persistence", "replication")

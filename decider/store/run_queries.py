@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import uuid4
 
-from decider.store.queue_executor import AsyncQueue
+from decider.store.queue_executor import AsyncQueueExecutor
 from shared.errors import InvalidInput
 from shared.queue import commands, queries
 from shared.queue.limits import MAX_JOBS_READ
@@ -22,7 +22,7 @@ MAX_PAGES = 40
 _CURSOR = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
 
 
-class Stage(StrEnum):
+class JobStage(StrEnum):
     """Where a job may be found, in the order of listing: running, waiting, in trouble, over."""
 
     LEASED = "leased"
@@ -33,27 +33,27 @@ class Stage(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class JobListing:
     """A page of jobs and finished runs; `cursor` is None on the last one."""
 
     entries: tuple[JobView | RunRecord, ...]
     cursor: str | None
 
 
-class Runs:
+class RunQueries:
     """Reads jobs and finished runs of one queue, and cancels jobs."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
 
     async def page(
-        self, *, limit: int, stage: Stage | None = None, table: TableId | None = None, cursor: str | None = None
-    ) -> Listed:
+        self, *, limit: int, stage: JobStage | None = None, table: TableId | None = None, cursor: str | None = None
+    ) -> JobListing:
         """Return up to `limit` jobs of one stage, or of all, and of one table if it is given.
 
         Raises InvalidInput for a cursor that no page gave out.
         """
-        stages = list(Stage) if stage is None else [stage]
+        stages = list(JobStage) if stage is None else [stage]
         place = ""
         if cursor is not None:
             first, place = _parse(cursor)
@@ -68,13 +68,13 @@ class Runs:
                 if table is None or entry.key.table == table:
                     found.append(entry)
                 if len(found) == limit:
-                    return Listed(tuple(found), f"{current}.{behind}")
+                    return JobListing(tuple(found), f"{current}.{behind}")
             if after is None:
                 stages.pop(0)
             if not stages:
-                return Listed(tuple(found), None)
+                return JobListing(tuple(found), None)
             place = after or ""
-        return Listed(tuple(found), f"{stages[0]}.{place}")
+        return JobListing(tuple(found), f"{stages[0]}.{place}")
 
     async def live(self, job: JobId) -> JobView | None:
         """Return a job that waits or runs, None if it is over or never was."""
@@ -96,9 +96,9 @@ class Runs:
         """Delete a waiting job, tell a running one to stop."""
         return await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex))
 
-    async def _read(self, stage: Stage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
+    async def _read(self, stage: JobStage, place: str) -> tuple[list[tuple[JobView | RunRecord, str]], str | None]:
         """Read one page: each entry with the place behind it, and the place behind the page (None: the last)."""
-        if stage is Stage.FINISHED:
+        if stage is JobStage.FINISHED:
             history = await self._queue.run(queries.history(self._queue.name, before=place))
             return [(run, run.entry) for run in history.runs], history.next_before
         offset = int(place or 0)
@@ -109,7 +109,7 @@ class Runs:
         return [(job, str(offset + index)) for index, job in enumerate(page.jobs, 1)], after
 
 
-def _parse(cursor: str) -> tuple[Stage, str]:
+def _parse(cursor: str) -> tuple[JobStage, str]:
     match = _CURSOR.fullmatch(cursor)
     if match is None:
         raise InvalidInput(
@@ -117,4 +117,4 @@ def _parse(cursor: str) -> tuple[Stage, str]:
             field="cursor",
             allowed="the cursor of a page",
         )
-    return Stage(match[1] or match[3]), match[2] or match[4] or ""
+    return JobStage(match[1] or match[3]), match[2] or match[4] or ""

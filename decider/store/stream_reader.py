@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.decode import text
@@ -28,7 +28,7 @@ _LAST_SEQ = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StreamEntry:
     """One entry of a stream; `at_ms` is the server's clock."""
 
     at_ms: int
@@ -48,14 +48,14 @@ class Entry:
 
 
 @dataclass(slots=True)
-class Tail:
+class StreamPosition:
     """One reader's places: the last entry it was given of each stream, and where a stream that is new to it begins."""
 
     start: str
     places: dict[str, str] = field(default_factory=dict)
 
 
-def resumed(last_id: str) -> Tail:
+def resumed(last_id: str) -> StreamPosition:
     """Return the reader that had seen the entry of this id; raises InvalidInput for text that is no id.
 
     Of other streams everything of that millisecond comes again: whether it was sent is not known.
@@ -67,24 +67,24 @@ def resumed(last_id: str) -> Tail:
         )
     at_ms, seq, stream = int(match[1]), int(match[2]), match[3]
     before = f"{at_ms - 1}-{_LAST_SEQ}" if at_ms else "0-0"
-    return Tail(before, {stream: f"{at_ms}-{seq}"})
+    return StreamPosition(before, {stream: f"{at_ms}-{seq}"})
 
 
-class Tails:
+class StreamReader:
     """Reads the streams of one queue."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._redis = queue.redis
         self._name = queue.name
 
-    @answered
-    async def now(self) -> Tail:
+    @translate_redis_errors
+    async def now(self) -> StreamPosition:
         """Return a reader of what happens from now on, by the server's clock."""
         seconds, micros = await self._redis.time()
-        return Tail(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
+        return StreamPosition(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
 
-    @answered
-    async def read(self, tail: Tail, streams: Sequence[str]) -> tuple[Entry, ...]:
+    @translate_redis_errors
+    async def read(self, tail: StreamPosition, streams: Sequence[str]) -> tuple[StreamEntry, ...]:
         """Return what is new in these streams, oldest first, and move the reader behind it."""
         if not streams:
             return ()
@@ -92,7 +92,7 @@ class Tails:
         asked: Any = {key: tail.places.get(stream, tail.start) for key, stream in by_key.items()}
         found: Any = await self._redis.xread(asked, count=COUNT)
         rows = found.items() if isinstance(found, dict) else found
-        entries: list[Entry] = []
+        entries: list[StreamEntry] = []
         cut: tuple[int, int] | None = None
         for key, some in rows:
             # A newer protocol wraps the entries of a stream in one more list.
@@ -117,6 +117,6 @@ class Tails:
         return keys.ledger(self._name, stream.removeprefix(LEDGER))
 
 
-def _entry(stream: str, raw_id: bytes | str, raw: Mapping[bytes | str, bytes | str]) -> Entry:
+def _entry(stream: str, raw_id: bytes | str, raw: Mapping[bytes | str, bytes | str]) -> StreamEntry:
     at_ms, _, seq = text(raw_id).partition("-")
-    return Entry(int(at_ms), int(seq), stream, {text(name): text(value) for name, value in raw.items()})
+    return StreamEntry(int(at_ms), int(seq), stream, {text(name): text(value) for name, value in raw.items()})

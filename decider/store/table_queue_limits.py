@@ -6,13 +6,13 @@ back with it.
 
 from fractions import Fraction
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.policy import Policy
 from shared.queue import admin_commands
-from shared.queue.admin_commands import Quota, Slots
+from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.decode import text
-from shared.queue.model import Level
+from shared.queue.model import Scope
 from shared.table import TableId
 
 NOTHING = Policy()
@@ -27,8 +27,8 @@ def wanted(policy: Policy) -> str:
     return f"{weight}|{limit}" if weight or limit else ""
 
 
-@answered
-async def steer(queue: AsyncQueue, table: TableId, now: str) -> None:
+@translate_redis_errors
+async def steer(queue: AsyncQueueExecutor, table: TableId, now: str) -> None:
     """Bring a table's levers in the queue to an answer of `wanted`; may be repeated, and cut short anywhere.
 
     Which of them are ours is noted before they are set and forgotten after they are lifted.
@@ -40,15 +40,15 @@ async def steer(queue: AsyncQueue, table: TableId, now: str) -> None:
         await _note(queue, table, asked | ours)
     if "weight" in asked | ours:
         await queue.run(
-            admin_commands.weigh(queue.name, Level.TABLE, table, float(Fraction(weight)) if weight else None)
+            admin_commands.weigh(queue.name, Scope.TABLE, table, float(Fraction(weight)) if weight else None)
         )
     if "limit" in asked | ours:
-        await queue.run(admin_commands.limit(queue.name, Level.TABLE, table, _limit(limit)))
+        await queue.run(admin_commands.limit(queue.name, Scope.TABLE, table, _limit(limit)))
     if ours - asked:
         await _note(queue, table, asked)
 
 
-async def _note(queue: AsyncQueue, table: TableId, ours: set[str]) -> None:
+async def _note(queue: AsyncQueueExecutor, table: TableId, ours: set[str]) -> None:
     if ours:
         await queue.redis.hset(_levers(queue.name), table, " ".join(sorted(ours)))
     else:
@@ -60,8 +60,8 @@ def _levers(queue: str) -> str:
     return f"lw:levers:{queue}"
 
 
-def _limit(said: str) -> Slots | Quota | None:
+def _limit(said: str) -> SlotLimit | SlotQuota | None:
     if not said:
         return None
     slots = Fraction(said)
-    return Quota(int(slots * 100)) if slots < 1 else Slots(int(slots))
+    return SlotQuota(int(slots * 100)) if slots < 1 else SlotLimit(int(slots))

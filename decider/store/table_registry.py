@@ -10,7 +10,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from decider.store.redis_errors import answered, redis_answers
+from decider.store.redis_errors import redis_answers, translate_redis_errors
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput
 from shared.queue.decode import text
@@ -22,7 +22,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class StoredRefusal:
     """Why a table is not looked after at present: since when, and whether it is because it is not there.
 
     `code` names a refusal by rule (see `shared.refusals`); it is empty where the log could not be read.
@@ -59,7 +59,7 @@ class TableRegistry:
         self._redis = redis
         self._safety = safety
 
-    @answered
+    @translate_redis_errors
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
         if self._safety is not None:
@@ -78,7 +78,7 @@ class TableRegistry:
             await self._drop_name(table.name)
         return False
 
-    @answered
+    @translate_redis_errors
     async def change(self, before: TableRef, after: TableRef) -> None:
         """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
         if self._safety is not None:
@@ -102,7 +102,7 @@ class TableRegistry:
             pipe.zrem(ORDER, name)
             await pipe.execute()
 
-    @answered
+    @translate_redis_errors
     async def remove(self, table: TableRef) -> bool:
         """Forget a table; False if it was not known."""
         async with self._redis.pipeline(transaction=True) as pipe:
@@ -113,19 +113,19 @@ class TableRegistry:
             removed, *_ = await pipe.execute()
         return bool(removed)
 
-    @answered
+    @translate_redis_errors
     async def get(self, table_id: TableId) -> TableRef | None:
         """Return the table with this id."""
         raw = await self._redis.hget(TABLES, table_id)
         return None if raw is None else _decode(raw)
 
-    @answered
+    @translate_redis_errors
     async def find(self, name_or_id: str) -> TableRef | None:
         """Return the table with this name or id."""
         owner = await self._redis.hget(NAMES, name_or_id)
         return await self.get(TableId(text(owner) if owner else name_or_id))
 
-    @answered
+    @translate_redis_errors
     async def many(self, ids: Collection[TableId]) -> dict[TableId, TableRef]:
         """Return those of these tables that are known."""
         found: dict[TableId, TableRef] = {}
@@ -135,7 +135,7 @@ class TableRegistry:
             found |= {table.id: table for table in (_decode(raw) for raw in rows if raw is not None)}
         return found
 
-    @answered
+    @translate_redis_errors
     async def named(self, names: Collection[str]) -> dict[str, TableRef]:
         """Return the tables that have these names or ids, by what they were asked by."""
         wanted = list(names)
@@ -147,7 +147,7 @@ class TableRegistry:
         known = await self.many(set(ids.values()))
         return {name: known[identity] for name, identity in ids.items() if identity in known}
 
-    @answered
+    @translate_redis_errors
     async def page(self, *, prefix: str, after: str, limit: int) -> TablePage:
         """Return up to `limit` tables whose names begin with `prefix` and come after `after` ("": from the start)."""
         low = f"({after}" if after >= prefix and after else f"[{prefix}"
@@ -172,37 +172,37 @@ class TableRegistry:
             if not place:
                 return
 
-    @answered
+    @translate_redis_errors
     async def count(self) -> int:
         """Return how many tables are registered."""
         return int(await self._redis.hlen(TABLES))
 
-    @answered
-    async def refuse(self, table_id: TableId, refusal: Refusal) -> None:
+    @translate_redis_errors
+    async def refuse(self, table_id: TableId, refusal: StoredRefusal) -> None:
         """Note why a table cannot be looked after; it stays registered and is tried again."""
         await self._redis.hset(REFUSED, table_id, json.dumps(asdict(refusal)))
 
-    @answered
+    @translate_redis_errors
     async def accept(self, table_id: TableId) -> None:
         """Drop a refusal that no longer holds."""
         await self._redis.hdel(REFUSED, table_id)
 
-    @answered
-    async def refusal(self, table_id: TableId) -> Refusal | None:
+    @translate_redis_errors
+    async def refusal(self, table_id: TableId) -> StoredRefusal | None:
         """Return why a table is refused, None if it is not."""
         raw = await self._redis.hget(REFUSED, table_id)
-        return None if raw is None else Refusal(**json.loads(raw))
+        return None if raw is None else StoredRefusal(**json.loads(raw))
 
-    @answered
-    async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, Refusal]:
+    @translate_redis_errors
+    async def refusals(self, ids: Sequence[TableId]) -> dict[TableId, StoredRefusal]:
         """Return why those of these tables are refused that are."""
         if not ids:
             return {}
         rows = await self._redis.hmget(REFUSED, [str(one) for one in ids])
         found = zip(ids, rows, strict=True)
-        return {table_id: Refusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
+        return {table_id: StoredRefusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
 
-    @answered
+    @translate_redis_errors
     async def count_refused(self) -> int:
         """Return how many tables are refused, unreadable or gone."""
         return int(await self._redis.hlen(REFUSED))

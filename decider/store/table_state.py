@@ -11,22 +11,22 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decider.decide.calibration import Calibration
-from decider.state.contention import COLD, Heat
+from decider.state.contention import COLD, WriteContention
 from decider.state.effective_policy import LogFacts
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered, redis_answers
-from shared.layout.partition_stats import EMPTY_CELL, CellState
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import redis_answers, translate_redis_errors
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.refusals import Refusal, refusal
-from shared.table import CellKey, PartitionColumn, TableId, TableMetadata, TableProtocol
+from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableProtocol
 
 PAGE = 1_000
 """Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class TableState:
     """How far a table has been folded, and under which metadata and policy.
 
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
@@ -47,7 +47,7 @@ class Cursor:
     rescans: int = 0
     rescan_reason: str = ""
     steered: str = ""
-    heat: Heat = COLD
+    heat: WriteContention = COLD
     is_stopped: bool = False
 
     def encode(self) -> dict[str, str]:
@@ -69,10 +69,10 @@ class Cursor:
         }
 
     @staticmethod
-    def decode(raw: Mapping[bytes | str, bytes | str]) -> "Cursor":
+    def decode(raw: Mapping[bytes | str, bytes | str]) -> "TableState":
         """Read the fields that `encode` wrote."""
         values = {text(name): text(value) for name, value in raw.items()}
-        return Cursor(
+        return TableState(
             int(values["version"]),
             _metadata(values["metadata"]),
             _protocol(values.get("protocol", "")),
@@ -84,7 +84,7 @@ class Cursor:
             int(values["rescans"]),
             values["rescan_reason"],
             values.get("steered", ""),
-            Heat.decode(json.loads(values.get("heat", "{}"))),
+            WriteContention.decode(json.loads(values.get("heat", "{}"))),
             values.get("stopped") == "1",
         )
 
@@ -100,65 +100,67 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class PartitionStates:
     """What decisions about some cells of a table are made from: their states, and what was learned of the table."""
 
-    cells: Mapping[CellKey, CellState]
+    cells: Mapping[PartitionKey, PartitionStats]
     calibration: Calibration
 
 
-class TableStates:
+class TableStateStore:
     """Reads of cursors, cells and ledgers; all writes go through the queue's ingest script."""
 
-    def __init__(self, queue: AsyncQueue) -> None:
+    def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
 
-    @answered
-    async def cursor(self, table: TableId) -> Cursor | None:
+    @translate_redis_errors
+    async def cursor(self, table: TableId) -> TableState | None:
         """Return the cursor of a table, None if it was never folded."""
         raw = await self._queue.redis.hgetall(keys.cursor(self._queue.name, table))
-        return Cursor.decode(raw) if raw else None
+        return TableState.decode(raw) if raw else None
 
-    @answered
-    async def cells(self, table: TableId, wanted: Sequence[CellKey]) -> dict[CellKey, CellState]:
+    @translate_redis_errors
+    async def cells(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:
         """Return the states of these cells; a cell that is not stored is empty."""
         if not wanted:
             return {}
         found = await self._queue.redis.hmget(keys.cells(self._queue.name, table), list(wanted))
         return _states(wanted, found)
 
-    @answered
-    async def known(self, table: TableId, wanted: Sequence[CellKey]) -> Known:
+    @translate_redis_errors
+    async def known(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
         """Return the states of these cells and the table's calibration, in one round trip."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(keys.measures(self._queue.name, table))
             if wanted:
                 pipe.hmget(keys.cells(self._queue.name, table), list(wanted))
             sums, *found = await pipe.execute()
-        return Known(_states(wanted, found[0] if found else ()), _calibration(sums))
+        return PartitionStates(_states(wanted, found[0] if found else ()), _calibration(sums))
 
-    @answered
+    @translate_redis_errors
     async def calibration(self, table: TableId) -> Calibration:
         """Return what was learned from a table's rewrites."""
         return _calibration(await self._queue.redis.hgetall(keys.measures(self._queue.name, table)))
 
-    @answered
-    async def all_cells(self, table: TableId) -> dict[CellKey, CellState]:
+    @translate_redis_errors
+    async def all_cells(self, table: TableId) -> dict[PartitionKey, PartitionStats]:
         """Return every stored cell of a table."""
         raw = await self._queue.redis.hgetall(keys.cells(self._queue.name, table))
-        return {CellKey(text(cell)): CellState.decode(text(state)) for cell, state in raw.items()}
+        return {PartitionKey(text(cell)): PartitionStats.decode(text(state)) for cell, state in raw.items()}
 
-    @answered
-    async def page(self, table: TableId, *, after: str, limit: int) -> tuple[dict[CellKey, CellState], str | None]:
+    @translate_redis_errors
+    async def page(
+        self, table: TableId, *, after: str, limit: int
+    ) -> tuple[dict[PartitionKey, PartitionStats], str | None]:
         """Return up to `limit` cells whose keys come after `after`, in order, and the last key if there are more."""
         names = sorted(text(name) for name in await self._queue.redis.hkeys(keys.cells(self._queue.name, table)))
         start = bisect_right(names, after)
-        wanted = [CellKey(name) for name in names[start : start + limit]]
+        wanted = [PartitionKey(name) for name in names[start : start + limit]]
         more = wanted[-1] if start + limit < len(names) else None
         states = await self.cells(table, wanted)
         return {cell: state for cell, state in states.items() if state.files}, more
 
-    async def each(self, table: TableId) -> AsyncIterator[tuple[CellKey, CellState]]:
+    async def each(self, table: TableId) -> AsyncIterator[tuple[PartitionKey, PartitionStats]]:
         """Yield every cell once, in no order, without holding up the event loop for longer than one page."""
         place = 0
         seen: set[str] = set()
@@ -168,7 +170,7 @@ class TableStates:
             for name, state in rows.items():
                 if text(name) not in seen:
                     seen.add(text(name))
-                    yield CellKey(text(name)), CellState.decode(text(state))
+                    yield PartitionKey(text(name)), PartitionStats.decode(text(state))
             if not place:
                 return
 
@@ -177,9 +179,9 @@ class TableStates:
         return int(found[0]), found[1]
 
 
-def _states(wanted: Sequence[CellKey], found: Sequence[bytes | str | None]) -> dict[CellKey, CellState]:
+def _states(wanted: Sequence[PartitionKey], found: Sequence[bytes | str | None]) -> dict[PartitionKey, PartitionStats]:
     return {
-        cell: EMPTY_CELL if raw is None else CellState.decode(text(raw))
+        cell: EMPTY_STATS if raw is None else PartitionStats.decode(text(raw))
         for cell, raw in zip(wanted, found, strict=True)
     }
 

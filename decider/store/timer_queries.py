@@ -8,23 +8,23 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from decider.store.queue_executor import AsyncQueue
-from decider.store.redis_errors import answered
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import commands, keys
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.decode import text
-from shared.queue.model import DecideOutcome, JobSpec, Timer
+from shared.queue.model import DecideOutcome, JobRequest, Timer
 from shared.table import TableId
 
 
-class Timers:
+class TimerStore:
     """The timers of all tables of one queue: `due` orders the tables, `due:<table>` the timers of one."""
 
-    def __init__(self, queue: AsyncQueue, *, ledger_kept: int = LEDGER_KEPT) -> None:
+    def __init__(self, queue: AsyncQueueExecutor, *, ledger_kept: int = LEDGER_KEPT) -> None:
         self._queue = queue
         self._ledger_kept = ledger_kept
 
-    @answered
+    @translate_redis_errors
     async def ringing_tables(self, now_ms: int, *, limit: int) -> tuple[TableId, ...]:
         """Return up to `limit` tables that have a timer which rings by now, the longest due first."""
         found: Any = await self._queue.redis.zrange(
@@ -32,7 +32,7 @@ class Timers:
         )
         return tuple(TableId(text(table)) for table in found)
 
-    @answered
+    @translate_redis_errors
     async def ringing(self, table: TableId, now_ms: int, *, limit: int) -> tuple[Timer, ...]:
         """Return up to `limit` timers of a table that ring by now, the longest due first."""
         found: Any = await self._queue.redis.zrange(
@@ -40,18 +40,18 @@ class Timers:
         )
         return tuple(Timer(text(name), int(at)) for name, at in found)
 
-    @answered
+    @translate_redis_errors
     async def all(self, table: TableId) -> dict[str, int]:
         """Return every timer of a table by name, with the time at which it rings."""
         found: Any = await self._queue.redis.zrange(keys.timers(self._queue.name, table), 0, -1, withscores=True)
         return {text(name): int(at) for name, at in found}
 
-    @answered
+    @translate_redis_errors
     async def put_off(self, table: TableId, until_ms: int) -> None:
         """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
         await self._queue.redis.zadd(keys.ringing(self._queue.name), {table: until_ms}, xx=True)
 
-    @answered
+    @translate_redis_errors
     async def forget(self, table: TableId) -> None:
         """Drop the timers of a table that is not known any more."""
         await self._queue.redis.unlink(keys.timers(self._queue.name, table))
@@ -63,7 +63,7 @@ class Timers:
         timer: Timer,
         *,
         again_ms: int,
-        job: JobSpec | None,
+        job: JobRequest | None,
         decision: tuple[str, Mapping[str, int]],
     ) -> DecideOutcome:
         """Take a timer that rang, with its job and the decision's record and counters, in one step.

@@ -6,22 +6,22 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from decider.decide import ledger
-from decider.decide.decision import Decision, Verdict, corrected, decide, decide_numbers, heed, priority
+from decider.decide.decision import Decision, DecisionKind, corrected, decide, decide_numbers, heed, priority
 from decider.decide.timers import timers_after_commit, timers_after_rewrite
 from decider.state.batch_files import BatchFiles
-from decider.state.contention import Heat
-from decider.state.fold import Fold, merged_in
-from decider.store.ingest import Step
-from decider.store.table_state import Known
-from shared.job_payload import COMPACT, JobFacts, Predicted
+from decider.state.contention import WriteContention
+from decider.state.fold import FoldedCommit, merged_in
+from decider.store.ingest import StateUpdate
+from decider.store.table_state import PartitionStates
+from shared.job_payload import COMPACT, JobPayload, PredictedCost
 from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.path_keys import PathKey, path_key
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
 from shared.queue.limits import MAX_TIMERS
-from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobSpec, Timer
-from shared.table import CellKey, Commit, TableMetadata, TableRef
+from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobRequest, Timer
+from shared.table import Commit, PartitionKey, TableMetadata, TableRef
 
 COOLING = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
 """A job for a hot cell waits for ten minutes without another such commit, and two hours at most: a cell that is worked
@@ -29,14 +29,14 @@ on all day is rewritten, too."""
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class DecidedBatch:
     """What a batch writes; not `is_possible`: the log removed what the state never held, so nothing may be written."""
 
-    step: Step
+    step: StateUpdate
     is_possible: bool
 
 
-class Batch:
+class CommitBatch:
     """Commits folded but not yet ingested, in order."""
 
     def __init__(self, table: TableRef, policy: Policy, metadata: TableMetadata) -> None:
@@ -47,24 +47,24 @@ class Batch:
         self.files = BatchFiles()
         self._metadata = metadata
         self._columns = metadata.partition_columns
-        self._folded: list[tuple[Commit, Fold]] = []
+        self._folded: list[tuple[Commit, FoldedCommit]] = []
         self._aborts = 0
 
     def __len__(self) -> int:
         return len(self._folded)
 
-    def add(self, commit: Commit, folded: Fold, *, aborts: int = 0) -> None:
+    def add(self, commit: Commit, folded: FoldedCommit, *, aborts: int = 0) -> None:
         """Take one more commit with its fold, and the aborts of our making that it hints at."""
         self._aborts += aborts
         self._folded.append((commit, folded))
         self.changes += len(folded.changes)
 
     @property
-    def cells(self) -> tuple[CellKey, ...]:
+    def cells(self) -> tuple[PartitionKey, ...]:
         """Every cell that a commit of this batch touches, each once."""
         return tuple(dict.fromkeys(cell for _, folded in self._folded for cell in folded.changes))
 
-    def decide(self, known: Known, heat: Heat, at_ms: int) -> Decided:
+    def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
         """Apply the folds to the stored states in order and decide about each touched cell after each commit.
 
         heat: that of the table after the last of the commits.
@@ -75,7 +75,7 @@ class Batch:
         is_possible = True
         for commit, folded in self._folded:
             for cell, change in folded.changes.items():
-                current[cell] = (current.get(cell, EMPTY_CELL) + change).plausible()
+                current[cell] = (current.get(cell, EMPTY_STATS) + change).plausible()
                 is_possible = is_possible and current[cell].is_possible
                 heavy = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
                 made = decide(cell, current[cell], policy, commit, heavy, self._columns)
@@ -90,15 +90,15 @@ class Batch:
             cell: state.encode() if state.files else None for cell, state in current.items()
         }
         timers = tuple(islice(self._timers(current, at_ms), MAX_TIMERS))
-        return Decided(Step(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
+        return DecidedBatch(StateUpdate(cells, jobs, lines, self._counters(decisions), timers=timers), is_possible)
 
-    def _timers(self, current: Mapping[CellKey, CellState], at_ms: int) -> Iterator[Timer]:
+    def _timers(self, current: Mapping[PartitionKey, PartitionStats], at_ms: int) -> Iterator[Timer]:
         """What becomes of the timers of each touched cell; those that only spare a look come last."""
         changed = {cell for commit, folded in self._folded if commit.data_change for cell in folded.changes}
         for cell, state in current.items():
             if cell in changed:
                 yield from timers_after_commit(cell, state, self.policy, at_ms, self._columns)
-        rewritten: dict[CellKey, set[int]] = {}
+        rewritten: dict[PartitionKey, set[int]] = {}
         for commit, _ in self._folded:
             for cell, windows in merged_in(commit, self.policy).items():
                 rewritten.setdefault(cell, set()).update(windows)
@@ -107,11 +107,11 @@ class Batch:
                 yield from timers_after_rewrite(cell, state, self.policy, rewritten.get(cell, ()))
 
     def _jobs(
-        self, decisions: Sequence[Decision], current: Mapping[CellKey, CellState], policy: Policy
-    ) -> list[JobSpec]:
+        self, decisions: Sequence[Decision], current: Mapping[PartitionKey, PartitionStats], policy: Policy
+    ) -> list[JobRequest]:
         """One job per cell that was asked for, for what is left after the last commit; none where nothing is."""
         heavy = self._heavy()
-        jobs: list[JobSpec] = []
+        jobs: list[JobRequest] = []
         for made in {made.cell: made for made in decisions if made.prediction}.values():
             left = decide_numbers(made.cell, current[made.cell], policy, made.version, heavy[made.cell])
             if left.prediction is not None:
@@ -119,9 +119,9 @@ class Batch:
                 jobs.append(job_spec(self.table, asked, policy, self._metadata))
         return jobs
 
-    def _heavy(self) -> Counter[CellKey]:
+    def _heavy(self) -> Counter[PartitionKey]:
         """Count the files to purge that the commits added and none of them removed since, by cell."""
-        live: dict[PathKey, CellKey] = {}
+        live: dict[PathKey, PartitionKey] = {}
         for commit, folded in self._folded:
             for gone in commit.removed:
                 live.pop(path_key(gone), None)
@@ -134,7 +134,7 @@ class Batch:
         counts = Counter(counted(decisions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
         counts["aborts_maybe_caused"] = self._aborts
-        counts["deferred"] = sum(made.verdict is Verdict.DEFER for made in decisions)
+        counts["deferred"] = sum(made.verdict is DecisionKind.DEFER for made in decisions)
         counts["own_commits"] = len(self._folded) - counts["commits"]
         counts["cells_touched"] = len(decisions) - counts["cells_rewritten"]
         counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.data_change)
@@ -178,21 +178,21 @@ def job_spec(
     *,
     is_forced: bool = False,
     closed_ms: int | None = None,
-) -> JobSpec:
+) -> JobRequest:
     """Turn a decision to rewrite into a job; the facts are what the actor needs and what it will be measured against.
 
     The job names a cell and never a file: the actor plans on the live snapshot. `metadata` is the table's at the
     decision; windows that ended by `closed_ms` are settled (None: all).
     """
     prediction = decision.prediction
-    if decision.verdict is Verdict.SKIP or prediction is None:
+    if decision.verdict is DecisionKind.SKIP or prediction is None:
         raise ValueError(f"no job follows from the verdict {decision.verdict}")
-    facts = JobFacts(
+    facts = JobPayload(
         location=table.location,
         name=table.name,
         policy=policy,
         reason=decision.reason,
-        predicted=Predicted(
+        predicted=PredictedCost(
             prediction.files_replaced,
             prediction.files_removed,
             prediction.bytes,
@@ -206,7 +206,7 @@ def job_spec(
         closed_ms=closed_ms,
         table_uuid=metadata.table_uuid,
     )
-    return JobSpec(
+    return JobRequest(
         key=JobKey(table.id, decision.cell, COMPACT),
         tenant=table.tenant,
         band=Band[policy.priority.name],
@@ -214,6 +214,6 @@ def job_spec(
         cost_bytes=prediction.bytes,
         version=decision.version,
         facts=facts.encode(),
-        debounce=COOLING if decision.verdict is Verdict.DEFER else AT_ONCE,
+        debounce=COOLING if decision.verdict is DecisionKind.DEFER else AT_ONCE,
         reach=decision.ask.reach,
     )

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.store.table_state import Cursor, TableStates
-from decider.tracking.log_cache import LogReader
-from shared.layout.partition_stats import EMPTY_CELL
+from decider.store.table_state import TableState, TableStateStore
+from decider.tracking.log_cache import TrackedLog
+from shared.layout.partition_stats import EMPTY_STATS
 from shared.table import TableId, TableRef
 
 DRIFT = "drift"
@@ -24,15 +24,15 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Drifted:
+class StateDrift:
     """A state that differs from its table: where its cursor stood, and in what it differs."""
 
-    cursor: Cursor
+    cursor: TableState
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class _Check:
+class _LastCheck:
     """The last check of a table: when, on which version, and whether its checksums were found to be wrong."""
 
     at_ms: int
@@ -43,22 +43,22 @@ class _Check:
 class DriftCheck:
     """Compares each table at most once in `every_ms`, counted from its first look in this process; 0 is never."""
 
-    def __init__(self, states: TableStates, now_ms: Callable[[], int], *, every_ms: int = DEFAULT_EVERY_MS) -> None:
+    def __init__(self, states: TableStateStore, now_ms: Callable[[], int], *, every_ms: int = DEFAULT_EVERY_MS) -> None:
         self._states = states
         self._now_ms = now_ms
         self._every_ms = every_ms
-        self._last: dict[TableId, _Check] = {}
+        self._last: dict[TableId, _LastCheck] = {}
 
-    async def found(self, table: TableRef, reader: LogReader) -> Drifted | None:
+    async def found(self, table: TableRef, reader: TrackedLog) -> StateDrift | None:
         """Compare, if it is time to, and return what differs; None if nothing does or nothing can be said."""
         now_ms = self._now_ms()
-        last = self._last.setdefault(table.id, _Check(now_ms, -1))
+        last = self._last.setdefault(table.id, _LastCheck(now_ms, -1))
         if last.is_distrusted or not self._is_due(last, now_ms):
             return None
         cursor = await self._states.cursor(table.id)
         if cursor is None or cursor.version == last.version:
             return None
-        self._last[table.id] = _Check(now_ms, cursor.version)
+        self._last[table.id] = _LastCheck(now_ms, cursor.version)
         said = await reader.checksum(cursor.version)
         if said is None:
             return None
@@ -68,7 +68,7 @@ class DriftCheck:
         snapshot = await reader.snapshot(cursor.version)
         live = (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
         if live == (files, total):
-            self._last[table.id] = _Check(now_ms, cursor.version, is_distrusted=True)
+            self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)
             log.warning("checksum_wrong", table=table.name, version=cursor.version, said=said.files, live=live[0])
             return None
         reason = (
@@ -76,18 +76,18 @@ class DriftCheck:
             f"the log holds {live[0]} of {live[1]}"
         )
         log.error("drift", table=table.name, version=cursor.version, counted=files, live=live[0])
-        return Drifted(cursor, reason)
+        return StateDrift(cursor, reason)
 
-    def _is_due(self, last: _Check, now_ms: int) -> bool:
+    def _is_due(self, last: _LastCheck, now_ms: int) -> bool:
         return self._every_ms > 0 and now_ms - last.at_ms >= self._every_ms
 
     async def _counted(self, table: TableRef) -> tuple[int, int]:
-        total = EMPTY_CELL
+        total = EMPTY_STATS
         async for _, state in self._states.each(table.id):
             total += state.total
         return total.files, total.bytes
 
-    async def _stands_still(self, table: TableRef, cursor: Cursor) -> bool:
+    async def _stands_still(self, table: TableRef, cursor: TableState) -> bool:
         """Whether nobody moved the table while its cells were added up: else they are of two versions."""
         now = await self._states.cursor(table.id)
         return now is not None and (now.version, now.rescans) == (cursor.version, cursor.rescans)

@@ -11,7 +11,7 @@ OPEN_LOGS = 1_000
 """Logs kept open; an open log is a client object of a few kilobytes."""
 
 
-class LogReader(Protocol):
+class TrackedLog(Protocol):
     """Reads the log of one table."""
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
@@ -30,14 +30,14 @@ class LogReader(Protocol):
         """Return all live files of a version, the newest by default."""
 
 
-class Logs:
+class LogCache:
     """Opens logs on demand and keeps the last used ones."""
 
-    def __init__(self, open_log: Callable[[str], LogReader]) -> None:
+    def __init__(self, open_log: Callable[[str], TrackedLog]) -> None:
         self._open_log = open_log
-        self._open: OrderedDict[str, LogReader] = OrderedDict()
+        self._open: OrderedDict[str, TrackedLog] = OrderedDict()
 
-    def at(self, location: str) -> LogReader:
+    def at(self, location: str) -> TrackedLog:
         """Return the reader of the log at a location."""
         reader = self._open.pop(location, None) or self._open_log(location)
         self._open[location] = reader

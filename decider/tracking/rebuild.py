@@ -16,25 +16,25 @@ from decider.decide.decision import Decision, corrected, decide_state, heed
 from decider.decide.timers import timers_after_recount
 from decider.state.contention import COLD
 from decider.state.effective_policy import LogFacts
-from decider.state.fold import recount
-from decider.store.ingest import Step, ingest
-from decider.store.queue_executor import AsyncQueue
+from decider.state.fold import count_live_files
+from decider.store.ingest import StateUpdate, ingest
+from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_queue_limits import steer, wanted
-from decider.store.table_state import Cursor, TableStates
-from decider.store.timer_queries import Timers
+from decider.store.table_state import TableState, TableStateStore
+from decider.store.timer_queries import TimerStore
 from decider.tracking.commit_batch import job_spec
-from decider.tracking.log_cache import LogReader
-from decider.tracking.shared_defaults import Standing
+from decider.tracking.log_cache import TrackedLog
+from decider.tracking.shared_defaults import DefaultsProvider
 from shared.job_payload import COMPACT
 from shared.layout.eligibility import is_purgeable
-from shared.layout.partition_stats import CellState
+from shared.layout.partition_stats import PartitionStats
 from shared.policy import Policy
 from shared.properties import is_stopped
 from shared.queue import commands
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.refusals import refusal
-from shared.table import CellKey, Snapshot, TableRef
+from shared.table import PartitionKey, Snapshot, TableRef
 
 RECORDS = 500
 """Decisions of one recount that go into the ledger, those with a job first: a table of very many cells must not push
@@ -43,14 +43,19 @@ everything else out of it."""
 log = structlog.get_logger()
 
 
-class Recounter:
+class StateRebuilder:
     """Brings a table's state to its newest snapshot, whatever was stored before."""
 
     def __init__(
-        self, queue: AsyncQueue, now_ms: Callable[[], int], standing: Standing, *, ledger_kept: int = LEDGER_KEPT
+        self,
+        queue: AsyncQueueExecutor,
+        now_ms: Callable[[], int],
+        standing: DefaultsProvider,
+        *,
+        ledger_kept: int = LEDGER_KEPT,
     ) -> None:
         self._queue = queue
-        self._timers = Timers(queue)
+        self._timers = TimerStore(queue)
         self._ledger_kept = ledger_kept
         self._now_ms = now_ms
         self._standing = standing
@@ -58,12 +63,12 @@ class Recounter:
     async def recount(
         self,
         table: TableRef,
-        reader: LogReader,
-        old: Cursor | None,
+        reader: TrackedLog,
+        old: TableState | None,
         reason: str,
         *,
         counters: Mapping[str, int] | None = None,
-    ) -> Cursor | None:
+    ) -> TableState | None:
         """Count anew and decide every cell; None if somebody moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
@@ -78,7 +83,7 @@ class Recounter:
             facts,
         )
         heat = old.heat if old else COLD
-        cursor = Cursor(
+        cursor = TableState(
             version=snapshot.version,
             metadata=snapshot.metadata,
             protocol=snapshot.protocol,
@@ -95,8 +100,8 @@ class Recounter:
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
         await steer(self._queue, table.id, cursor.steered)
-        cells = recount(snapshot.files, in_force.policy)
-        calibration = await TableStates(self._queue).calibration(table.id)
+        cells = count_live_files(snapshot.files, in_force.policy)
+        calibration = await TableStateStore(self._queue).calibration(table.id)
         policy = calibration.learned(in_force.policy)
         at_ms = self._now_ms()
         decisions = [
@@ -104,7 +109,7 @@ class Recounter:
             for made in _decisions(snapshot, policy, cells)
         ]
         jobs = [job_spec(table, made, policy, snapshot.metadata) for made in decisions if made.prediction]
-        step = Step(
+        step = StateUpdate(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
             ledger=self._lines(decisions, policy),
@@ -116,15 +121,15 @@ class Recounter:
         # A table that was made anew starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
         is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
-        idle: set[CellKey] = set()
+        idle: set[PartitionKey] = set()
         if is_another or not in_force.policy.enabled:
             # Cells of before as well: with other partition columns none of them is left.
-            idle = set(cells) | {cell async for cell, _ in TableStates(self._queue).each(table.id)}
+            idle = set(cells) | {cell async for cell, _ in TableStateStore(self._queue).each(table.id)}
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
             # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
             await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
-            winner = await TableStates(self._queue).cursor(table.id)
+            winner = await TableStateStore(self._queue).cursor(table.id)
             await steer(self._queue, table.id, winner.steered if winner else "")
             if is_another and winner is not None:
                 # What we withdrew may have been the winner's jobs, so every cell is decided once more.
@@ -144,7 +149,7 @@ class Recounter:
         ]
 
     async def _timed(
-        self, table: TableRef, snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]
+        self, table: TableRef, snapshot: Snapshot, policy: Policy, cells: Mapping[PartitionKey, PartitionStats]
     ) -> tuple[Timer, ...]:
         """The timers of the cells; a full rewrite that was to come sooner than its interval says still does."""
         columns = snapshot.metadata.partition_columns
@@ -159,7 +164,7 @@ class Recounter:
             for timer in made
         )
 
-    async def _withdraw(self, table: TableRef, cells: Iterable[CellKey], version: int) -> None:
+    async def _withdraw(self, table: TableRef, cells: Iterable[PartitionKey], version: int) -> None:
         """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
 
         Jobs of a later version stay: somebody else has seen that the table was switched on again.
@@ -169,14 +174,14 @@ class Recounter:
             await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
 
 
-def _is_stopped(old: Cursor | None, snapshot: Snapshot) -> bool:
+def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:
     """Whether Qbeast's switch was unset since the table was read last; another table at its place starts over."""
     if old is None or old.metadata.table_uuid != snapshot.metadata.table_uuid:
         return False
     return is_stopped(old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped)
 
 
-def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[CellKey, CellState]) -> list[Decision]:
+def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[PartitionKey, PartitionStats]) -> list[Decision]:
     """Decide every cell; those that are worth a job come first."""
     columns = snapshot.metadata.partition_columns
     heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, policy))

@@ -11,9 +11,9 @@ from dataclasses import replace
 import structlog
 
 from decider.store.cleanup import forget, leave
-from decider.store.queue_executor import AsyncQueue
-from decider.store.table_registry import Refusal, TableRegistry
-from decider.tracking.tracker import Followed, Follower
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.table_registry import StoredRefusal, TableRegistry
+from decider.tracking.tracker import TableTracker, TrackResult
 from shared import refusals
 from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
 from shared.job_payload import COMPACT
@@ -27,20 +27,20 @@ UNREADABLE = "unreadable_log"
 VANISHED_DAYS = 7.0
 """Days after which a table that vanished is forgotten: a disk that was not mounted comes back sooner."""
 
-After = Callable[[TableRef, Followed], Awaitable[None]]
+After = Callable[[TableRef, TrackResult], Awaitable[None]]
 """What is done with a table in which something new was found."""
 
 log = structlog.get_logger()
 
 
-class Watch:
+class TableRefresher:
     """Follows tables for the inbox and keeps the registry's refusals true."""
 
     def __init__(
         self,
-        follower: Follower,
+        follower: TableTracker,
         registry: TableRegistry,
-        queue: AsyncQueue,
+        queue: AsyncQueueExecutor,
         now_ms: Callable[[], int],
         *,
         after: After | None = None,
@@ -70,11 +70,11 @@ class Watch:
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
             cells = await leave(self._queue, table.id, kind=COMPACT)
-            await self._refuse(table, Refusal(self._now_ms(), str(problem), code=UNREADABLE))
+            await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, why=str(problem), cells=cells)
             return
         except (InvalidInput, PermanentError) as problem:
-            await self._refuse(table, Refusal(self._now_ms(), str(problem)))
+            await self._refuse(table, StoredRefusal(self._now_ms(), str(problem)))
             log.warning("table_refused", table=table.name, why=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
@@ -99,7 +99,7 @@ class Watch:
             await forget(self._queue, table.id, kind=COMPACT)
             log.warning("table_forgotten", table=table.name, why=why, gone_days=VANISHED_DAYS)
             return
-        await self._refuse(table, Refusal(now_ms, why, since_ms, gone=True))
+        await self._refuse(table, StoredRefusal(now_ms, why, since_ms, gone=True))
         log.warning("table_gone", table=table.name, why=why, cells=cells)
 
     async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
@@ -110,10 +110,10 @@ class Watch:
                 await self._registry.accept(table.id)
             return
         if before is None or before.code != found.code or before.reason != found.sentence:
-            await self._refuse(table, Refusal(self._now_ms(), found.sentence, code=found.code))
+            await self._refuse(table, StoredRefusal(self._now_ms(), found.sentence, code=found.code))
             log.warning("table_refused", table=table.name, why=found.sentence)
 
-    async def _refuse(self, table: TableRef, refusal: Refusal) -> None:
+    async def _refuse(self, table: TableRef, refusal: StoredRefusal) -> None:
         before = await self._registry.refusal(table.id)
         if before is not None and (before.gone, before.code) == (refusal.gone, refusal.code):
             refusal = replace(refusal, since_ms=before.since_ms)

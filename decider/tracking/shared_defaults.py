@@ -11,8 +11,8 @@ from typing import Protocol
 import structlog
 from redis.asyncio import Redis
 
-from decider.state.effective_policy import Defaults
-from decider.store.redis_errors import answered
+from decider.state.effective_policy import PolicyDefaults
+from decider.store.redis_errors import translate_redis_errors
 from shared.errors import InvalidInput, RetryableError
 from shared.queue.decode import text
 
@@ -25,21 +25,21 @@ RETRY_S = 2.0
 log = structlog.get_logger()
 
 
-class Standing(Protocol):
+class DefaultsProvider(Protocol):
     """The defaults in force."""
 
     @property
-    def current(self) -> Defaults:
+    def current(self) -> PolicyDefaults:
         """What is in force as far as is known here."""
 
     async def refresh(self) -> bool:
         """Ask again; return whether that changed them."""
 
 
-class Shared:
+class SharedDefaults:
     """The defaults that the deciders of one queue share, in the string `lw:defaults:<queue>`."""
 
-    def __init__(self, redis: Redis, own: Defaults) -> None:
+    def __init__(self, redis: Redis, own: PolicyDefaults) -> None:
         self._redis = redis
         self._key = f"lw:defaults:{own.group}"
         self._is_announced = False
@@ -58,7 +58,7 @@ class Shared:
             else:
                 await asyncio.sleep(REFRESH_S)
 
-    @answered
+    @translate_redis_errors
     async def refresh(self) -> bool:
         """Announce our own at the first call, take over what is in force at the others.
 

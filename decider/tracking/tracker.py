@@ -10,16 +10,16 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from decider.state.effective_policy import Effective, LogFacts
+from decider.state.effective_policy import EffectivePolicy, LogFacts
 from decider.state.fold import fold
 from decider.store.ingest import ingest
-from decider.store.queue_executor import AsyncQueue
-from decider.store.table_state import Cursor, TableStates
-from decider.tracking.commit_batch import Batch
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.table_state import TableState, TableStateStore
+from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DRIFT, DriftCheck
-from decider.tracking.log_cache import LogReader, Logs
-from decider.tracking.rebuild import Recounter
-from decider.tracking.shared_defaults import Standing
+from decider.tracking.log_cache import LogCache, TrackedLog
+from decider.tracking.rebuild import StateRebuilder
+from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import RetryableError
 from shared.properties import is_stopped
 from shared.queue.commands import LEDGER_KEPT
@@ -45,7 +45,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class TrackResult:
     """How far a table was followed, how many commits were folded on the way, and why it was recounted, if it was.
 
     `refusal` is why the table must not be rewritten as it stands at that version.
@@ -58,7 +58,7 @@ class Followed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _TrackStep:
     """One attempt to get further: `rescan` asks for a recount, `raced` says that the cursor moved under us."""
 
     version: int
@@ -69,15 +69,15 @@ class _Step:
     refusal: Refusal | None = None
 
 
-class Follower:
+class TableTracker:
     """Brings the stored state of a table up to its log; safe to run in any number of processes."""
 
     def __init__(
         self,
-        queue: AsyncQueue,
-        open_log: Callable[[str], LogReader],
+        queue: AsyncQueueExecutor,
+        open_log: Callable[[str], TrackedLog],
         now_ms: Callable[[], int],
-        standing: Standing,
+        standing: DefaultsProvider,
         *,
         ledger_kept: int | None = None,
         drift: DriftCheck | None = None,
@@ -85,16 +85,16 @@ class Follower:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
         self.ledger_kept = ledger_kept or LEDGER_KEPT
-        self._states = TableStates(queue)
+        self._states = TableStateStore(queue)
         self._now_ms = now_ms
         self._standing = standing
         self._drift = drift or DriftCheck(self._states, now_ms)
-        self._logs = Logs(open_log)
-        self._recounter = Recounter(queue, now_ms, standing, ledger_kept=self.ledger_kept)
+        self._logs = LogCache(open_log)
+        self._recounter = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
-    async def follow(self, table: TableRef, hinted: int | None = None) -> Followed:
+    async def follow(self, table: TableRef, hinted: int | None = None) -> TrackResult:
         """Fold what is new in a table's log; `hinted` is the version an event spoke of, None to probe for the next.
 
         Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where somebody keeps winning the
@@ -117,12 +117,12 @@ class Follower:
             if step.caught_up:
                 drifted = await self._drift.found(table, reader)
                 if drifted is None:
-                    return Followed(step.version, total, rescan, step.refusal)
+                    return TrackResult(step.version, total, rescan, step.refusal)
                 rescan = drifted.reason
                 await self._recounter.recount(table, reader, drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
-    async def _advance(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
+    async def _advance(self, table: TableRef, reader: TrackedLog, cursor: TableState, hinted: int | None) -> _TrackStep:
         """Fold the next batch of commits behind the cursor."""
         at = cursor.version
         policy = self.effective(table, cursor).policy
@@ -131,12 +131,12 @@ class Follower:
             await self._standing.refresh()
             policy = self.effective(table, cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
-            return _Step(at, rescan="the policy of the service, the tenant or the registration changed")
+            return _TrackStep(at, rescan="the policy of the service, the tenant or the registration changed")
         if not await self._is_same_table(table, reader, cursor):
-            return _Step(
+            return _TrackStep(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
             )
-        batch = Batch(table, policy, cursor.metadata)
+        batch = CommitBatch(table, policy, cursor.metadata)
         last = cursor
         more = hinted is None or hinted > cursor.version
         while more and len(batch) < COMMITS_PER_INGEST:
@@ -146,9 +146,11 @@ class Follower:
             folded = fold(commit, last.metadata, batch.policy, batch.files)
             moved = self._moved(table, last, commit)
             if folded.rescan is not None or moved is None:
-                return _Step(at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused")
+                return _TrackStep(
+                    at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused"
+                )
             if len(folded.changes) > CHANGES_PER_INGEST:
-                return _Step(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
+                return _TrackStep(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
             if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
                 break
             heat, aborts = last.heat.after(commit, folded.changes, self._now_ms())
@@ -159,11 +161,11 @@ class Follower:
             return await self._nothing_new(table, reader, cursor, hinted)
         return await self._ingest(table, cursor, last, batch, caught_up=not more)
 
-    def effective(self, table: TableRef, cursor: Cursor) -> Effective:
+    def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in force for a table whose cursor stands there."""
         return self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.facts)
 
-    async def _is_same_table(self, table: TableRef, reader: LogReader, cursor: Cursor) -> bool:
+    async def _is_same_table(self, table: TableRef, reader: TrackedLog, cursor: TableState) -> bool:
         """Whether the commit that the cursor stands on is still the same one.
 
         A table that was dropped and made anew at its place starts over at version 0 and would be folded onto a dead
@@ -178,7 +180,7 @@ class Follower:
         self._trusted[table.id] = (cursor.version, now_ms)
         return True
 
-    def _moved(self, table: TableRef, cursor: Cursor, commit: Commit) -> Cursor | None:
+    def _moved(self, table: TableRef, cursor: TableState, commit: Commit) -> TableState | None:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
@@ -207,7 +209,9 @@ class Follower:
             commit_ms=commit.timestamp_ms,
         )
 
-    async def _nothing_new(self, table: TableRef, reader: LogReader, cursor: Cursor, hinted: int | None) -> _Step:
+    async def _nothing_new(
+        self, table: TableRef, reader: TrackedLog, cursor: TableState, hinted: int | None
+    ) -> _TrackStep:
         """The next version is not there: either we are caught up, or the log was cleaned up behind the cursor.
 
         The listing that tells them apart is asked for once per table and process, and when an event spoke of more.
@@ -218,26 +222,28 @@ class Follower:
             later = await reader.versions_after(at)
             self._listed.add(table.id)
             if later and later[0] > at + 1:
-                return _Step(at, rescan=f"versions {at + 1} to {later[0] - 1} are gone from the log")
+                return _TrackStep(at, rescan=f"versions {at + 1} to {later[0] - 1} are gone from the log")
             if later:
-                return _Step(at, raced=True)
-        return _Step(at, caught_up=True, refusal=cursor.refusal)
+                return _TrackStep(at, raced=True)
+        return _TrackStep(at, caught_up=True, refusal=cursor.refusal)
 
-    async def _ingest(self, table: TableRef, old: Cursor, new: Cursor, batch: Batch, *, caught_up: bool) -> _Step:
+    async def _ingest(
+        self, table: TableRef, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool
+    ) -> _TrackStep:
         known = await self._states.known(table.id, batch.cells)
         done = batch.decide(known, new.heat, self._now_ms())
         if not done.is_possible:
-            return _Step(old.version, rescan="the log removed files that the state never held")
+            return _TrackStep(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._now_ms())
         step = replace(done.step, ledger_kept=self.ledger_kept)
         if not await ingest(self._queue, table.id, old=old, new=new, step=step):
-            return _Step(old.version, raced=True)
+            return _TrackStep(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())
         log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))
-        return _Step(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
+        return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
-    async def _recount(self, table: TableRef, reader: LogReader, old: Cursor | None, reason: str) -> _Step:
+    async def _recount(self, table: TableRef, reader: TrackedLog, old: TableState | None, reason: str) -> _TrackStep:
         cursor = await self._recounter.recount(table, reader, old, reason)
         if cursor is None:
-            return _Step(old.version if old else -1, raced=True)
-        return _Step(cursor.version, rescan=reason)
+            return _TrackStep(old.version if old else -1, raced=True)
+        return _TrackStep(cursor.version, rescan=reason)

@@ -20,13 +20,13 @@ TableName = Annotated[
 ]
 
 
-class Wire(BaseModel):
+class ResponseModel(BaseModel):
     """An answer; it cannot be changed once built."""
 
     model_config = ConfigDict(frozen=True)
 
 
-class Asked(BaseModel):
+class RequestModel(BaseModel):
     """A request; a field that is not known is an error rather than a wish that nobody heard."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)

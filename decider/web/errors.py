@@ -15,7 +15,7 @@ from fastapi.responses import JSONResponse
 from redis.exceptions import RedisError
 from starlette.exceptions import HTTPException
 
-from decider.web.problem_document import FieldProblem, Problem
+from decider.web.problem_document import FieldProblem, ProblemDocument
 from shared.errors import Conflict, InvalidInput, LakewrightError, RetryableError, Unsupported
 
 log = structlog.get_logger()
@@ -48,7 +48,7 @@ _TYPES: Mapping[int, tuple[str, str]] = {
 }
 
 
-class Refused(Exception):  # noqa: N818 - the name says what happened
+class ApiError(Exception):
     """A call that a router refuses with a status of its own; `field` names the culprit."""
 
     def __init__(self, status: int, detail: str, *, field: str = "", value: Any = None, allowed: str = "") -> None:
@@ -59,9 +59,9 @@ class Refused(Exception):  # noqa: N818 - the name says what happened
         self.allowed = allowed
 
 
-def not_found(noun: str, name: str) -> Refused:
+def not_found(noun: str, name: str) -> ApiError:
     """Return the refusal for a thing that is not there."""
-    return Refused(HTTPStatus.NOT_FOUND, f"there is no {noun} {shown(name)!r}", field=noun, value=name)
+    return ApiError(HTTPStatus.NOT_FOUND, f"there is no {noun} {shown(name)!r}", field=noun, value=name)
 
 
 def respond(  # noqa: PLR0913 - the members of RFC 9457
@@ -76,7 +76,7 @@ def respond(  # noqa: PLR0913 - the members of RFC 9457
 ) -> JSONResponse:
     """Build a problem answer."""
     kind, title = _TYPES.get(status, ("failed", HTTPStatus(status).phrase))
-    problem = Problem(
+    problem = ProblemDocument(
         type=f"urn:lakewright:problem:{kind}",
         title=title,
         status=status,
@@ -101,7 +101,7 @@ def shown(value: Any) -> Any:
 
 def install(app: FastAPI) -> None:
     """Make every failure of this application a problem."""
-    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(LakewrightError, _ours)
     app.add_exception_handler(RedisError, _store_gone)
     app.add_exception_handler(RequestValidationError, _validation)
@@ -110,7 +110,7 @@ def install(app: FastAPI) -> None:
 
 
 async def _refused(_: Request, raised: Exception) -> JSONResponse:
-    assert isinstance(raised, Refused)  # noqa: S101 - narrows for the type checker; the handler is registered so
+    assert isinstance(raised, ApiError)  # noqa: S101 - narrows for the type checker; the handler is registered so
     later = {"retry-after": str(RETRY_AFTER_S)} if raised.status == HTTPStatus.SERVICE_UNAVAILABLE else None
     return respond(
         raised.status, str(raised), field=raised.field, value=raised.value, allowed=raised.allowed, headers=later

@@ -4,10 +4,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class FieldProblem(Wire):
+class FieldProblem(ResponseModel):
     """One field that cannot be used."""
 
     field: str = Field(description="Where the field stands, such as `partitions.0` or `query.limit`.")
@@ -15,7 +15,7 @@ class FieldProblem(Wire):
     value: Any = Field(None, description="The value as it came, shortened if long.")
 
 
-class Problem(Wire):
+class ProblemDocument(ResponseModel):
     """Why a call failed, and what to do about it (RFC 9457, `application/problem+json`)."""
 
     model_config = ConfigDict(

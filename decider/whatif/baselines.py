@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from decider.whatif.optimize_baseline import next_fit
-from decider.whatif.trace import Merge, ReplayedCell
+from decider.whatif.trace import SimulatedMerge, SimulatedPartition
 from shared.policy import Policy
 from shared.table import DataFile
 
@@ -19,10 +19,10 @@ HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CellView:
     """One look of a rule at a cell: the policy's target, the time, and when the rule last rewrote in this table."""
 
-    cell: ReplayedCell
+    cell: SimulatedPartition
     policy: Policy
     at_ms: int
     rewritten_ms: int | None
@@ -41,7 +41,7 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class PeerRule:
+class BaselineRule:
     """A rule: `wants` answers from counters the rule has anyway, `propose` from a listing, which counts as a scan.
 
     every_ms: the rule looks at the cells that changed only so often; 0: after each commit. idle_ms: time without
@@ -51,8 +51,8 @@ class PeerRule:
     name: str
     title: str
     source: str
-    propose: Callable[[Look], list[Merge]]
-    wants: Callable[[Look], bool] = lambda _look: True
+    propose: Callable[[CellView], list[SimulatedMerge]]
+    wants: Callable[[CellView], bool] = lambda _look: True
     every_ms: int = 0
     idle_ms: int | None = None
 
@@ -61,18 +61,18 @@ def _by_size(file: DataFile) -> tuple[int, str]:
     return file.size_bytes, file.path
 
 
-def _fold(files: Sequence[DataFile], target_bytes: int) -> list[Merge]:
+def _fold(files: Sequence[DataFile], target_bytes: int) -> list[SimulatedMerge]:
     """Pack ascending files next-fit into outputs of at most the target; a file alone is left as it is."""
-    merges: list[Merge] = []
+    merges: list[SimulatedMerge] = []
     position = 0
     for packed in next_fit([file.size_bytes for file in files], target_bytes):
         if len(packed) > 1:
-            merges.append(Merge(tuple(files[position : position + len(packed)]), (sum(packed),)))
+            merges.append(SimulatedMerge(tuple(files[position : position + len(packed)]), (sum(packed),)))
         position += len(packed)
     return merges
 
 
-def _optimize(look: Look) -> list[Merge]:
+def _optimize(look: CellView) -> list[SimulatedMerge]:
     """Delta's OPTIMIZE: all files below `minFileSize`, ascending, next-fit into bins of at most `maxFileSize`.
 
     Source: Delta, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`; both sizes have the same default
@@ -86,13 +86,13 @@ AUTO_COMPACT_FILES = 50
 """Delta's `spark.databricks.delta.autoCompact.minNumFiles`."""
 
 
-def _auto_wants(look: Look) -> bool:
+def _auto_wants(look: CellView) -> bool:
     half = look.target_bytes // 2
     small = look.cell.small
     return len(small) >= AUTO_COMPACT_FILES and sum(f.size_bytes <= half for f in small.values()) >= AUTO_COMPACT_FILES
 
 
-def _auto_compact(look: Look) -> list[Merge]:
+def _auto_compact(look: CellView) -> list[SimulatedMerge]:
     """Delta's auto-compaction: OPTIMIZE with `minFileSize` at half of `maxFileSize`, once 50 such files are there.
 
     Source: Delta, `AutoCompact.compact`, `AutoCompactPartitionStats`, and in `DeltaSQLConf` `autoCompact.minNumFiles`
@@ -112,7 +112,7 @@ ICEBERG_SPREAD = Fraction(11, 10)
 """By how much outputs may exceed the target for a small remainder to be spread over them."""
 
 
-def _iceberg(look: Look) -> list[Merge]:
+def _iceberg(look: CellView) -> list[SimulatedMerge]:
     """Iceberg's rewrite_data_files (binpack): 5 files below 0.75 x target, or two that exceed the target together.
 
     Source: Iceberg, `SizeBasedFileRewritePlanner` (`enoughInputFiles`, `enoughContent`, `expectedOutputFiles`) and its
@@ -123,7 +123,7 @@ def _iceberg(look: Look) -> list[Merge]:
     total = sum(file.size_bytes for file in files)
     if len(files) < ICEBERG_MIN_INPUTS and not (len(files) > 1 and total > look.target_bytes):
         return []
-    return [Merge(tuple(files), _even_outputs(total, look.target_bytes))]
+    return [SimulatedMerge(tuple(files), _even_outputs(total, look.target_bytes))]
 
 
 def _even_outputs(total: int, target: int) -> tuple[int, ...]:
@@ -138,7 +138,7 @@ FOLD_AT = 100
 """AWS Glue's `minInputFiles`."""
 
 
-def _fold_100(look: Look) -> list[Merge]:
+def _fold_100(look: CellView) -> list[SimulatedMerge]:
     """AWS Glue's compaction of Iceberg tables: once 100 files of a partition lie below 0.75 x target.
 
     Source: AWS Glue, developer guide, Compaction optimization, and web API, IcebergCompactionConfiguration
@@ -146,7 +146,7 @@ def _fold_100(look: Look) -> list[Merge]:
     """
     files = look.below(math.ceil(ICEBERG_MIN_SIZE * look.target_bytes))
     total = sum(file.size_bytes for file in files)
-    return [Merge(tuple(files), _even_outputs(total, look.target_bytes))] if len(files) >= FOLD_AT else []
+    return [SimulatedMerge(tuple(files), _even_outputs(total, look.target_bytes))] if len(files) >= FOLD_AT else []
 
 
 AMORO_MINOR_FILES = 12
@@ -159,7 +159,7 @@ AMORO_MIN_SIZE = Fraction(3, 4)
 """Amoro's `self-optimizing.min-target-size-ratio`: segments up to there are undersized."""
 
 
-def _amoro(look: Look) -> list[Merge]:
+def _amoro(look: CellView) -> list[SimulatedMerge]:
     """Amoro: major at a target's worth of segments two of which fit in one, minor at 12 fragments or at 2 each hour.
 
     Source: Amoro, `CommonPartitionEvaluator.isMajorNecessary` and `isMinorNecessary`; `AbstractPartitionPlan` packs
@@ -178,14 +178,14 @@ def _amoro(look: Look) -> list[Merge]:
     return []
 
 
-def _mse_wants(look: Look) -> bool:
+def _mse_wants(look: CellView) -> bool:
     """Say whether the MSE of all files is at or above (tolerance x T)^2, from rolling state, without a listing."""
     bound = look.policy.tolerance * look.policy.target_bytes
     state = look.cell.state
     return len(look.cell.small) > 1 and (state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2)
 
 
-def _fold_small(look: Look) -> list[Merge]:
+def _fold_small(look: CellView) -> list[SimulatedMerge]:
     """Fold every small file, once entropy alone says so.
 
     Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
@@ -194,14 +194,14 @@ def _fold_small(look: Look) -> list[Merge]:
     return _fold(look.below(look.policy.ladder.full_bytes), look.target_bytes)
 
 
-PEERS: tuple[PeerRule, ...] = (
-    PeerRule(
+PEERS: tuple[BaselineRule, ...] = (
+    BaselineRule(
         "delta_optimize_each",
         "Delta OPTIMIZE, each commit",
         "Delta, OptimizeExecutor and DeltaSQLConf: files below the target, next-fit, bins of one file are left",
         _optimize,
     ),
-    PeerRule(
+    BaselineRule(
         "delta_optimize_hourly",
         "Delta OPTIMIZE, hourly",
         "the same rule from a timer, on the partitions that changed",
@@ -209,34 +209,34 @@ PEERS: tuple[PeerRule, ...] = (
         every_ms=HOUR_MS,
         idle_ms=HOUR_MS,
     ),
-    PeerRule(
+    BaselineRule(
         "delta_auto_compaction",
         "Delta auto-compaction",
         "Delta, AutoCompact and DeltaSQLConf: 50 files of at most half of the target, after a write",
         _auto_compact,
         _auto_wants,
     ),
-    PeerRule(
+    BaselineRule(
         "iceberg_defaults",
         "Iceberg, each commit",
         "Iceberg, SizeBasedFileRewritePlanner: min-input-files 5, min-file-size-bytes 75 % of the target",
         _iceberg,
     ),
-    PeerRule(
+    BaselineRule(
         "fold_100",
         "AWS Glue, at 100 files",
         "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
         _fold_100,
         lambda look: len(look.cell.small) >= FOLD_AT,
     ),
-    PeerRule(
+    BaselineRule(
         "amoro",
         "Amoro",
         "Amoro, CommonPartitionEvaluator: minor at 12 fragments or hourly, major at a target of mergeable segments",
         _amoro,
         idle_ms=HOUR_MS + 1,
     ),
-    PeerRule(
+    BaselineRule(
         "raw_mse",
         "raw entropy (MSE)",
         "Netflix, Optimizing data warehouse storage: MSE >= (tolerance x target)^2; every small file is folded",

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from decider.whatif.baselines import PEERS
-from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer, replay_untouched
-from decider.whatif.trace import History
+from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
+from decider.whatif.trace import CommitTrace
 from shared.policy import GIB, MIB, Policy
 
 Tick = Callable[[str], None]
@@ -30,7 +30,7 @@ MS_PER_HOUR = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class Prices:
+class CostModel:
     """What things cost, in core-seconds: assumptions that whoever asks can replace by figures of their own.
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
@@ -43,15 +43,15 @@ class Prices:
     queries_per_hour: float = 10.0
     tail_hours: float = 24.0
 
-    def cost_s(self, done: Replayed) -> float:
+    def cost_s(self, done: SimulationResult) -> float:
         """Return what a replay cost: bytes rewritten x write price + files over time x read price."""
         return self.write_s(done) + self.read_s(done)
 
-    def write_s(self, done: Replayed) -> float:
+    def write_s(self, done: SimulationResult) -> float:
         """Return the core-seconds of rewriting."""
         return done.bytes_rewritten / GIB * self.write_s_per_gib
 
-    def read_s(self, done: Replayed) -> float:
+    def read_s(self, done: SimulationResult) -> float:
         """Return the core-seconds that readers spend on opening files."""
         return done.all_file_ms / MS_PER_HOUR * self.queries_per_hour * self.open_s
 
@@ -62,11 +62,11 @@ class Prices:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Candidate:
     """A policy that was replayed, and what it cost in core-seconds; a table left alone has one that is not enabled."""
 
     policy: Policy
-    replayed: Replayed
+    replayed: SimulationResult
     cost_s: float
 
 
@@ -74,20 +74,20 @@ class Option:
 class Comparison:
     """The same history left alone, under our rule, and under others'."""
 
-    nothing: Replayed
-    ours: Replayed
-    peers: tuple[Replayed, ...]
+    nothing: SimulationResult
+    ours: SimulationResult
+    peers: tuple[SimulationResult, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
     """The policy to take; `curve` holds all targets, `tried` every policy that rewrites; `is_change` says to change."""
 
-    best: Option
-    current: Option
+    best: Candidate
+    current: Candidate
     nothing_cost_s: float
-    curve: tuple[Option, ...]
-    tried: tuple[Option, ...]
+    curve: tuple[Candidate, ...]
+    tried: tuple[Candidate, ...]
     is_change: bool
     sentence: str
 
@@ -97,7 +97,7 @@ class Recommendation:
         return _properties(self.best.policy, self.current.policy)
 
 
-def compare(history: History, policy: Policy, prices: Prices, tick: Tick = lambda _: None) -> Comparison:
+def compare(history: CommitTrace, policy: Policy, prices: CostModel, tick: Tick = lambda _: None) -> Comparison:
     """Replay a history without rewrites, under a policy of ours, switched on if it is not, and under others' rules."""
     tick("left alone")
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
@@ -116,27 +116,27 @@ STEPS_OF_RECOMMENDATION = 1 + len(TARGETS_BYTES) + len(FAN_INS) + len(TOLERANCES
 
 
 def recommend(
-    history: History, policy: Policy, prices: Prices, nothing: Replayed, tick: Tick = lambda _: None
+    history: CommitTrace, policy: Policy, prices: CostModel, nothing: SimulationResult, tick: Tick = lambda _: None
 ) -> Recommendation:
     """Find the target, then the fan-in, then the tolerance of least cost: one after the other, not all at once.
 
     The three hardly depend on each other: the target decides how far bytes travel, the fan-in how often, the tolerance
     what is left alone.
     """
-    tried: dict[tuple[int, int, Fraction], Option] = {}
+    tried: dict[tuple[int, int, Fraction], Candidate] = {}
 
-    def option(candidate: Policy) -> Option:
+    def option(candidate: Policy) -> Candidate:
         key = (candidate.target_bytes, candidate.fan_in, candidate.tolerance)
         if key not in tried:
             tick(f"target {_size(key[0])}, fan-in {key[1]}, tolerance {float(key[2]):g}")
             done = replay_lakewright(history, candidate, tail_ms=prices.tail_ms)
-            tried[key] = Option(candidate, done, prices.cost_s(done))
+            tried[key] = Candidate(candidate, done, prices.cost_s(done))
         return tried[key]
 
-    def cheapest(candidates: list[Policy]) -> Option:
+    def cheapest(candidates: list[Policy]) -> Candidate:
         return min((option(candidate) for candidate in candidates), key=lambda one: one.cost_s)
 
-    left_alone = Option(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
+    left_alone = Candidate(replace(policy, enabled=False), nothing, prices.cost_s(nothing))
     on = replace(policy, enabled=True)
     current = option(on) if policy.enabled else left_alone
     targets = sorted({*TARGETS_BYTES, policy.target_bytes})
@@ -159,14 +159,14 @@ def recommend(
     return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
 
 
-def _keep(current: Option, left_alone: Option) -> str:
+def _keep(current: Candidate, left_alone: Candidate) -> str:
     if not current.policy.enabled:
         return f"Leave this table alone, as it is: nothing that was tried is {WORTH_CHANGING:.0%} cheaper."
     gain = _gain(current, left_alone) or "no compaction at all would cost about as much"
     return f"Keep the policy: nothing that was tried is {WORTH_CHANGING:.0%} cheaper, and {gain}."
 
 
-def _leave_alone(best: Option, left_alone: Option) -> str:
+def _leave_alone(best: Candidate, left_alone: Candidate) -> str:
     return (
         f"Leave this table alone: as they are, its files cost readers {_number(left_alone.cost_s)} core-seconds, and "
         f"no policy that was tried costs less than {_number(best.cost_s)}, rewriting included. "
@@ -174,7 +174,7 @@ def _leave_alone(best: Option, left_alone: Option) -> str:
     )
 
 
-def _change(best: Option, current: Option, left_alone: Option, prices: Prices) -> str:
+def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: CostModel) -> str:
     said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
     files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
     rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
@@ -195,7 +195,7 @@ def _change(best: Option, current: Option, left_alone: Option, prices: Prices) -
     )
 
 
-def _gain(option: Option, left_alone: Option) -> str:
+def _gain(option: Candidate, left_alone: Candidate) -> str:
     """Say what an option saves against a table left alone; nothing where that is less than half a percent."""
     saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
     if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from decider.state.effective_policy import Effective, Source
+from decider.state.effective_policy import EffectivePolicy, PolicySource
 from decider.whatif.baselines import PEERS
-from decider.whatif.comparison import Comparison, Option, Prices, Recommendation, Tick, compare, recommend
-from decider.whatif.simulator import Point, Replayed, replay_lakewright
-from decider.whatif.trace_reader import TableHistory
+from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
+from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
+from decider.whatif.trace_reader import TableTrace
 from shared.errors import InvalidInput
 from shared.policy import Policy, apply
 from shared.properties import NAMES, as_properties, read_properties
@@ -41,7 +41,7 @@ NOT_REPLAYED = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PolicyOverrides:
     """What somebody wants to see replayed beside the table's policy: properties as they were said, and their policy."""
 
     properties: Mapping[str, str]
@@ -50,27 +50,27 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Yours:
+class CustomPolicy:
     """What was asked for and what became of it."""
 
-    asked: Asked
-    option: Option
+    asked: PolicyOverrides
+    option: Candidate
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class WhatIfReport:
     """Everything a what-if says; `yours` is there if settings were asked for."""
 
-    table: TableHistory
+    table: TableTrace
     policy: Policy
-    prices: Prices
+    prices: CostModel
     comparison: Comparison
     recommendation: Recommendation
-    yours: Yours | None
+    yours: CustomPolicy | None
     notes: tuple[str, ...]
 
 
-def lay_over(policy: Policy, said: Mapping[str, str]) -> Asked | None:
+def lay_over(policy: Policy, said: Mapping[str, str]) -> PolicyOverrides | None:
     """Lay settings, such as `fan-in`, over a policy that is switched on; None if there are none.
 
     Raises InvalidInput for a name that is not known and for a value that cannot be used.
@@ -86,16 +86,16 @@ def lay_over(policy: Policy, said: Mapping[str, str]) -> Asked | None:
             raise InvalidInput(f"{name} is no property of a policy; known are {', '.join(NAMES)}", field=name)
     layer = read_properties(properties)
     notes = _not_replayed(layer.named)
-    return Asked(properties, apply(replace(policy, enabled=True), layer), notes)
+    return PolicyOverrides(properties, apply(replace(policy, enabled=True), layer), notes)
 
 
 def examine(
-    table: TableHistory,
-    in_force: Effective,
-    prices: Prices,
+    table: TableTrace,
+    in_force: EffectivePolicy,
+    prices: CostModel,
     said: Mapping[str, str] | None = None,
     tick: Tick = lambda _: None,
-) -> Report:
+) -> WhatIfReport:
     """Compare and recommend under the policy in force, a refusal aside, and replay what is `said` beside it.
 
     A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
@@ -107,20 +107,20 @@ def examine(
     if asked is not None:
         tick(TITLES["yours"])
         done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="yours")
-        yours = Yours(asked, Option(asked.policy, done, prices.cost_s(done)))
+        yours = CustomPolicy(asked, Candidate(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
     notes = (*_refused(table), *_missing(table), *_notes(in_force), *(asked.notes if asked else ()))
-    return Report(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
+    return WhatIfReport(table, policy, prices, comparison, recommendation, yours, tuple(dict.fromkeys(notes)))
 
 
-def _refused(table: TableHistory) -> tuple[str, ...]:
+def _refused(table: TableTrace) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
     note = "The table is refused, so nothing is rewritten whatever its policy says; the replay sets that aside: "
     return (note + table.refusal.sentence,)
 
 
-def _missing(table: TableHistory) -> tuple[str, ...]:
+def _missing(table: TableTrace) -> tuple[str, ...]:
     if table.missing is None:
         return ()
     first, last = table.missing
@@ -128,7 +128,7 @@ def _missing(table: TableHistory) -> tuple[str, ...]:
     return (f"{which} missing from the log: the replay begins behind that, at version {table.first_version}.",)
 
 
-def _notes(in_force: Effective) -> tuple[str, ...]:
+def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     notes = [
         f"The property {issue.property} = {issue.value} cannot be used: {issue.reason}."
         + (" Until it is mended, the last properties hold that could be used, or the defaults." if issue.holds else "")
@@ -139,7 +139,11 @@ def _notes(in_force: Effective) -> tuple[str, ...]:
         notes.append(
             "The table is switched off, so nothing is rewritten now; Lakewright is replayed as if it were switched on."
         )
-    named = {name: one.name for name, one in in_force.origins.items() if one.source in (Source.TABLE, Source.REQUEST)}
+    named = {
+        name: one.name
+        for name, one in in_force.origins.items()
+        if one.source in (PolicySource.TABLE, PolicySource.REQUEST)
+    }
     return (*notes, *_not_replayed(named))
 
 
@@ -147,7 +151,7 @@ def _not_replayed(named: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(f"{named[name]} is not replayed: {why}." for name, why in NOT_REPLAYED.items() if name in named)
 
 
-def describe(report: Report) -> dict[str, Any]:
+def describe(report: WhatIfReport) -> dict[str, Any]:
     """Return a report as plain values: the answer of the API, and what the command line shows."""
     table, prices, advice = report.table, report.prices, report.recommendation
     compared, yours = report.comparison, report.yours
@@ -187,7 +191,7 @@ def describe(report: Report) -> dict[str, Any]:
     }
 
 
-def _yours(yours: Yours, prices: Prices) -> dict[str, Any]:
+def _yours(yours: CustomPolicy, prices: CostModel) -> dict[str, Any]:
     return {"properties": dict(yours.asked.properties), **_option(yours.option, prices)}
 
 
@@ -200,7 +204,7 @@ def _policy(policy: Policy) -> dict[str, Any]:
     }
 
 
-def _rule(done: Replayed, prices: Prices) -> dict[str, Any]:
+def _rule(done: SimulationResult, prices: CostModel) -> dict[str, Any]:
     return {
         "name": done.name,
         "title": TITLES[done.name],
@@ -218,11 +222,11 @@ def _rule(done: Replayed, prices: Prices) -> dict[str, Any]:
     }
 
 
-def _point(point: Point) -> list[int]:
+def _point(point: CurvePoint) -> list[int]:
     return [point.at_ms, point.files, point.small_files, point.bytes_rewritten]
 
 
-def _option(option: Option, prices: Prices) -> dict[str, Any]:
+def _option(option: Candidate, prices: CostModel) -> dict[str, Any]:
     return {
         **_policy(option.policy),
         "files_mean": round(option.replayed.mean_files, 2),

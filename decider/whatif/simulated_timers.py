@@ -8,35 +8,35 @@ import heapq
 from collections.abc import Iterable, Iterator
 
 from decider.decide.timers import parse_timer, timers_after_commit, timers_after_rewrite
-from decider.whatif.trace import ReplayedCell
-from shared.job_payload import Ask
+from decider.whatif.trace import SimulatedPartition
+from shared.job_payload import RewriteKind
 from shared.policy import Policy
 from shared.queue.model import Timer, TimerChange
-from shared.table import CellKey, PartitionColumn
+from shared.table import PartitionColumn, PartitionKey
 
 
-class ReplayTimers:
+class SimulatedTimers:
     """The timers of all cells of one table."""
 
     def __init__(self, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._policy = policy
         self._columns = columns
-        self._cells: dict[CellKey, ReplayedCell] = {}
+        self._cells: dict[PartitionKey, SimulatedPartition] = {}
         self._due_ms: dict[str, int] = {}
         # What was set anew or stopped stays here until its time has come, and is passed over then.
         self._heap: list[tuple[int, str]] = []
 
-    def after_commit(self, cell: ReplayedCell, at_ms: int) -> None:
+    def after_commit(self, cell: SimulatedPartition, at_ms: int) -> None:
         """Change a cell's timers after a commit of others has changed its data."""
         self._cells[cell.key] = cell
         # A writer's clock may stand before 1970, where no timer does.
         self._change(timers_after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
 
-    def after_rewrite(self, cell: ReplayedCell, rewritten: Iterable[int] = ()) -> None:
+    def after_rewrite(self, cell: SimulatedPartition, rewritten: Iterable[int] = ()) -> None:
         """Stop the timers that would find nothing any more, of a cell and of the windows that were rewritten in it."""
         self._change(timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
 
-    def ring(self, until_ms: int) -> Iterator[tuple[int, Ask, ReplayedCell]]:
+    def ring(self, until_ms: int) -> Iterator[tuple[int, RewriteKind, SimulatedPartition]]:
         """Yield when, for what and for which cell timers ring until then, in the order of time."""
         while self._heap and self._heap[0][0] <= until_ms:
             at_ms, name = heapq.heappop(self._heap)

@@ -12,22 +12,22 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from decider.decide.decision import Verdict, decide_rung, decide_state
-from decider.whatif.baselines import Look, PeerRule
-from decider.whatif.simulated_timers import ReplayTimers
-from decider.whatif.trace import History, Merge, ReplayedCell, ReplayedTable
-from shared.job_payload import Ask
+from decider.decide.decision import DecisionKind, decide_rung, decide_state
+from decider.whatif.baselines import BaselineRule, CellView
+from decider.whatif.simulated_timers import SimulatedTimers
+from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
+from shared.job_payload import RewriteKind
 from shared.layout.file_selection import tagged_window
 from shared.layout.planner import Plan, plan, plan_full, plan_settling
 from shared.policy import Policy
-from shared.table import CellKey, Commit, PartitionColumn
+from shared.table import Commit, PartitionColumn, PartitionKey
 
 POINTS = 200
 """Points of a curve over time: as many as a chart shows, however long the history."""
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """One point of the curves: when, live files, small ones, and bytes rewritten until then."""
 
     at_ms: int
@@ -37,7 +37,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
+class SimulationResult:
     """What a rule did to a history.
 
     small_mean, small_max: small files in a cell when a commit had touched it, before anything was merged; scans: times
@@ -62,7 +62,7 @@ class Replayed:
     span_ms: int
     tail_ms: int
     stale_ms: float
-    curve: tuple[Point, ...]
+    curve: tuple[CurvePoint, ...]
 
     @property
     def wa(self) -> float:
@@ -92,7 +92,7 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _FinalSums:
     """The sums over time when the last commit was there."""
 
     at_ms: int
@@ -101,10 +101,10 @@ class _End:
 
 
 @dataclass(slots=True)
-class _Tally:
+class _RunningSums:
     """Sums that grow while a history is replayed."""
 
-    table: ReplayedTable
+    table: SimulatedTable
     step_ms: int
     bytes_rewritten: int = 0
     jobs: int = 0
@@ -118,8 +118,8 @@ class _Tally:
     file_ms: int = 0
     small_ms: int = 0
     last_ms: int | None = None
-    ended: _End | None = None
-    curve: list[Point] = field(default_factory=list)
+    ended: _FinalSums | None = None
+    curve: list[CurvePoint] = field(default_factory=list)
 
     def pass_time(self, at_ms: int) -> None:
         """Let time go on to `at_ms`; clocks of writers may go back, which takes no time."""
@@ -132,10 +132,10 @@ class _Tally:
 
     def note(self) -> None:
         """Add a point to the curve."""
-        point = Point(self.last_ms or 0, self.table.files, self.table.small_files, self.bytes_rewritten)
+        point = CurvePoint(self.last_ms or 0, self.table.files, self.table.small_files, self.bytes_rewritten)
         self.curve.append(point)
 
-    def saw(self, cells: Sequence[ReplayedCell]) -> None:
+    def saw(self, cells: Sequence[SimulatedPartition]) -> None:
         """Count the small files of the cells that a commit touched."""
         for cell in cells:
             small = len(cell.small)
@@ -143,7 +143,7 @@ class _Tally:
             self.small_sum += small
             self.small_max = max(self.small_max, small)
 
-    def scan(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
+    def scan(self, cell: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
         """Count a look at a cell's files, and carry out what it led to."""
         self.scans += 1
         if not merges:
@@ -156,17 +156,17 @@ class _Tally:
             self.bytes_rewritten += sum(file.size_bytes for file in merge.inputs)
         self.table.merge(cell, merges)
 
-    def end_commits(self) -> _End:
+    def end_commits(self) -> _FinalSums:
         """Note that no commit follows, and return what was summed until then."""
         self.note()
-        self.ended = _End(self.last_ms or 0, self.file_ms, self.small_ms)
+        self.ended = _FinalSums(self.last_ms or 0, self.file_ms, self.small_ms)
         return self.ended
 
-    def result(self, name: str, history: History, ended: _End) -> Replayed:
+    def result(self, name: str, history: CommitTrace, ended: _FinalSums) -> SimulationResult:
         """Return what was counted; `ended` is what `end_commits` said."""
         added = history.files_added
         first = self.curve[0].at_ms if self.curve else 0
-        return Replayed(
+        return SimulationResult(
             name=name,
             bytes_added=history.bytes_added,
             bytes_rewritten=self.bytes_rewritten,
@@ -187,13 +187,13 @@ class _Tally:
         )
 
 
-def _tally(history: History, policy: Policy) -> _Tally:
+def _tally(history: CommitTrace, policy: Policy) -> _RunningSums:
     times = [commit.timestamp_ms for commit in history.commits]
     span_ms = max(times) - times[0] if times else 0
-    return _Tally(ReplayedTable(policy, history), max(1, span_ms // POINTS))
+    return _RunningSums(SimulatedTable(policy, history), max(1, span_ms // POINTS))
 
 
-def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> Replayed:
+def replay_untouched(history: CommitTrace, policy: Policy, *, tail_ms: int = 0) -> SimulationResult:
     """Replay a history without any rewrite."""
     tally = _tally(history, policy)
     for commit in history.commits:
@@ -205,16 +205,16 @@ def replay_untouched(history: History, policy: Policy, *, tail_ms: int = 0) -> R
 
 
 def replay_peer(
-    history: History, policy: Policy, rule: PeerRule, *, lag_commits: int = 0, tail_ms: int = 0
-) -> Replayed:
+    history: CommitTrace, policy: Policy, rule: BaselineRule, *, lag_commits: int = 0, tail_ms: int = 0
+) -> SimulationResult:
     """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
 
     What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
     """
     tally = _tally(history, policy)
-    theirs = _Theirs(tally, policy, rule)
-    changed: dict[CellKey, ReplayedCell] = {}
-    jobs = _Jobs(lag_commits)
+    theirs = _BaselineRunner(tally, policy, rule)
+    changed: dict[PartitionKey, SimulatedPartition] = {}
+    jobs = _PendingJobs(lag_commits)
     next_ms: int | None = None
     for number, commit in enumerate(history.commits):
         at_ms = commit.timestamp_ms
@@ -240,11 +240,13 @@ def replay_peer(
     return tally.result(rule.name, history, ended)
 
 
-def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0) -> Replayed:
+def replay_lakewright(
+    history: CommitTrace, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0
+) -> SimulationResult:
     """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
     tally = _tally(history, policy)
-    ours = _Ours(tally, policy, history.columns)
-    jobs = _Jobs(lag_commits)
+    ours = _PolicyRunner(tally, policy, history.columns)
+    jobs = _PendingJobs(lag_commits)
     for number, commit in enumerate(history.commits):
         ours.ring_until(commit.timestamp_ms)
         tally.pass_time(commit.timestamp_ms)
@@ -261,21 +263,21 @@ def replay_lakewright(history: History, policy: Policy, *, lag_commits: int = 0,
     return tally.result("lakewright", history, ended)
 
 
-class _Jobs:
+class _PendingJobs:
     """Jobs that were asked for and wait, one for each cell; they run so many commits later."""
 
     def __init__(self, lag_commits: int) -> None:
         self._lag_commits = lag_commits
-        self._waiting: deque[tuple[int, ReplayedCell]] = deque()
-        self._asked: set[CellKey] = set()
+        self._waiting: deque[tuple[int, SimulatedPartition]] = deque()
+        self._asked: set[PartitionKey] = set()
 
-    def ask(self, number: int, cell: ReplayedCell) -> None:
+    def ask(self, number: int, cell: SimulatedPartition) -> None:
         """Ask for a job at commit `number`, unless one waits for this cell already."""
         if cell.key not in self._asked:
             self._asked.add(cell.key)
             self._waiting.append((number + self._lag_commits, cell))
 
-    def due(self, number: int) -> Iterator[ReplayedCell]:
+    def due(self, number: int) -> Iterator[SimulatedPartition]:
         """Return the cells whose jobs run at commit `number`, in the order they were asked for."""
         while self._waiting and self._waiting[0][0] <= number:
             _, cell = self._waiting.popleft()
@@ -283,43 +285,45 @@ class _Jobs:
             yield cell
 
 
-class _Theirs:
+class _BaselineRunner:
     """Runs a peer's rule, and remembers when it last rewrote anything in the table."""
 
-    def __init__(self, tally: _Tally, policy: Policy, rule: PeerRule) -> None:
+    def __init__(self, tally: _RunningSums, policy: Policy, rule: BaselineRule) -> None:
         self._tally = tally
         self._policy = policy
         self._rule = rule
         self._rewritten_ms: int | None = None
 
-    def wants(self, cell: ReplayedCell, at_ms: int) -> bool:
+    def wants(self, cell: SimulatedPartition, at_ms: int) -> bool:
         """Say whether the rule's own counters ask for a look at a cell."""
-        return self._rule.wants(Look(cell, self._policy, at_ms, self._rewritten_ms))
+        return self._rule.wants(CellView(cell, self._policy, at_ms, self._rewritten_ms))
 
-    def run(self, cell: ReplayedCell, at_ms: int) -> None:
+    def run(self, cell: SimulatedPartition, at_ms: int) -> None:
         """Look at a cell and do what the rule proposes."""
-        merges = self._rule.propose(Look(cell, self._policy, at_ms, self._rewritten_ms))
+        merges = self._rule.propose(CellView(cell, self._policy, at_ms, self._rewritten_ms))
         if merges:
             self._rewritten_ms = at_ms
         self._tally.scan(cell, merges)
 
 
-class _Ours:
+class _PolicyRunner:
     """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
 
-    def __init__(self, tally: _Tally, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
+    def __init__(self, tally: _RunningSums, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
         self._policy = policy
         self._columns = columns
-        self._timers = ReplayTimers(policy, columns)
+        self._timers = SimulatedTimers(policy, columns)
 
-    def wants(self, cell: ReplayedCell, commit: Commit) -> bool:
+    def wants(self, cell: SimulatedPartition, commit: Commit) -> bool:
         """Say whether a cell that a commit touched is given a job, and set its timers."""
         self._timers.after_commit(cell, commit.timestamp_ms)
         decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
-        return decision.verdict is Verdict.ENQUEUE
+        return decision.verdict is DecisionKind.ENQUEUE
 
-    def run(self, cell: ReplayedCell, ask: Ask = Ask.LEVELS, closed_ms: int | None = None) -> None:
+    def run(
+        self, cell: SimulatedPartition, ask: RewriteKind = RewriteKind.LEVELS, closed_ms: int | None = None
+    ) -> None:
         """Plan a cell and carry it out; what one job may not carry goes back to the queue, and is planned again."""
         is_cut = True
         rewritten: set[int] = set()
@@ -327,7 +331,7 @@ class _Ours:
             made = self._plan(cell, ask, closed_ms)
             named = (tagged_window(group.tags, self._policy) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
-            self._tally.scan(cell, [Merge(group.files, (group.bytes,), group.tags) for group in made.groups])
+            self._tally.scan(cell, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups])
             is_cut = made.is_cut
         self._timers.after_rewrite(cell, rewritten)
 
@@ -335,15 +339,15 @@ class _Ours:
         """Let the timers ring whose time has come; each is decided on what lies there by then."""
         for rung_ms, ask, cell in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
-            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is Verdict.ENQUEUE:
+            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is DecisionKind.ENQUEUE:
                 self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
 
-    def _plan(self, cell: ReplayedCell, ask: Ask, closed_ms: int | None) -> Plan:
+    def _plan(self, cell: SimulatedPartition, ask: RewriteKind, closed_ms: int | None) -> Plan:
         small = tuple(cell.small.values())
         match ask:
-            case Ask.LEVELS:
+            case RewriteKind.LEVELS:
                 return plan(cell.key, small, self._policy, before=cell.state)
-            case Ask.SETTLE:
+            case RewriteKind.SETTLE:
                 return plan_settling(cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
-            case Ask.FULL:
+            case RewriteKind.FULL:
                 return plan_full(cell.key, small, self._policy)

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from shared.layout.file_selection import window_of
-from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState, file_state
+from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats, file_stats
 from shared.policy import Policy
-from shared.table import CellKey, Commit, DataFile, PartitionColumn
+from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class CommitTrace:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
     Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
@@ -37,7 +37,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class SimulatedMerge:
     """Inputs that a rule rewrites together, and the sizes in bytes and the tags of what comes out."""
 
     inputs: tuple[DataFile, ...]
@@ -46,17 +46,17 @@ class Merge:
 
 
 @dataclass(slots=True)
-class ReplayedCell:
+class SimulatedPartition:
     """The live files of one cell by path, and the rolling state of all of them.
 
     small: below the full size; nearly: full, and yet below the target; full: from the target on.
     """
 
-    key: CellKey
+    key: PartitionKey
     small: dict[str, DataFile] = field(default_factory=dict)
     nearly: dict[str, DataFile] = field(default_factory=dict)
     full: dict[str, DataFile] = field(default_factory=dict)
-    state: CellState = EMPTY_CELL
+    state: PartitionStats = EMPTY_STATS
 
     @property
     def files(self) -> int:
@@ -64,20 +64,20 @@ class ReplayedCell:
         return len(self.small) + len(self.nearly) + len(self.full)
 
 
-class ReplayedTable:
+class SimulatedTable:
     """All cells of a table in a replay, changed by the commits of others and by the merges of a rule."""
 
-    def __init__(self, policy: Policy, history: History) -> None:
-        self.cells: dict[CellKey, ReplayedCell] = {}
+    def __init__(self, policy: Policy, history: CommitTrace) -> None:
+        self.cells: dict[PartitionKey, SimulatedPartition] = {}
         self.files = 0
         self.small_files = 0
         self._policy = policy
         self._rungs = policy.ladder
-        self._home: dict[str, tuple[ReplayedCell, str]] = {}
+        self._home: dict[str, tuple[SimulatedPartition, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
         # Streams repeat sizes, and what a file of one size adds to a state, settled or not, never changes.
-        self._states: dict[tuple[int, bool], CellState] = {}
+        self._states: dict[tuple[int, bool], PartitionStats] = {}
         # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
         self._remembers = any(commit.removed for commit in history.commits)
         for file in history.initial:
@@ -85,9 +85,9 @@ class ReplayedTable:
             self._add(cell, file)
             self._home[file.path] = (cell, file.path)
 
-    def apply(self, commit: Commit) -> tuple[ReplayedCell, ...]:
+    def apply(self, commit: Commit) -> tuple[SimulatedPartition, ...]:
         """Apply a commit of others and return the cells that it touched, each once."""
-        touched: dict[CellKey, ReplayedCell] = {}
+        touched: dict[PartitionKey, SimulatedPartition] = {}
         for gone in commit.removed:
             cell = self._remove_origin(gone.path)
             if cell is not None:
@@ -98,7 +98,7 @@ class ReplayedTable:
             self._home[file.path] = (cell, file.path)
         return tuple(touched.values())
 
-    def merge(self, cell: ReplayedCell, merges: Sequence[Merge]) -> None:
+    def merge(self, cell: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
         """Replace the inputs of each merge by its outputs, among which the origins are shared in the order of bytes."""
         for merge in merges:
             origins: list[tuple[str, int]] = []
@@ -116,13 +116,13 @@ class ReplayedTable:
                     self._origins[name] = share
                     self._home.update(dict.fromkeys(share, (cell, name)))
 
-    def _cell(self, key: CellKey) -> ReplayedCell:
+    def _cell(self, key: PartitionKey) -> SimulatedPartition:
         found = self.cells.get(key)
         if found is None:
-            found = self.cells[key] = ReplayedCell(key)
+            found = self.cells[key] = SimulatedPartition(key)
         return found
 
-    def _add(self, cell: ReplayedCell, file: DataFile) -> None:
+    def _add(self, cell: SimulatedPartition, file: DataFile) -> None:
         if file.path in cell.small or file.path in cell.nearly or file.path in cell.full:
             self._drop(cell, file.path)
         is_small = file.size_bytes < self._rungs.full_bytes
@@ -134,7 +134,7 @@ class ReplayedTable:
         self.files += 1
         self.small_files += is_small
 
-    def _drop(self, cell: ReplayedCell, path: str) -> DataFile:
+    def _drop(self, cell: SimulatedPartition, path: str) -> DataFile:
         is_small = path in cell.small
         file = (cell.small if is_small else cell.nearly if path in cell.nearly else cell.full).pop(path)
         cell.state = self._known(cell.state - self._state(file))
@@ -142,17 +142,17 @@ class ReplayedTable:
         self.small_files -= is_small
         return file
 
-    def _state(self, file: DataFile) -> CellState:
+    def _state(self, file: DataFile) -> PartitionStats:
         key = (file.size_bytes, SETTLED_TAG in file.tags)
         found = self._states.get(key)
         if found is None:
-            found = self._states[key] = file_state(self._rungs, file.size_bytes, is_settled=key[1])
+            found = self._states[key] = file_stats(self._rungs, file.size_bytes, is_settled=key[1])
         return found.within(window_of(file, self._policy))
 
-    def _known(self, state: CellState) -> CellState:
+    def _known(self, state: PartitionStats) -> PartitionStats:
         return state if self._policy.time_window_s is None else state.plausible()
 
-    def _remove_origin(self, path: str) -> ReplayedCell | None:
+    def _remove_origin(self, path: str) -> SimulatedPartition | None:
         """Take a file of others out, wherever its bytes are by now; None if it is not known."""
         home = self._home.pop(path, None)
         if home is None:

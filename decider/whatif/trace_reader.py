@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from decider.whatif.trace import History
+from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
 from shared.path_keys import canonical_path, path_key
 from shared.refusals import Refusal, refusal
@@ -20,7 +20,7 @@ MAX_COMMITS = 20_000
 """Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
 
 
-class LogReader(Protocol):
+class TraceSource(Protocol):
     """Reads the log of one table."""
 
     location: str
@@ -36,7 +36,7 @@ class LogReader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TableHistory:
+class TableTrace:
     """A table's history: what others wrote, and what rewriting it has seen so far; sizes in bytes.
 
     `missing` are the first and the last version of the newest hole in the log, behind which the history begins.
@@ -46,7 +46,7 @@ class TableHistory:
     first_version: int
     last_version: int
     metadata: TableMetadata
-    history: History
+    history: CommitTrace
     rewrites: int
     bytes_rewritten: int
     files_now: int
@@ -55,8 +55,8 @@ class TableHistory:
 
 
 async def read_history(
-    log: LogReader, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
-) -> TableHistory:
+    log: TraceSource, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
+) -> TableTrace:
     """Read the newest commits of a log, from the oldest version that can still be rebuilt.
 
     Raises InvalidInput where there is no log or nothing was committed since that version, and what reading it raises.
@@ -64,7 +64,7 @@ async def read_history(
     versions = await log.versions_after(-1)
     if not versions:
         # Checkpoints may be all that is left; where there is no log at all, this says so.
-        raise _Reading(await log.snapshot()).nothing(log.location)
+        raise _TraceBuilder(await log.snapshot()).nothing(log.location)
     versions, missing = _behind_the_last_hole(versions)
     base = await _oldest(log, versions[-max_commits - 1 :])
     wanted = [version for version in versions if version > base.version]
@@ -72,7 +72,7 @@ async def read_history(
         # Nothing lay there before the first commit, so it is part of what can be replayed.
         base = replace(base, files=())
         wanted = [0, *wanted]
-    reading = _Reading(base)
+    reading = _TraceBuilder(base)
     for done, version in enumerate(wanted):
         read(done, len(wanted))
         commit = await log.commit(version, reading.metadata)
@@ -92,7 +92,7 @@ def _behind_the_last_hole(versions: tuple[int, ...]) -> tuple[tuple[int, ...], t
     return versions, None
 
 
-async def _oldest(log: LogReader, versions: Sequence[int]) -> Snapshot:
+async def _oldest(log: TraceSource, versions: Sequence[int]) -> Snapshot:
     """Return the oldest snapshot that can be rebuilt; if one version can be, so can all later ones."""
     try:
         return await log.snapshot(versions[0])
@@ -109,7 +109,7 @@ async def _oldest(log: LogReader, versions: Sequence[int]) -> Snapshot:
     return found
 
 
-class _Reading:
+class _TraceBuilder:
     """A history while it is read: commits by others, and where the bytes of rewritten files came from."""
 
     def __init__(self, base: Snapshot) -> None:
@@ -137,14 +137,14 @@ class _Reading:
             self._add_rewrite(replace(commit, added=new), removed)
         self._files.update((path_key(file), file) for file in added)
 
-    def result(self, location: str, last_version: int) -> TableHistory:
+    def result(self, location: str, last_version: int) -> TableTrace:
         """Return what was read."""
-        return TableHistory(
+        return TableTrace(
             location=location,
             first_version=self._base.version,
             last_version=last_version,
             metadata=self.metadata,
-            history=History(self._base.files, tuple(self.commits), self.metadata.partition_columns),
+            history=CommitTrace(self._base.files, tuple(self.commits), self.metadata.partition_columns),
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),

@@ -13,7 +13,7 @@ import structlog
 from actor.formats.delta.engine import start_engine
 from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
-from actor.presence import About
+from actor.presence import ActorInfo
 from actor.worker import Reached
 from services.actor.scratch import scratch_dir
 from services.actor.secrets import known_secrets
@@ -62,11 +62,11 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
         stop_session(spark)
 
 
-def _about(settings: ActorSettings, java: str) -> About:
+def _about(settings: ActorSettings, java: str) -> ActorInfo:
     """What this actor says of itself."""
     packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
-    return About(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java})
+    return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java})
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import EngineDied, TableEngine
-from actor.presence import About, Presence
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Reached, Worker, WorkerSettings
+from actor.presence import ActorInfo, Presence
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Reached, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
 from shared.errors import LakewrightError
 from shared.queue.model import JobId
@@ -26,7 +26,7 @@ BEATS_PER_LEASE = 12
 """A lease survives eleven lost heartbeats, and a sixth of it is the margin before our own deadline."""
 
 
-def serve(settings: ActorSettings, engine: TableEngine, about: About, reached: Reached) -> None:
+def serve(settings: ActorSettings, engine: TableEngine, about: ActorInfo, reached: Reached) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
 
     A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
@@ -41,7 +41,7 @@ def serve(settings: ActorSettings, engine: TableEngine, about: About, reached: R
             draining.set()
 
     heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engine.cancel, announce=announce)
-    actor = Actor(settings.name, heartbeat, _stop_on_signals(), draining)
+    actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining)
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
@@ -82,9 +82,9 @@ def _run_slot(worker: Worker, stopping: threading.Event, failures: list[Exceptio
         stopping.set()
 
 
-def _queue(settings: ActorSettings) -> SyncQueue:
+def _queue(settings: ActorSettings) -> SyncQueueExecutor:
     """A connection of its own for each thread."""
-    return SyncQueue(connect(settings.redis_url), settings.queue)
+    return SyncQueueExecutor(connect(settings.redis_url), settings.queue)
 
 
 def _times(lease_s: float) -> LeaseTimes:

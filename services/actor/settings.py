@@ -10,7 +10,7 @@ from services.settings import (
     LOG_LEVEL,
     QUEUE,
     REDIS_URL,
-    Reader,
+    EnvironmentReader,
     boolean,
     boundary,
     default_redis_url,
@@ -76,7 +76,7 @@ class ActorSettings:
 
 def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings:
     """Read the actor's settings; raises InvalidInput that names the variable and what it accepts."""
-    read = Reader(environment)
+    read = EnvironmentReader(environment)
     return ActorSettings(
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, "default"),
@@ -99,4 +99,4 @@ def actor_settings(environment: Mapping[str, str] = os.environ) -> ActorSettings
 
 def allows_s3(environment: Mapping[str, str]) -> bool:
     """Say whether tables on S3 are allowed, which needs more jars; raises InvalidInput for what is no answer."""
-    return Reader(environment)(ALLOW_S3, boolean, default=False)
+    return EnvironmentReader(environment)(ALLOW_S3, boolean, default=False)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from services.cli.cli_context import Setting, setting_of
+from services.cli.cli_context import CliContext, setting_of
 from services.cli.commands import actors, events, jobs, queue, tables
 from services.cli.commands.history import optimizations, scheduled
 from services.cli.commands.optimize import optimize
@@ -16,7 +16,7 @@ from services.cli.commands.watch import watch
 from services.cli.commands.what_if import what_if
 from services.cli.render import duration, size
 from services.logs import configure_logs
-from services.process_exit import Ending
+from services.process_exit import ProcessExit
 from services.settings import DEFAULT_URL, URL
 from shared.errors import LakewrightError
 
@@ -48,7 +48,7 @@ def options(
     as_json: Annotated[bool, typer.Option("--json", help="Print the API's JSON.")] = False,  # noqa: FBT002 - a flag
 ) -> None:
     """Keep lakehouse tables well laid out while they are being written."""
-    context.obj = context.obj or Setting(url, as_json)
+    context.obj = context.obj or CliContext(url, as_json)
 
 
 @app.command(context_settings=PASSED_ON)
@@ -109,7 +109,7 @@ def doctor(
 
 def main() -> int:
     """Run the command; a failure is one line on standard error, like all logs: standard output is for the answer."""
-    ended = Ending()
+    ended = ProcessExit()
     configure_logs(LOG_LEVEL)
     try:
         app(prog_name="lakewright")

@@ -9,13 +9,13 @@ import httpx
 import typer
 from rich.console import Console
 
-from services.cli.client import Api
+from services.cli.client import ApiClient
 from services.cli.render import Output
 from services.settings import TOKEN
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class CliContext:
     """The options that stand before the command; `transport` and `engine` replace the network and Spark."""
 
     url: str
@@ -23,9 +23,9 @@ class Setting:
     transport: httpx.BaseTransport | None = None
     engine: Any = None
 
-    def api(self) -> Api:
+    def api(self) -> ApiClient:
         """Return a client, to be used in a with statement."""
-        return Api(self.url.rstrip("/"), os.environ.get(TOKEN) or None, self.transport)
+        return ApiClient(self.url.rstrip("/"), os.environ.get(TOKEN) or None, self.transport)
 
     def output(self) -> Output:
         """Return the printer of answers; without a terminal lines are not cut."""
@@ -33,7 +33,7 @@ class Setting:
         return Output(Console(width=width, soft_wrap=False, highlight=False), self.as_json)
 
 
-def setting_of(context: typer.Context) -> Setting:
+def setting_of(context: typer.Context) -> CliContext:
     """Return what stands before the command."""
-    found: Setting = context.obj
+    found: CliContext = context.obj
     return found

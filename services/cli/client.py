@@ -25,12 +25,12 @@ class CallFailed(LakewrightError):  # noqa: N818 - the name says what happened
     """A call that did not succeed; the message is the line to show."""
 
 
-class Unanswered(CallFailed):
+class NoResponse(CallFailed):
     """A call that met nobody, or lost who it spoke to: the same call may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ServerSentEvent:
     """One server-sent event; `id` is None for one that nobody can resume behind."""
 
     event: str
@@ -39,7 +39,7 @@ class Told:
 
 
 @dataclass(slots=True)
-class Api:
+class ApiClient:
     """Calls one decider; `transport` replaces the network."""
 
     url: str
@@ -85,7 +85,7 @@ class Api:
         """Return the answer to a DELETE, None if it has no body."""
         return self._call("DELETE", path)
 
-    def events(self, path: str, params: Mapping[str, Any], last_id: str | None) -> Iterator[Told]:
+    def events(self, path: str, params: Mapping[str, Any], last_id: str | None) -> Iterator[ServerSentEvent]:
         """Yield server-sent events until the connection ends; raises CallFailed if there is none or it breaks."""
         if self._client is None:
             raise RuntimeError("use the client in a with statement")
@@ -99,7 +99,7 @@ class Api:
                     raise CallFailed(f"GET {self.url}{path}: {_problem(answer)}")
                 yield from _told(answer.iter_lines())
         except (httpx.TransportError, httpx.InvalidURL) as problem:
-            raise Unanswered(self._nobody(problem)) from problem
+            raise NoResponse(self._nobody(problem)) from problem
 
     def _nobody(self, problem: Exception) -> str:
         return (
@@ -113,7 +113,7 @@ class Api:
         try:
             answer = self._client.request(method, path, **arguments)
         except (httpx.TransportError, httpx.InvalidURL) as problem:
-            raise Unanswered(self._nobody(problem)) from problem
+            raise NoResponse(self._nobody(problem)) from problem
         if answer.is_success:
             return answer.json() if answer.content else None
         raise CallFailed(f"{method} {self.url}{path}: {_problem(answer)}")
@@ -124,13 +124,13 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _told(lines: Iterable[str]) -> Iterator[Told]:
+def _told(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
     """Read the text/event-stream format; comments and unknown fields are passed over, as it wants."""
     fields: dict[str, str] = {}
     for line in lines:
         if not line:
             if "data" in fields:
-                yield Told(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
+                yield ServerSentEvent(fields.get("event", "message"), json.loads(fields["data"]), fields.get("id"))
             fields = {}
             continue
         name, _, value = line.partition(":")

@@ -9,10 +9,10 @@ import structlog
 import uvicorn
 
 from services.decider.build import build_app
-from services.decider.header_timeout import MAX_HEAD_BYTES, EndsSlowHeads
+from services.decider.header_timeout import MAX_HEAD_BYTES, HeaderTimeoutProtocol
 from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
-from services.process_exit import Ending
+from services.process_exit import ProcessExit
 from services.settings import log_format
 from shared.errors import LakewrightError
 
@@ -36,7 +36,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
-            http=EndsSlowHeads,
+            http=HeaderTimeoutProtocol,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
@@ -63,5 +63,5 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
 
 
 if __name__ == "__main__":
-    ended = Ending()
+    ended = ProcessExit()
     ended.code = main()

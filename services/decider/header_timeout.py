@@ -29,7 +29,7 @@ TINY_CHUNK_BYTES = 64
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 
 
-class _Frugal(h11.Connection):
+class LimitedConnection(h11.Connection):
     """A connection that refuses what is dear to read: heads of many lines, and bodies in many tiny chunks."""
 
     _chunks = 0
@@ -50,7 +50,7 @@ class _Frugal(h11.Connection):
         return event
 
 
-class EndsSlowHeads(H11Protocol):
+class HeaderTimeoutProtocol(H11Protocol):
     """The server's protocol for HTTP with a clock for heads; bodies have their own."""
 
     head_s = HEAD_S
@@ -58,7 +58,7 @@ class EndsSlowHeads(H11Protocol):
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._end: asyncio.TimerHandle | None = None
-        self.conn = _Frugal(h11.SERVER, self.config.h11_max_incomplete_event_size or MAX_HEAD_BYTES)
+        self.conn = LimitedConnection(h11.SERVER, self.config.h11_max_incomplete_event_size or MAX_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first head."""

@@ -36,7 +36,7 @@ from services.settings import (
     TOKENS,
     TOKENS_FILE,
     WEBHOOK_ORIGINS,
-    Reader,
+    EnvironmentReader,
     boolean,
     comma_separated,
     default_redis_url,
@@ -111,7 +111,7 @@ class DeciderSettings:
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
     """Read the decider's settings; raises InvalidInput that names the variable and what it accepts."""
-    read = Reader(environment)
+    read = EnvironmentReader(environment)
     defaults = DeciderSettings()
     return DeciderSettings(
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from services.demo.demo_run import Play, Setting
+from services.demo.demo_run import DemoRun, DemoSettings
 from services.demo.report import show
 from shared.errors import LakewrightError
 
@@ -27,7 +27,7 @@ def main() -> int:
     try:
         with tempfile.TemporaryDirectory(prefix="lakewright-demo-") as scratch:
             folder = (options.keep or Path(scratch)).resolve()
-            result = Play(Setting(folder, options.seconds, options.per_second, options.seed), console).run()
+            result = DemoRun(DemoSettings(folder, options.seconds, options.per_second, options.seed), console).run()
     except LakewrightError as problem:
         console.print(f"[red]The demonstration could not run:[/] {problem}")
         return 1

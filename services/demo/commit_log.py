@@ -14,7 +14,7 @@ _Action = tuple[str, dict[str, Any]]
 
 
 @dataclass(slots=True)
-class TableHistory:
+class CommitLogSums:
     """Sums over a table's log; sizes in bytes."""
 
     commits: int = 0
@@ -37,9 +37,9 @@ class TableHistory:
         return rewritten / self.bytes_added if self.bytes_added else 0.0
 
 
-def read_history(location: Path) -> TableHistory:
+def read_history(location: Path) -> CommitLogSums:
     """Read the log of a local table that was never checkpointed away."""
-    history = TableHistory()
+    history = CommitLogSums()
     for commit_file in sorted((location / "_delta_log").glob("*.json")):
         _apply(history, list(_actions(commit_file)))
     return history
@@ -50,7 +50,7 @@ def _actions(commit_file: Path) -> Iterator[_Action]:
         yield from json.loads(line).items()
 
 
-def _apply(history: TableHistory, actions: list[_Action]) -> None:
+def _apply(history: CommitLogSums, actions: list[_Action]) -> None:
     added = [action for name, action in actions if name == "add"]
     removed = [action for name, action in actions if name == "remove"]
     for action in removed:

@@ -22,7 +22,7 @@ from rich.live import Live
 from services.demo.commit_log import read_history
 from services.demo.report import figures
 from services.demo.row_checksum import PARTITION_BY, SCHEMA, fingerprint, read_manifest
-from services.demo.view import Glance, draw, line, look
+from services.demo.view import DemoSnapshot, draw, line, look
 from shared.errors import PermanentError
 from shared.policy import MIB, Policy
 
@@ -38,7 +38,7 @@ FRAME_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class DemoSettings:
     """Where and how long: folder for everything, seconds of writing, commits per second, seed of the rows."""
 
     folder: Path
@@ -47,10 +47,10 @@ class Setting:
     seed: int
 
 
-class Play:
+class DemoRun:
     """One run of the demonstration."""
 
-    def __init__(self, setting: Setting, console: Console) -> None:
+    def __init__(self, setting: DemoSettings, console: Console) -> None:
         self._setting = setting
         self._console = console
         self._tables = setting.folder / "tables"
@@ -178,7 +178,7 @@ class Play:
             self._say(text)
 
 
-def _is_settled(glance: Glance, version: int) -> bool:
+def _is_settled(glance: DemoSnapshot, version: int) -> bool:
     return not glance.running and not glance.waiting and not glance.backlog and glance.version >= version
 
 

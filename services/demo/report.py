@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
 
-from services.demo.commit_log import TableHistory
+from services.demo.commit_log import CommitLogSums
 from services.demo.row_checksum import Fingerprint
 from shared.policy import Policy
 
@@ -25,7 +25,7 @@ FUNNEL = {
 
 
 def figures(
-    history: TableHistory, policy: Policy, funnel: Mapping[str, int], expected: Fingerprint, found: Fingerprint
+    history: CommitLogSums, policy: Policy, funnel: Mapping[str, int], expected: Fingerprint, found: Fingerprint
 ) -> dict[str, Any]:
     """Return everything the demonstration measured."""
     return {

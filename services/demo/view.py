@@ -11,15 +11,15 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from services.demo.commit_log import TableHistory
-from shared.layout.partition_stats import recount
+from services.demo.commit_log import CommitLogSums
+from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import Policy
 
 DECISIONS_SHOWN = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Glance:
+class DemoSnapshot:
     """The decider's answers at one moment."""
 
     funnel: Mapping[str, int]
@@ -30,13 +30,13 @@ class Glance:
     version: int
 
 
-def look(client: httpx.Client, table: str) -> Glance:
+def look(client: httpx.Client, table: str) -> DemoSnapshot:
     """Ask the decider for all that the view shows."""
     status = client.get("/v1/status").raise_for_status().json()
     found = client.get(f"/v1/tables/{table}").raise_for_status().json()
     decisions = client.get(f"/v1/tables/{table}/decisions", params={"limit": DECISIONS_SHOWN}).raise_for_status().json()
     depth = status["queue"]["depth"]
-    return Glance(
+    return DemoSnapshot(
         funnel=status["funnel"],
         decisions=decisions["decisions"],
         running=depth["leased"],
@@ -46,14 +46,14 @@ def look(client: httpx.Client, table: str) -> Glance:
     )
 
 
-def draw(history: TableHistory, glance: Glance, policy: Policy, *, left_s: float) -> Group:
+def draw(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, *, left_s: float) -> Group:
     """Draw one frame."""
     return Group(_figures(history, glance, policy, left_s), _decisions(glance))
 
 
-def line(history: TableHistory, glance: Glance, policy: Policy) -> str:
+def line(history: CommitLogSums, glance: DemoSnapshot, policy: Policy) -> str:
     """Say the same in one line, for output that is no terminal."""
-    state = recount(policy.ladder, history.live.values())
+    state = stats_of_sizes(policy.ladder, history.live.values())
     return (
         f"commits {history.commits}  files {len(history.live)} (without: {history.files_added})  "
         f"small {state.small_files}  rewrites {history.rewrites}  running {glance.running}  waiting {glance.waiting}  "
@@ -61,8 +61,8 @@ def line(history: TableHistory, glance: Glance, policy: Policy) -> str:
     )
 
 
-def _figures(history: TableHistory, glance: Glance, policy: Policy, left_s: float) -> Panel:
-    state = recount(policy.ladder, history.live.values())
+def _figures(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, left_s: float) -> Panel:
+    state = stats_of_sizes(policy.ladder, history.live.values())
     root = float(state.mse()) ** 0.5 / policy.target_bytes
     grid = Table.grid(padding=(0, 3))
     for _ in range(4):
@@ -82,15 +82,15 @@ def _figures(history: TableHistory, glance: Glance, policy: Policy, left_s: floa
     return Panel(grid, title=title, border_style="cyan")
 
 
-def _jobs(glance: Glance) -> str:
+def _jobs(glance: DemoSnapshot) -> str:
     return f"{glance.running} running, {glance.waiting} waiting"
 
 
-def _optimize(history: TableHistory, policy: Policy) -> str:
+def _optimize(history: CommitLogSums, policy: Policy) -> str:
     return f"{history.optimize_each_commit(policy):.2f} (computed)"
 
 
-def _decisions(glance: Glance) -> Panel:
+def _decisions(glance: DemoSnapshot) -> Panel:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(no_wrap=True)

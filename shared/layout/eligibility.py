@@ -1,7 +1,7 @@
 """Whether a cell is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
 
 The decider asks this of the rolling state, the actor of the live files, and both must get the same answer; so the
-question lives here, is asked of a `CellState` alone, and needs neither a file list nor a clock.
+question lives here, is asked of a `PartitionStats` alone, and needs neither a file list nor a clock.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from shared.data_paths import is_harmful
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import CellState
+from shared.layout.partition_stats import PartitionStats
 from shared.policy import Policy, PortablePaths
 from shared.table import DataFile
 
@@ -63,7 +63,7 @@ _SENTENCES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Worth:
+class Evaluation:
     """The answer: `through_level` is the highest level to merge (None: no merge), `purges` the files to purge."""
 
     reason: Reason
@@ -76,10 +76,10 @@ class Worth:
         return self.through_level is not None or self.purges > 0
 
 
-_CLUSTERED = Worth(Reason.CLUSTERED, None)
+_CLUSTERED = Evaluation(Reason.CLUSTERED, None)
 
 
-def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
+def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evaluation:
     """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
 
     `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
@@ -90,7 +90,7 @@ def judge(state: CellState, policy: Policy, purgeable: int = 0) -> Worth:
     worth = _judge_merge(state, policy)
     if not purgeable:
         return worth
-    return Worth(worth.reason if worth.is_work else Reason.DELETES, worth.through_level, purgeable)
+    return Evaluation(worth.reason if worth.is_work else Reason.DELETES, worth.through_level, purgeable)
 
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
@@ -109,31 +109,31 @@ def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
 
 
-def _judge_merge(state: CellState, policy: Policy) -> Worth:
+def _judge_merge(state: PartitionStats, policy: Policy) -> Evaluation:
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
-        return Worth(Reason.NOTHING_SMALL, None)
+        return Evaluation(Reason.NOTHING_SMALL, None)
     crowded = state.small_files > policy.max_small_files
     if not crowded and is_tolerable(state, policy):
-        return Worth(Reason.WITHIN_TOLERANCE, None)
+        return Evaluation(Reason.WITHIN_TOLERANCE, None)
     level = _highest(state, policy)
     if level is None:
-        return Worth(Reason.NO_PROMOTION, None)
-    return Worth(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
+        return Evaluation(Reason.NO_PROMOTION, None)
+    return Evaluation(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
 
 
-def _highest(state: CellState, policy: Policy) -> int | None:
+def _highest(state: PartitionStats, policy: Policy) -> int | None:
     """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
     parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
     return max((level for part in parts if (level := promotable(part, policy)) is not None), default=None)
 
 
-def promotable(part: CellState, policy: Policy) -> int | None:
+def promotable(part: PartitionStats, policy: Policy) -> int | None:
     """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
     inputs, levels = policy.min_input_files, policy.levels
     return policy.ladder.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
 
 
-def judge_settling(state: CellState, policy: Policy) -> Worth:
+def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
     """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
 
     Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
@@ -141,30 +141,30 @@ def judge_settling(state: CellState, policy: Policy) -> Worth:
     if state.cube_files:
         return _CLUSTERED
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
-        return Worth(Reason.NOTHING_SMALL, None)
+        return Evaluation(Reason.NOTHING_SMALL, None)
     if not is_left_to_settle(state, policy):
-        return Worth(Reason.SETTLED, None)
+        return Evaluation(Reason.SETTLED, None)
     if is_tolerable(state, policy):
-        return Worth(Reason.WITHIN_TOLERANCE, None)
-    return Worth(Reason.QUIET, policy.levels - 1)
+        return Evaluation(Reason.WITHIN_TOLERANCE, None)
+    return Evaluation(Reason.QUIET, policy.levels - 1)
 
 
-def is_left_to_settle(state: CellState, policy: Policy) -> bool:
+def is_left_to_settle(state: PartitionStats, policy: Policy) -> bool:
     """Say whether two files are there that were never settled and lie below the policy's cap."""
     return state.to_settle(policy.levels) >= 2  # noqa: PLR2004 - a merge takes two
 
 
-def judge_full(state: CellState) -> Worth:
+def evaluate_full(state: PartitionStats) -> Evaluation:
     """Say whether a full rewrite would find anything: several small files, or deleted rows."""
     if state.cube_files:
         return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
     if not merges and not state.dv_files:
-        return Worth(Reason.NOTHING_SMALL, None)
-    return Worth(Reason.FULL_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
+        return Evaluation(Reason.NOTHING_SMALL, None)
+    return Evaluation(Reason.FULL_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
 
 
-def is_tolerable(state: CellState, policy: Policy) -> bool:
+def is_tolerable(state: PartitionStats, policy: Policy) -> bool:
     """Say whether the removable shortfall per file lies below (tolerance x T)^2, in exact integers.
 
     All files count, so a few small ones among many full ones are left alone: essential, not complete.

@@ -8,9 +8,9 @@ the target or more it is covered by several. Then it is chosen again among what 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
-from shared.layout.levels import FULL, SMALL_LEVELS, Ladder
+from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import CellState, contribution
+from shared.layout.partition_stats import PartitionStats, contribution
 from shared.policy import Policy
 from shared.table import DataFile
 
@@ -18,7 +18,7 @@ GENERATED_TAG = "lakewright.generated-ms"
 """AddFile tag of a rewritten file: the start of its window; its modification time is that of the rewrite."""
 
 
-def small_files(files: Iterable[DataFile], rungs: Ladder) -> list[DataFile]:
+def small_files(files: Iterable[DataFile], rungs: SizeLevels) -> list[DataFile]:
     """Return the files below the full size, ascending by size."""
     small = [file for file in files if rungs.level(file.size_bytes) < FULL]
     small.sort(key=lambda file: (file.size_bytes, file.path))
@@ -56,7 +56,7 @@ def has_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
     return start_ms is None or start_ms + (policy.time_window_s or 0) * 1000 <= by_ms
 
 
-def placed(file: DataFile, policy: Policy) -> CellState:
+def placed(file: DataFile, policy: Policy) -> PartitionStats:
     """Return what one live file adds to the state of its cell and of its window."""
     return contribution(file, policy.ladder).within(window_of(file, policy))
 
@@ -103,13 +103,13 @@ def pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     return [*covered, left] if len(left) > 1 else covered
 
 
-def _cover(chosen: list[DataFile], rungs: Ladder) -> tuple[list[list[DataFile]], list[DataFile]]:
+def _cover(chosen: list[DataFile], rungs: SizeLevels) -> tuple[list[list[DataFile]], list[DataFile]]:
     """Cover outputs of the target's size; return the groups and, ascending by size, what is left."""
     bins, left = cover([file.size_bytes for file in chosen], rungs.cover_bytes)
     return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
 
 
-def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: Ladder) -> int:
+def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: SizeLevels) -> int:
     """Return the length of the longest permitted prefix; it always ends at the end of a level."""
     counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
     for file in small:

@@ -20,7 +20,7 @@ FULL = SMALL_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
+class SizeLevels:
     """The level bounds of one policy; `floors[l]` is the smallest size in bytes on level l, `floors[FULL]` is full.
 
     shrink: size of an output as a share of its inputs, as learned for the table. The promotion rule is applied to the
@@ -91,10 +91,10 @@ class Ladder:
 
 
 @lru_cache(maxsize=1_024)
-def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction, shrink: Fraction = Fraction(1)) -> Ladder:
+def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction, shrink: Fraction = Fraction(1)) -> SizeLevels:
     """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
-    return Ladder(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)), shrink)
+    return SizeLevels(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)), shrink)
 
 
 def _ceil(value: Fraction) -> int:

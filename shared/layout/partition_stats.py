@@ -10,7 +10,7 @@ from fractions import Fraction
 from operator import add, sub
 from typing import Any
 
-from shared.layout.levels import FULL, SMALL_LEVELS, Ladder
+from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.table import DataFile
 
 _NO_LEVELS = (0,) * SMALL_LEVELS
@@ -21,7 +21,7 @@ _LENGTHS = (_SCALARS + 2 * SMALL_LEVELS, _SCALARS + 3 * SMALL_LEVELS, _SCALARS +
 WINDOWS_KEPT = 2
 """Windows of time that a state tells apart: files come into the newest and, around its start, into the one before."""
 
-SOMEWHERE = -1
+UNKNOWN_WINDOW = -1
 """In a change: the window of removed files of which nobody says where they lay."""
 
 SETTLED_TAG = "lakewright.settled"
@@ -32,7 +32,7 @@ CUBE_TAG = "ZCUBE_ID"
 
 
 @dataclass(frozen=True, slots=True)
-class CellState:
+class PartitionStats:
     """What is known of a cell's live files.
 
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
@@ -52,17 +52,17 @@ class CellState:
     counts: tuple[int, ...] = _NO_LEVELS
     sizes: tuple[int, ...] = _NO_LEVELS
     settled: tuple[int, ...] = _NO_LEVELS
-    windows: tuple[tuple[int, "CellState"], ...] = ()
+    windows: tuple[tuple[int, "PartitionStats"], ...] = ()
     cube_files: int = 0
 
-    def __add__(self, other: "CellState") -> "CellState":
+    def __add__(self, other: "PartitionStats") -> "PartitionStats":
         return self._combine(other, add)
 
-    def __sub__(self, other: "CellState") -> "CellState":
+    def __sub__(self, other: "PartitionStats") -> "PartitionStats":
         return self._combine(other, sub)
 
-    def _combine(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> "CellState":
-        return CellState(
+    def _combine(self, other: "PartitionStats", plus: Callable[[Any, Any], Any]) -> "PartitionStats":
+        return PartitionStats(
             plus(self.files, other.files),
             plus(self.bytes, other.bytes),
             plus(self.shortfall, other.shortfall),
@@ -76,17 +76,19 @@ class CellState:
             plus(self.cube_files, other.cube_files),
         )
 
-    def _windows(self, other: "CellState", plus: Callable[[Any, Any], Any]) -> tuple[tuple[int, "CellState"], ...]:
+    def _windows(
+        self, other: "PartitionStats", plus: Callable[[Any, Any], Any]
+    ) -> tuple[tuple[int, "PartitionStats"], ...]:
         mine, theirs = dict(self.windows), dict(other.windows)
         starts = sorted(mine.keys() | theirs.keys())
-        return tuple((at, plus(mine.get(at, EMPTY_CELL), theirs.get(at, EMPTY_CELL))) for at in starts)
+        return tuple((at, plus(mine.get(at, EMPTY_STATS), theirs.get(at, EMPTY_STATS))) for at in starts)
 
-    def within(self, start_ms: int | None) -> "CellState":
+    def within(self, start_ms: int | None) -> "PartitionStats":
         """Return this state as one whose files all lie in a window; None: in none."""
         return self if start_ms is None else replace(self, windows=((start_ms, self),))
 
     @property
-    def total(self) -> "CellState":
+    def total(self) -> "PartitionStats":
         """The state without its windows: what is to be added up over many cells."""
         return replace(self, windows=()) if self.windows else self
 
@@ -104,7 +106,7 @@ class CellState:
         """Number of small files on the first `levels` levels that were never settled."""
         return sum(self.counts[:levels]) - sum(self.settled[:levels])
 
-    def plausible(self) -> "CellState":
+    def plausible(self) -> "PartitionStats":
         """Return the state with possible numbers of settled and Z-cube files, and the newest windows, at least empty.
 
         Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
@@ -114,7 +116,7 @@ class CellState:
         if min(self.settled) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
             return self
         placed = dict(self.windows)
-        gone = placed.pop(SOMEWHERE, EMPTY_CELL)
+        gone = placed.pop(UNKNOWN_WINDOW, EMPTY_STATS)
         newest = sorted(placed.items())[-WINDOWS_KEPT:]
         windows = tuple((at, _floored(one + gone)) for at, one in newest)
         settled = tuple(max(0, count) for count in self.settled)
@@ -148,7 +150,7 @@ class CellState:
         return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
 
     @staticmethod
-    def decode(text: str) -> "CellState":
+    def decode(text: str) -> "PartitionStats":
         """Read what `encode` wrote; raises ValueError for anything else."""
         total, *windows = text.split(";")
         numbers = [int(part) for part in total.split(",")]
@@ -156,22 +158,24 @@ class CellState:
             raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
         files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
         counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
-        newest = tuple((int(at), CellState.decode(one)) for at, _, one in (window.partition(":") for window in windows))
+        newest = tuple(
+            (int(at), PartitionStats.decode(one)) for at, _, one in (window.partition(":") for window in windows)
+        )
         cubes = sum(numbers[_ROWS.stop :])
-        return CellState(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes)
+        return PartitionStats(files, size, shortfall, small, dv_files, deleted, counts, sizes, settled, newest, cubes)
 
 
-EMPTY_CELL = CellState()
+EMPTY_STATS = PartitionStats()
 
 
 def _within(count: int, files: int) -> int:
     return max(0, min(count, files))
 
 
-def _floored(state: CellState) -> CellState:
+def _floored(state: PartitionStats) -> PartitionStats:
     """Return the state with nothing negative; levels without files have no bytes."""
     counts = tuple(max(0, count) for count in state.counts)
-    return CellState(
+    return PartitionStats(
         max(0, state.files),
         max(0, state.bytes),
         max(0, state.shortfall),
@@ -185,24 +189,24 @@ def _floored(state: CellState) -> CellState:
     )
 
 
-def file_state(
-    ladder: Ladder,
+def file_stats(
+    ladder: SizeLevels,
     size_bytes: int,
     *,
     has_dv: bool = False,
     deleted_rows: int = 0,
     is_settled: bool = False,
     is_cube: bool = False,
-) -> CellState:
+) -> PartitionStats:
     """Return the state of a cell that holds just one file of this size."""
     missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
     shortfall = missing * missing
     level = ladder.level(size_bytes)
     cubes = int(is_cube)
     if level == FULL:
-        return CellState(1, size_bytes, shortfall, 0, int(has_dv), deleted_rows, cube_files=cubes)
+        return PartitionStats(1, size_bytes, shortfall, 0, int(has_dv), deleted_rows, cube_files=cubes)
     one = _at(level, 1)
-    return CellState(
+    return PartitionStats(
         1,
         size_bytes,
         shortfall,
@@ -220,9 +224,9 @@ def _at(level: int, value: int) -> tuple[int, ...]:
     return (*_NO_LEVELS[:level], value, *_NO_LEVELS[level + 1 :])
 
 
-def contribution(file: DataFile, ladder: Ladder) -> CellState:
+def contribution(file: DataFile, ladder: SizeLevels) -> PartitionStats:
     """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
-    return file_state(
+    return file_stats(
         ladder,
         file.size_bytes,
         has_dv=file.dv_id is not None,
@@ -232,9 +236,9 @@ def contribution(file: DataFile, ladder: Ladder) -> CellState:
     )
 
 
-def recount(ladder: Ladder, sizes_bytes: Iterable[int]) -> CellState:
+def stats_of_sizes(ladder: SizeLevels, sizes_bytes: Iterable[int]) -> PartitionStats:
     """Return the state of files of these sizes without deletion vectors."""
-    state = EMPTY_CELL
+    state = EMPTY_STATS
     for size in sizes_bytes:
-        state += file_state(ladder, size)
+        state += file_stats(ladder, size)
     return state

@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from shared.layout.eligibility import Reason, Worth, has_harmful_path, is_purgeable, judge, judge_full, judge_settling
+from shared.layout.eligibility import (
+    Evaluation,
+    Reason,
+    evaluate,
+    evaluate_full,
+    evaluate_idle,
+    has_harmful_path,
+    is_purgeable,
+)
 from shared.layout.file_selection import (
     GENERATED_TAG,
     came,
@@ -22,13 +30,13 @@ from shared.layout.file_selection import (
     window_of,
     windows,
 )
-from shared.layout.levels import SMALL_LEVELS, Ladder
-from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState, contribution, file_state
+from shared.layout.levels import SMALL_LEVELS, SizeLevels
+from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats, contribution, file_stats
 from shared.policy import Policy
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 
 
-class Mode(StrEnum):
+class RewriteMode(StrEnum):
     """The label users see for what a file group does: minor stays below the top level of small files, major does not.
 
     `full`, `settle` and `purge` name rewrites that are asked for by a timer or a person rather than by the levels.
@@ -45,9 +53,9 @@ class Mode(StrEnum):
 class FileGroup:
     """Inputs of one cell that become one output file, which carries `tags` in the log."""
 
-    cell: CellKey
+    cell: PartitionKey
     files: tuple[DataFile, ...]
-    mode: Mode
+    mode: RewriteMode
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
@@ -63,11 +71,11 @@ class Plan:
     `is_cut`: more groups follow from the same state than one job may carry.
     """
 
-    cell: CellKey
-    worth: Worth
+    cell: PartitionKey
+    worth: Evaluation
     groups: tuple[FileGroup, ...]
-    before: CellState
-    predicted: CellState
+    before: PartitionStats
+    predicted: PartitionStats
     is_cut: bool = False
 
     @property
@@ -91,25 +99,25 @@ class Plan:
         return self.before.shortfall - self.predicted.shortfall
 
 
-def state_of(files: Iterable[DataFile], rungs: Ladder) -> CellState:
+def state_of(files: Iterable[DataFile], rungs: SizeLevels) -> PartitionStats:
     """Recount a cell from its live files."""
-    state = EMPTY_CELL
+    state = EMPTY_STATS
     for file in files:
         state += contribution(file, rungs)
     return state
 
 
-def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellState | None = None) -> Plan:
+def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    Without time windows the plan is empty exactly when `judge` says so of the cell's state. Of a cell with windows the
+    Without time windows the plan is empty exactly when `evaluate` says so of the cell's state. Of a cell with windows the
     rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
     passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
     known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
-    worth = judge(known, policy, sum(is_purgeable(file, policy) for file in files))
+    worth = evaluate(known, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
         for small in windows(small_files(files, rungs), policy):
@@ -120,24 +128,24 @@ def plan(cell: CellKey, files: Sequence[DataFile], policy: Policy, before: CellS
     if worth.purges:
         taken = {file.key for group in groups for file in group.files}
         groups += [
-            FileGroup(cell, (file,), Mode.PURGE, _tags((file,), policy))
+            FileGroup(cell, (file,), RewriteMode.PURGE, _tags((file,), policy))
             for file in files
             if is_purgeable(file, policy) and file.key not in taken
         ]
     return _cut(cell, worth, groups, before, policy)
 
 
-def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, CellState], ...]:
+def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
     rungs = policy.ladder
     found = windows(small_files(files, rungs), policy)
     return tuple((window_of(inside[0], policy) or 0, state_of(inside, rungs)) for inside in found)
 
 
 def plan_settling(
-    cell: CellKey,
+    cell: PartitionKey,
     files: Sequence[DataFile],
     policy: Policy,
-    before: CellState | None = None,
+    before: PartitionStats | None = None,
     *,
     closed_ms: int | None = None,
 ) -> Plan:
@@ -149,14 +157,14 @@ def plan_settling(
     """
     rungs = policy.ladder
     before = state_of(files, rungs) if before is None else before
-    worth = judge_settling(before, policy)
+    worth = evaluate_idle(before, policy)
     fresh = [
         file
         for file in (small_files(files, rungs) if worth.is_work else ())
         if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
     ]
     groups = [
-        FileGroup(cell, tuple(inputs), Mode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
+        FileGroup(cell, tuple(inputs), RewriteMode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
         for small in windows(fresh, policy)
         if closed_ms is None or has_ended(small[0], policy, closed_ms)
         for inputs in pack_all(small, policy)
@@ -164,7 +172,7 @@ def plan_settling(
     return _cut(cell, worth, groups, before, policy)
 
 
-def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
 
     Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
@@ -173,22 +181,24 @@ def plan_full(cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     rungs = policy.ladder
     before = state_of(files, rungs)
     if before.cube_files:
-        return _cut(cell, judge_full(before), (), before, policy)
+        return _cut(cell, evaluate_full(before), (), before, policy)
     groups: list[FileGroup] = []
     for small in windows(small_files(files, rungs), policy):
         packed = pack_all(small, policy)
-        groups += [FileGroup(cell, tuple(inputs), Mode.FULL, _tags(inputs, policy)) for inputs in packed]
+        groups += [FileGroup(cell, tuple(inputs), RewriteMode.FULL, _tags(inputs, policy)) for inputs in packed]
     taken = {file.key for group in groups for file in group.files}
     groups += [
-        FileGroup(cell, (file,), Mode.FULL, _tags((file,), policy))
+        FileGroup(cell, (file,), RewriteMode.FULL, _tags((file,), policy))
         for file in files
         if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
-    worth = Worth(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
+    worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
     return _cut(cell, worth, groups, before, policy)
 
 
-def _cut(cell: CellKey, worth: Worth, groups: Sequence[FileGroup], before: CellState, policy: Policy) -> Plan:
+def _cut(
+    cell: PartitionKey, worth: Evaluation, groups: Sequence[FileGroup], before: PartitionStats, policy: Policy
+) -> Plan:
     """Cut at a group boundary what exceeds the bytes of one job; the first group always stays."""
     total, kept = 0, 0
     for group in groups:
@@ -207,15 +217,15 @@ def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
     return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
 
 
-def _mode(inputs: Sequence[DataFile], rungs: Ladder) -> Mode:
+def _mode(inputs: Sequence[DataFile], rungs: SizeLevels) -> RewriteMode:
     top = max(rungs.level(file.size_bytes) for file in inputs)
-    return Mode.MAJOR if top >= SMALL_LEVELS - 1 else Mode.MINOR
+    return RewriteMode.MAJOR if top >= SMALL_LEVELS - 1 else RewriteMode.MINOR
 
 
-def _predict(before: CellState, groups: Iterable[FileGroup], rungs: Ladder) -> CellState:
+def _predict(before: PartitionStats, groups: Iterable[FileGroup], rungs: SizeLevels) -> PartitionStats:
     state = before
     for group in groups:
         for file in group.files:
             state -= contribution(file, rungs)
-        state += file_state(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
+        state += file_stats(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
     return state

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from shared.errors import InvalidInput
 from shared.queue import decode, keys
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.limits import require_name, require_range
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import Band, JobId, Level, MoveOutcome
+from shared.queue.model import Band, JobId, MoveOutcome, Scope
 
 WEIGHT_RANGE = (0.01, 100.0)
 """A share 10,000 times another's is as good as a strict order, which bands are for."""
@@ -20,7 +20,7 @@ MAX_LIMIT = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Slots:
+class SlotLimit:
     """A limit: at most so many jobs run at once."""
 
     count: int
@@ -30,7 +30,7 @@ class Slots:
 
 
 @dataclass(frozen=True, slots=True)
-class Quota:
+class SlotQuota:
     """A limit: at most this share of all slots (`QueueSettings.slots`), in percent, but at least one slot."""
 
     percent: int
@@ -53,17 +53,17 @@ class Preemption:
 
 
 @dataclass(frozen=True, slots=True)
-class Revoked:
+class Preempted:
     """`victim` was told to yield for `waiting`."""
 
     waiting: JobId
     victim: JobId
 
 
-def weigh(queue: str, level: Level, name: str, weight: float | None) -> Transition[None]:
+def weigh(queue: str, level: Scope, name: str, weight: float | None) -> Command[None]:
     """Set what a band, tenant or table gets relative to its siblings; None is the default, 1."""
     _require_name(level, name)
-    if level is Level.QUEUE:
+    if level is Scope.QUEUE:
         raise InvalidInput("a queue has no siblings and so no weight", field="level", allowed="band, tenant, table")
     if weight is not None and not WEIGHT_RANGE[0] <= weight <= WEIGHT_RANGE[1]:
         raise InvalidInput(
@@ -72,60 +72,60 @@ def weigh(queue: str, level: Level, name: str, weight: float | None) -> Transiti
             allowed=f"{WEIGHT_RANGE[0]}..{WEIGHT_RANGE[1]}",
         )
     text = "" if weight is None else f"{weight:.6g}"
-    return Transition(ScriptName.WEIGHT, _keys(queue), (level.value, name, text), decode.nothing)
+    return Command(ScriptName.WEIGHT, _keys(queue), (level.value, name, text), decode.nothing)
 
 
-def limit(queue: str, level: Level, name: str, most: Slots | Quota | None) -> Transition[None]:
+def limit(queue: str, level: Scope, name: str, most: SlotLimit | SlotQuota | None) -> Command[None]:
     """Set how many jobs of a tenant or table run at once at most; None lifts the limit. What runs goes on."""
     _require_name(level, name)
-    if level not in (Level.TENANT, Level.TABLE):
+    if level not in (Scope.TENANT, Scope.TABLE):
         raise InvalidInput(f"a {level} has no limit", field="level", allowed="tenant, table")
     match most:
         case None:
             text = ""
-        case Slots(count):
+        case SlotLimit(count):
             text = str(count)
-        case Quota(percent):
+        case SlotQuota(percent):
             text = f"{percent}%"
-    return Transition(ScriptName.LIMIT, _keys(queue), (level.value, name, text), decode.nothing)
+    return Command(ScriptName.LIMIT, _keys(queue), (level.value, name, text), decode.nothing)
 
 
-def pause(queue: str, level: Level, name: str = "", *, paused: bool = True) -> Transition[None]:
+def pause(queue: str, level: Scope, name: str = "", *, paused: bool = True) -> Command[None]:
     """Hand out nothing of a queue, band, tenant or table until it is resumed (`paused=False`); what runs goes on."""
     _require_name(level, name)
-    return Transition(ScriptName.PAUSE, _keys(queue), (level.value, name, int(paused)), decode.nothing)
+    return Command(ScriptName.PAUSE, _keys(queue), (level.value, name, int(paused)), decode.nothing)
 
 
-def promote(queue: str, job: JobId, band: Band = Band.URGENT) -> Transition[MoveOutcome]:
+def promote(queue: str, job: JobId, band: Band = Band.URGENT) -> Command[MoveOutcome]:
     """Make a waiting job ready now, at the best priority of this band, or of its own if that is better."""
-    return Transition(ScriptName.PROMOTE, _keys(queue), (job, int(band)), decode.move)
+    return Command(ScriptName.PROMOTE, _keys(queue), (job, int(band)), decode.move)
 
 
-def requeue(queue: str, job: JobId) -> Transition[MoveOutcome]:
+def requeue(queue: str, job: JobId) -> Command[MoveOutcome]:
     """Make a delayed or quarantined job ready now, and forget its failures."""
-    return Transition(ScriptName.REQUEUE, _keys(queue), (job,), decode.move)
+    return Command(ScriptName.REQUEUE, _keys(queue), (job,), decode.move)
 
 
-def preempt(queue: str, rules: Preemption) -> Transition[tuple[Revoked, ...]]:
+def preempt(queue: str, rules: Preemption) -> Command[tuple[Preempted, ...]]:
     """Tell running jobs of weighted bands to yield to strict ones that have waited for too long."""
     args = (rules.patience_ms, rules.run_ms, rules.times)
-    return Transition(ScriptName.PREEMPT, _keys(queue), args, _revoked)
+    return Command(ScriptName.PREEMPT, _keys(queue), args, _revoked)
 
 
-def _revoked(raw: list[list[bytes | str]]) -> tuple[Revoked, ...]:
-    return tuple(Revoked(JobId(decode.text(waiting)), JobId(decode.text(victim))) for waiting, victim in raw)
+def _revoked(raw: list[list[bytes | str]]) -> tuple[Preempted, ...]:
+    return tuple(Preempted(JobId(decode.text(waiting)), JobId(decode.text(victim))) for waiting, victim in raw)
 
 
 def _keys(queue: str) -> tuple[str, ...]:
     return (keys.prefix(queue),)
 
 
-def _require_name(level: Level, name: str) -> None:
+def _require_name(level: Scope, name: str) -> None:
     match level:
-        case Level.QUEUE:
+        case Scope.QUEUE:
             if name:
                 raise InvalidInput("a pause of the whole queue takes no name", field="name")
-        case Level.BAND:
+        case Scope.BAND:
             if name not in {str(int(band)) for band in Band}:
                 raise InvalidInput(f"{name!r} is no band", field="name", allowed="0, 1, 2, 3")
         case _:

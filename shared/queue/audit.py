@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.queue import decode, keys
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.limits import require_count
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import JobState, Level
+from shared.queue.model import JobState, Scope
 
 PAGE = 100
 """Jobs or entries per call."""
@@ -32,36 +32,36 @@ class PageAudit:
     mended: int
 
 
-def jobs(queue: str, ids: Sequence[str]) -> Transition[int]:
+def jobs(queue: str, ids: Sequence[str]) -> Command[int]:
     """Put each job into the one index that its state names; returns the number of things mended."""
     require_count(len(ids), "jobs", PAGE)
-    return Transition(ScriptName.AUDIT_JOBS, (keys.prefix(queue),), (LOST_LEASE_MS, *ids), int)
+    return Command(ScriptName.AUDIT_JOBS, (keys.prefix(queue),), (LOST_LEASE_MS, *ids), int)
 
 
-def flow(queue: str, name: str, offset: int) -> Transition[PageAudit]:
+def flow(queue: str, name: str, offset: int) -> Command[PageAudit]:
     """Drop from a flow (`band|tenant|table`) what is no queued job of it."""
     band, tenant, table = name.split("|")
-    return Transition(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
+    return Command(ScriptName.AUDIT_FLOW, (keys.prefix(queue),), (band, tenant, table, offset), _page)
 
 
-def node(queue: str, name: str, which: str, offset: int) -> Transition[PageAudit]:
+def node(queue: str, name: str, which: str, offset: int) -> Command[PageAudit]:
     """Put the `ready` or the `held` children of a node of the tree where what lies below them says they belong."""
-    return Transition(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, which, offset), _page)
+    return Command(ScriptName.AUDIT_NODE, (keys.prefix(queue),), (name, which, offset), _page)
 
 
-def index(queue: str, state: JobState, offset: int) -> Transition[PageAudit]:
+def index(queue: str, state: JobState, offset: int) -> Command[PageAudit]:
     """Drop from a state's index what is not in that state."""
-    return Transition(ScriptName.AUDIT_INDEX, (keys.prefix(queue),), (state.value, offset), _page)
+    return Command(ScriptName.AUDIT_INDEX, (keys.prefix(queue),), (state.value, offset), _page)
 
 
-def flight(queue: str) -> Transition[int]:
+def flight(queue: str) -> Command[int]:
     """Count the running jobs anew; returns the number of counts mended, -1 if there are too many."""
-    return Transition(ScriptName.AUDIT_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
+    return Command(ScriptName.AUDIT_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
 
 
-def parked(queue: str, level: Level, name: str) -> Transition[int]:
+def parked(queue: str, level: Scope, name: str) -> Command[int]:
     """Let back in who is parked without a reason; returns the number of things mended."""
-    return Transition(ScriptName.AUDIT_PARKED, (keys.prefix(queue),), (level.value, name), int)
+    return Command(ScriptName.AUDIT_PARKED, (keys.prefix(queue),), (level.value, name), int)
 
 
 def _page(raw: Any) -> PageAudit:
@@ -70,7 +70,7 @@ def _page(raw: Any) -> PageAudit:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class AuditedKey:
     """One key of the queue that an audit looks at: `kind` is its letter, `name` the rest."""
 
     kind: str
@@ -82,16 +82,16 @@ class Found:
         return self.kind == "p"
 
 
-def found(queue: str, key: bytes | str) -> Found | None:
+def found(queue: str, key: bytes | str) -> AuditedKey | None:
     """Read a key that SCAN returned; None if audits do not look at such keys."""
     kind, _, name = decode.text(key).removeprefix(keys.prefix(queue)).partition(":")
-    return Found(kind, name) if kind in ("j", "f", "n", "h", "p") and name else None
+    return AuditedKey(kind, name) if kind in ("j", "f", "n", "h", "p") and name else None
 
 
 STATES = tuple(JobState)
 
 
-def steps(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] | Transition[PageAudit]]:
+def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
     """Plan the calls for these keys, in the order in which they build on one another; `follow` continues a page."""
     ids = [one.name for one in keys_found if one.kind == "j"]
     for first in range(0, len(ids), PAGE):
@@ -106,7 +106,7 @@ def steps(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] |
                 yield node(queue, one.name, "held", 0)
 
 
-def closing(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int] | Transition[PageAudit]]:
+def closing(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
     """Plan the calls that build on what the keys say: the indexes of states, the running jobs, and who is parked."""
     for state in STATES:
         yield index(queue, state, 0)
@@ -114,12 +114,12 @@ def closing(queue: str, keys_found: Sequence[Found]) -> Iterator[Transition[int]
     for one in keys_found:
         if one.is_parked:
             level, _, name = one.name.partition("|")
-            yield parked(queue, Level(level), name)
+            yield parked(queue, Scope(level), name)
 
 
-def follow(asked: Transition[Any], page: PageAudit) -> Transition[PageAudit] | None:
+def follow(asked: Command[Any], page: PageAudit) -> Command[PageAudit] | None:
     """Return the call for the next page, None if this was the last one."""
     if page.kept < PAGE:
         return None
     *head, offset = asked.args
-    return Transition(asked.script, asked.keys, (*head, int(offset) + page.kept), _page)
+    return Command(asked.script, asked.keys, (*head, int(offset) + page.kept), _page)

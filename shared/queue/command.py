@@ -18,7 +18,7 @@ _FOR_NOW = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUS
 
 
 @dataclass(frozen=True, slots=True)
-class Transition(Generic[R]):
+class Command(Generic[R]):
     """One call of one script; `decode` turns the raw reply (bytes or str) into its meaning."""
 
     script: ScriptName
@@ -28,7 +28,7 @@ class Transition(Generic[R]):
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
+class RetryPolicy:
     """How often an executor sends a transition whose reply was lost, and how long it pauses in between.
 
     Three tries with 0.1 s and 0.2 s between ride out a reconnect; longer outages are the caller's to wait for.

@@ -10,26 +10,26 @@ from hashlib import blake2b
 
 from shared.errors import InvalidInput
 from shared.queue import decode, keys, limits
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.limits import require_bytes, require_count, require_name, require_range
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
     NEVER,
-    Beat,
-    BeatReply,
     CancelOutcome,
     Claim,
     DecideOutcome,
     Enqueued,
+    ExpectedTableState,
     Finished,
+    HeartbeatEntry,
+    HeartbeatReply,
     Ingested,
     JobId,
-    JobSpec,
-    Staged,
-    Stood,
+    JobRequest,
+    RunResult,
+    StagedState,
     Timer,
     Token,
-    Verdict,
 )
 from shared.queue.settings import require_settings
 
@@ -40,27 +40,29 @@ LEDGER_KEPT = 1_000
 """Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
 
 
-def configure(queue: str, given: Mapping[str, int]) -> Transition[None]:
+def configure(queue: str, given: Mapping[str, int]) -> Command[None]:
     """Write the settings that are given, by name (`settings.SETTINGS`); repeating it changes nothing."""
     require_settings(given)
     args = tuple(part for pair in given.items() for part in pair)
-    return Transition(ScriptName.CONFIGURE, _keys(queue), args, decode.configured)
+    return Command(ScriptName.CONFIGURE, _keys(queue), args, decode.configured)
 
 
-def enqueue(queue: str, spec: JobSpec) -> Transition[Enqueued]:
+def enqueue(queue: str, spec: JobRequest) -> Command[Enqueued]:
     """Wish for a job; merged if there is one with this key already."""
-    return Transition(ScriptName.ENQUEUE, _keys(queue), _wish(spec), decode.enqueued)
+    return Command(ScriptName.ENQUEUE, _keys(queue), _wish(spec), decode.enqueued)
 
 
-def claim(queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int) -> Transition[tuple[Claim, ...]]:
+def claim(queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int) -> Command[tuple[Claim, ...]]:
     """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again."""
     _require_caller(worker, nonce)
     require_range(slots, "slots", 1, limits.MAX_SLOTS)
     require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
-    return Transition(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms), decode.claims)
+    return Command(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms), decode.claims)
 
 
-def heartbeat(queue: str, *, worker: str, beats: Sequence[Beat], lease_ms: int) -> Transition[tuple[BeatReply, ...]]:
+def heartbeat(
+    queue: str, *, worker: str, beats: Sequence[HeartbeatEntry], lease_ms: int
+) -> Command[tuple[HeartbeatReply, ...]]:
     """Extend the leases of these jobs to `lease_ms` from now; one reply for each, in the order given."""
     require_name(worker, "worker")
     require_count(len(beats), "beats", limits.MAX_BEATS)
@@ -69,7 +71,7 @@ def heartbeat(queue: str, *, worker: str, beats: Sequence[Beat], lease_ms: int) 
     for beat in beats:
         require_bytes(beat.progress, "progress", limits.MAX_PROGRESS_BYTES)
         args += (beat.id, beat.token, beat.progress)
-    return Transition(ScriptName.HEARTBEAT, _keys(queue), tuple(args), partial(decode.beat_replies, tuple(beats)))
+    return Command(ScriptName.HEARTBEAT, _keys(queue), tuple(args), partial(decode.beat_replies, tuple(beats)))
 
 
 def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitting them would split the transaction
@@ -79,14 +81,14 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     nonce: str,
     id: JobId,  # noqa: A002 - the field's name everywhere else
     token: Token,
-    verdict: Verdict,
+    verdict: RunResult,
     cost_bytes: int,
     seen_version: int,
     result: str = "",
     counters: Mapping[str, int] | None = None,
     measures: Mapping[str, int] | None = None,
     error: str = "",
-) -> Transition[Finished]:
+) -> Command[Finished]:
     """End a run.
 
     cost_bytes: what the run really read, to settle the estimate it was charged with.
@@ -101,17 +103,17 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     cut = error[: limits.MAX_ERROR_CHARS]
     run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
     args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
-    return Transition(ScriptName.FINISH, _keys(queue), args, decode.finished)
+    return Command(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
-def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Transition[CancelOutcome]:
+def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Command[CancelOutcome]:
     """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
 
     upto_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
     """
     require_name(nonce, "nonce")
     upto = "" if upto_version is None else upto_version
-    return Transition(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
+    return Command(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
 
 
 def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transaction
@@ -119,16 +121,16 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     *,
     table: str,
     expected: int,
-    stood: Stood = NEVER,
+    stood: ExpectedTableState = NEVER,
     cursor: Mapping[str, str],
     cells: Mapping[str, str | None],
-    reset: bool | Staged = False,
-    jobs: Sequence[JobSpec] = (),
+    reset: bool | StagedState = False,
+    jobs: Sequence[JobRequest] = (),
     ledger: Sequence[tuple[str, int]] = (),
     counters: Mapping[str, int] | None = None,
     ledger_kept: int = LEDGER_KEPT,
     timers: Sequence[Timer] = (),
-) -> Transition[Ingested]:
+) -> Command[Ingested]:
     """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
 
     stood: what else the cursor held when it was read; cells that were counted under one policy, or before a recount,
@@ -164,11 +166,11 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         body += (record, str(index + 1))
     body += map(str, counts)
     body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.at_ms))]
-    staged = reset if isinstance(reset, Staged) else Staged(str(int(reset)), 0, 0)
+    staged = reset if isinstance(reset, StagedState) else StagedState(str(int(reset)), 0, 0)
     head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
     stood_at = f"{expected}|{stood.policy}|{stood.rescans}|{stood.digest}"
     args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
-    return Transition(ScriptName.INGEST, _keys(queue), args, decode.ingested)
+    return Command(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
 
 def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one transaction
@@ -178,11 +180,11 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     table: str,
     timer: Timer | None = None,
     again_ms: int = 0,
-    job: JobSpec | None = None,
+    job: JobRequest | None = None,
     record: str = "",
     counters: Mapping[str, int] | None = None,
     ledger_kept: int = LEDGER_KEPT,
-) -> Transition[DecideOutcome]:
+) -> Command[DecideOutcome]:
     """Carry out a decision that no commit led to.
 
     timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
@@ -199,14 +201,14 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     rung = (timer.name, timer.at_ms) if timer else ("", 0)
     head = (_DECIDER, nonce, table, *rung, again_ms, record, ledger_kept, int(job is not None))
     args = (*head, *(_wish(job) if job else ()), *_counters(counters or {}))
-    return Transition(ScriptName.DECIDE, _keys(queue), args, decode.decided)
+    return Command(ScriptName.DECIDE, _keys(queue), args, decode.decided)
 
 
 def _keys(queue: str) -> tuple[str, ...]:
     return (keys.prefix(queue),)
 
 
-def _wish(spec: JobSpec) -> tuple[str | int, ...]:
+def _wish(spec: JobRequest) -> tuple[str | int, ...]:
     key, wait = spec.key, spec.debounce
     return (
         *(spec.id, key.table, key.cell, key.kind),

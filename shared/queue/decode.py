@@ -7,9 +7,6 @@ from typing import Any
 from shared.errors import InvalidInput
 from shared.queue.model import (
     Band,
-    Beat,
-    BeatReply,
-    BeatStatus,
     CancelOutcome,
     Claim,
     DecideOutcome,
@@ -17,6 +14,9 @@ from shared.queue.model import (
     EnqueueOutcome,
     Finished,
     FinishOutcome,
+    HeartbeatEntry,
+    HeartbeatReply,
+    HeartbeatStatus,
     Ingested,
     JobId,
     JobKey,
@@ -66,14 +66,14 @@ def _claim(fields: Sequence[str]) -> Claim:
     )
 
 
-def beat_replies(beats: Sequence[Beat], raw: Any) -> tuple[BeatReply, ...]:
+def beat_replies(beats: Sequence[HeartbeatEntry], raw: Any) -> tuple[HeartbeatReply, ...]:
     """Read OK, LOST or STOP:reason for each beat."""
     return tuple(_beat_reply(beat, text(one)) for beat, one in zip(beats, raw, strict=True))
 
 
-def _beat_reply(beat: Beat, reply: str) -> BeatReply:
+def _beat_reply(beat: HeartbeatEntry, reply: str) -> HeartbeatReply:
     status, _, reason = reply.partition(":")
-    return BeatReply(beat.id, BeatStatus(status), StopReason(reason) if reason else None)
+    return HeartbeatReply(beat.id, HeartbeatStatus(status), StopReason(reason) if reason else None)
 
 
 def finished(raw: Any) -> Finished:

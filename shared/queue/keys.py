@@ -4,7 +4,7 @@ All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script
 """
 
 from shared.queue.limits import require_queue
-from shared.queue.model import Band, JobId, Level
+from shared.queue.model import Band, JobId, Scope
 
 ROOT = "root"
 """The node of the tree whose children are the bands."""
@@ -84,7 +84,7 @@ def in_flight(queue: str) -> str:
     return prefix(queue) + "infl"
 
 
-def parked(queue: str, level: Level, name: str) -> str:
+def parked(queue: str, level: Scope, name: str) -> str:
     """Zset: the flows of a table (`band|tenant`), or bands of a tenant, that are out of the tree while at a limit."""
     return f"{prefix(queue)}p:{level}|{name}"
 

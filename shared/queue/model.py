@@ -42,7 +42,7 @@ class JobState(StrEnum):
     QUARANTINED = "quarantined"
 
 
-class Verdict(StrEnum):
+class RunResult(StrEnum):
     """What a worker says of its run.
 
     `quarantine`: a failure that trying again cannot cure. `crashed`: the engine died under it.
@@ -102,7 +102,7 @@ AT_ONCE = Debounce()
 
 
 @dataclass(frozen=True, slots=True)
-class JobSpec:
+class JobRequest:
     """A wish for a job.
 
     `version` is the table version whose fold asked for it, `facts` opaque JSON text. When wishes for one key meet,
@@ -188,7 +188,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Beat:
+class HeartbeatEntry:
     """One job's sign of life; `progress` is opaque JSON text, empty to leave the last one standing."""
 
     id: JobId
@@ -196,7 +196,7 @@ class Beat:
     progress: str = ""
 
 
-class BeatStatus(StrEnum):
+class HeartbeatStatus(StrEnum):
     """Answer to a heartbeat: go on, the lease is gone, or come to an end soon."""
 
     OK = "OK"
@@ -204,7 +204,7 @@ class BeatStatus(StrEnum):
     STOP = "STOP"
 
 
-class Level(StrEnum):
+class Scope(StrEnum):
     """Where weights, limits and pauses are set."""
 
     QUEUE = "queue"
@@ -229,11 +229,11 @@ class StopReason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class BeatReply:
+class HeartbeatReply:
     """What the queue answers for one job; `reason` is set with STOP only."""
 
     id: JobId
-    status: BeatStatus
+    status: HeartbeatStatus
     reason: StopReason | None = None
 
 
@@ -295,7 +295,7 @@ class DecideOutcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class ExpectedTableState:
     """Fields of a table's cursor as they were read, which must still be so when it is moved; empty: not there.
 
     A recount may leave the version as it is, and only its count, the policy or the commit's digest tells of it.
@@ -306,12 +306,12 @@ class Stood:
     digest: str = ""
 
 
-NEVER = Stood()
+NEVER = ExpectedTableState()
 """Of a cursor that is not there."""
 
 
 @dataclass(frozen=True, slots=True)
-class Staged:
+class StagedState:
     """The name under which cells and timers wait to take the place of a table's own, and how many of each."""
 
     name: str

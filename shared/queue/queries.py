@@ -6,38 +6,38 @@ from functools import partial
 from typing import Any
 
 from shared.queue import decode, keys, limits
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.limits import require_range
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, JobId, JobState
-from shared.queue.records import HistoryPage, JobPage, JobView, QueueDepth
+from shared.queue.records import JobPage, JobView, QueueDepth, RunPage
 
 
-def job(queue: str, job_id: JobId) -> Transition[JobView | None]:
+def job(queue: str, job_id: JobId) -> Command[JobView | None]:
     """Read one job; None if it is finished or never was."""
-    return Transition(ScriptName.VIEW, (keys.prefix(queue),), (job_id,), decode.job_view)
+    return Command(ScriptName.VIEW, (keys.prefix(queue),), (job_id,), decode.job_view)
 
 
-def jobs(queue: str, state: JobState, *, offset: int = 0, limit: int = limits.MAX_JOBS_READ) -> Transition[JobPage]:
+def jobs(queue: str, state: JobState, *, offset: int = 0, limit: int = limits.MAX_JOBS_READ) -> Command[JobPage]:
     """Read a page of the jobs in one state: queued by arrival, leased by deadline, others by when they are ready."""
     require_range(offset, "offset", 0, limits.MAX_INTEGER)
     require_range(limit, "limit", 1, limits.MAX_JOBS_READ)
     args = (state.value, offset, limit)
-    return Transition(ScriptName.LIST, (keys.prefix(queue),), args, partial(_page, offset=offset, limit=limit))
+    return Command(ScriptName.LIST, (keys.prefix(queue),), args, partial(_page, offset=offset, limit=limit))
 
 
-def depth(queue: str) -> Transition[QueueDepth]:
+def depth(queue: str) -> Command[QueueDepth]:
     """Count the jobs per state, and find the oldest that is queued."""
-    return Transition(ScriptName.DEPTH, (keys.prefix(queue),), (), decode.depth)
+    return Command(ScriptName.DEPTH, (keys.prefix(queue),), (), decode.depth)
 
 
-def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Transition[HistoryPage]:
+def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Command[RunPage]:
     """Read a page of finished runs, newest first; `before` is the `next_before` of the page that came first."""
     require_range(limit, "limit", 1, limits.MAX_PAGE)
-    return Transition(ScriptName.HISTORY, (keys.prefix(queue),), (before, limit), partial(_runs, limit=limit))
+    return Command(ScriptName.HISTORY, (keys.prefix(queue),), (before, limit), partial(_runs, limit=limit))
 
 
-class Why(StrEnum):
+class DispatchReason(StrEnum):
     """Why a band is next: its rank, the guard against strict bands, or its share."""
 
     STRICT = "strict"
@@ -46,7 +46,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Next:
+class NextJob:
     """A job that will be claimed, and the figures that put it there.
 
     Tags are start tags, in thousandths of a MiB at weight 1; the least one of a node is served. `aged_ms` is the
@@ -57,7 +57,7 @@ class Next:
     band: Band
     tenant: str
     table: str
-    why: Why
+    why: DispatchReason
     band_tag: int
     tenant_tag: int
     table_tag: int
@@ -66,26 +66,26 @@ class Next:
     priority: int
 
 
-def order(queue: str, *, claims: int = limits.MAX_FORESEEN) -> Transition[tuple[Next, ...]]:
+def order(queue: str, *, claims: int = limits.MAX_FORESEEN) -> Command[tuple[NextJob, ...]]:
     """Foresee the next claims of one slot each, if nothing arrives and nothing ends; nothing is claimed."""
     require_range(claims, "claims", 1, limits.MAX_FORESEEN)
-    return Transition(ScriptName.ORDER, (keys.prefix(queue),), (claims,), _order)
+    return Command(ScriptName.ORDER, (keys.prefix(queue),), (claims,), _order)
 
 
-def _order(raw: Any) -> tuple[Next, ...]:
+def _order(raw: Any) -> tuple[NextJob, ...]:
     return tuple(_next([field if isinstance(field, int) else decode.text(field) for field in row]) for row in raw)
 
 
-def _next(row: list[Any]) -> Next:
+def _next(row: list[Any]) -> NextJob:
     job, band, tenant, table, why, *numbers = row
     band_tag, tenant_tag, table_tag, aged_ms, t0_ms, priority = (int(float(number)) for number in numbers)
-    return Next(
+    return NextJob(
         *(
             JobId(job),
             Band(int(band)),
             tenant,
             table,
-            Why(why),
+            DispatchReason(why),
             band_tag,
             tenant_tag,
             table_tag,
@@ -100,6 +100,6 @@ def _page(raw: Any, *, offset: int, limit: int) -> JobPage:
     return JobPage(decode.job_views(raw), offset + limit if len(raw) == limit else None)
 
 
-def _runs(raw: Any, *, limit: int) -> HistoryPage:
+def _runs(raw: Any, *, limit: int) -> RunPage:
     runs = tuple(decode.run_record(one) for one in raw)
-    return HistoryPage(runs, runs[-1].entry if len(runs) == limit else None)
+    return RunPage(runs, runs[-1].entry if len(runs) == limit else None)

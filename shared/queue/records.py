@@ -83,7 +83,7 @@ class RunRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPage:
+class RunPage:
     """A page of finished runs, newest first; `next_before` is None on the last one."""
 
     runs: tuple[RunRecord, ...]

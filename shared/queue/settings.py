@@ -14,7 +14,7 @@ from shared.queue.limits import MAX_DELAY_MS, require_range
 from shared.queue.model import Band
 
 
-class Unit(StrEnum):
+class SettingUnit(StrEnum):
     """What a setting counts."""
 
     BANDS = "bands"
@@ -25,51 +25,57 @@ class Unit(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class QueueSetting:
     """What is known of one setting; `low` and `high` may both be set. `is_told`: the decider tells it, not people."""
 
     default: int
     low: int
     high: int
-    unit: Unit
+    unit: SettingUnit
     meaning: str
     is_told: bool = False
 
 
-SETTINGS: Mapping[str, Setting] = MappingProxyType(
+SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
     {
-        "strict_bands": Setting(
-            1, 0, len(Band), Unit.BANDS, "The first so many bands come first by rank; the others share by weight."
+        "strict_bands": QueueSetting(
+            1,
+            0,
+            len(Band),
+            SettingUnit.BANDS,
+            "The first so many bands come first by rank; the others share by weight.",
         ),
-        "strict_in_row": Setting(
-            8, 1, 1_000, Unit.CLAIMS, "So many strict claims in a row, and a weighted band that waits is let in."
+        "strict_in_row": QueueSetting(
+            8, 1, 1_000, SettingUnit.CLAIMS, "So many strict claims in a row, and a weighted band that waits is let in."
         ),
-        "aging_ms": Setting(
+        "aging_ms": QueueSetting(
             60_000,
             0,
             24 * 3_600_000,
-            Unit.MS,
+            SettingUnit.MS,
             "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
         ),
-        "max_attempts": Setting(8, 1, 100, Unit.ATTEMPTS, "Failures and crashes before a job is quarantined."),
-        "backoff_base_ms": Setting(
+        "max_attempts": QueueSetting(
+            8, 1, 100, SettingUnit.ATTEMPTS, "Failures and crashes before a job is quarantined."
+        ),
+        "backoff_base_ms": QueueSetting(
             10_000,
             1,
             MAX_DELAY_MS,
-            Unit.MS,
+            SettingUnit.MS,
             "Delay after the first failure; it doubles each time, less up to half as jitter.",
         ),
-        "backoff_cap_ms": Setting(
-            900_000, 1, MAX_DELAY_MS, Unit.MS, "Longest delay after a failure; not below the first."
+        "backoff_cap_ms": QueueSetting(
+            900_000, 1, MAX_DELAY_MS, SettingUnit.MS, "Longest delay after a failure; not below the first."
         ),
-        "half_open_ms": Setting(
-            6 * 3_600_000, 1, 10 * MAX_DELAY_MS, Unit.MS, "A quarantined job gets one more try after this time."
+        "half_open_ms": QueueSetting(
+            6 * 3_600_000, 1, 10 * MAX_DELAY_MS, SettingUnit.MS, "A quarantined job gets one more try after this time."
         ),
-        "slots": Setting(
+        "slots": QueueSetting(
             0,
             0,
             100_000,
-            Unit.SLOTS,
+            SettingUnit.SLOTS,
             "All slots of the actors, of which quotas are shares; the decider tells it, and 0 is not known.",
             is_told=True,
         ),

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.table import Table
 
 from decider.whatif.baselines import PEERS
-from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer
-from decider.whatif.trace import History
+from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer
+from decider.whatif.trace import CommitTrace
 from shared.policy import KIB, MIB, Policy
 from shared.table import Commit
 from tests.bench.offline_optimum import equal_files, neighbours
@@ -61,7 +61,7 @@ class Optimum:
     ours_wa: float
 
 
-def optimum_of(name: str, history: History, ours: Replayed, lag_commits: int) -> Optimum:
+def optimum_of(name: str, history: CommitTrace, ours: SimulationResult, lag_commits: int) -> Optimum:
     """Return the optimum with at most as many small files in a cell as we had at any time."""
     target, slots = POLICY.target_bytes, ours.small_max
     match name:
@@ -74,7 +74,7 @@ def optimum_of(name: str, history: History, ours: Replayed, lag_commits: int) ->
             return _sampled(history, slots, lag_commits)
 
 
-def _sampled(history: History, slots: int, lag_commits: int) -> Optimum:
+def _sampled(history: CommitTrace, slots: int, lag_commits: int) -> Optimum:
     """Merge neighbours optimally in one cell from the middle of the stream, and replay the same files under our rule.
 
     Full files cost nobody anything and are left out of the program.
@@ -90,7 +90,7 @@ def _sampled(history: History, slots: int, lag_commits: int) -> Optimum:
         if commit.added and count < SAMPLE_FILES:
             commits.append(commit)
             count += len(commit.added)
-    sample = History((), tuple(commits))
+    sample = CommitTrace((), tuple(commits))
     sizes = [file.size_bytes for commit in commits for file in commit.added]
     small = [size for size in sizes if size < POLICY.ladder.full_bytes]
     ours = replay_lakewright(sample, POLICY, lag_commits=lag_commits)
@@ -98,7 +98,7 @@ def _sampled(history: History, slots: int, lag_commits: int) -> Optimum:
     return Optimum(best / sum(sizes), ours.wa)
 
 
-def figures(done: Replayed) -> dict[str, float]:
+def figures(done: SimulationResult) -> dict[str, float]:
     return {
         "wa": round(done.wa, 4),
         "small_mean": round(done.small_mean, 2),
@@ -111,12 +111,12 @@ def figures(done: Replayed) -> dict[str, float]:
 
 
 @lru_cache(maxsize=1)
-def stream(name: str, commits: int) -> History:
+def stream(name: str, commits: int) -> CommitTrace:
     """Return a stream; a process replays one stream after another and keeps the last."""
     return STREAMS[name](commits)
 
 
-def replayed(name: str, commits: int, rule: str, lag_commits: int) -> Replayed:
+def replayed(name: str, commits: int, rule: str, lag_commits: int) -> SimulationResult:
     """Replay one stream under one rule."""
     history = stream(name, commits)
     for peer in PEERS:
@@ -129,9 +129,9 @@ def replayed(name: str, commits: int, rule: str, lag_commits: int) -> Replayed:
 class Compared:
     """One stream under every rule; `late` holds ours by lag in commits."""
 
-    ours: Replayed
-    late: dict[int, Replayed]
-    peers: list[Replayed]
+    ours: SimulationResult
+    late: dict[int, SimulationResult]
+    peers: list[SimulationResult]
     best: Optimum
 
     @property
@@ -206,7 +206,7 @@ def lateness(streams: dict[str, Compared]) -> list[str]:
     """Say how the same figures look where jobs run late, which is shown and not held to a bound."""
     said = []
     for lag, first in streams["one_mb"].late.items():
-        best = optimum_of("one_mb", History(), first, lag)
+        best = optimum_of("one_mb", CommitTrace(), first, lag)
         late = {name: one.late[lag] for name, one in streams.items()}
         shares = {name: done.files_replaced_share for name, done in late.items()}
         most = max(shares, key=lambda name: shares[name])

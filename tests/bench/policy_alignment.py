@@ -11,7 +11,7 @@ import sys
 from rich.console import Console
 
 from decider.whatif.simulator import replay_lakewright
-from decider.whatif.trace import History
+from decider.whatif.trace import CommitTrace
 from shared.table import Commit, DataFile
 from tests.bench.offline_optimum import equal_files
 from tests.bench.policy import POLICY
@@ -30,7 +30,7 @@ def ratio(size_bytes: int, lag_commits: int) -> float:
     commits = tuple(
         Commit(n, n * MINUTE_MS, "WRITE", (DataFile(f"f{n:06d}", size_bytes, WHOLE),)) for n in range(OUTPUTS * count)
     )
-    ours = replay_lakewright(History((), commits), POLICY, lag_commits=lag_commits)
+    ours = replay_lakewright(CommitTrace((), commits), POLICY, lag_commits=lag_commits)
     return ours.wa * count / equal_files(count, ours.small_max)
 
 

@@ -3,43 +3,43 @@
 import random
 from collections.abc import Callable, Iterator
 
-from decider.whatif.trace import History
+from decider.whatif.trace import CommitTrace
 from shared.policy import KIB, MIB
-from shared.table import CellKey, Commit, DataFile, RemovedFile
+from shared.table import Commit, DataFile, PartitionKey, RemovedFile
 
 MINUTE_MS = 60_000
 PARTITIONS = 200
 
 
-def _history(added: Iterator[list[tuple[CellKey, int]]]) -> History:
+def _history(added: Iterator[list[tuple[PartitionKey, int]]]) -> CommitTrace:
     """One commit a minute; each adds the given files."""
     commits = []
     for version, files in enumerate(added):
         named = tuple(DataFile(f"{version:06d}-{n}", size, cell) for n, (cell, size) in enumerate(files))
         commits.append(Commit(version, version * MINUTE_MS, "WRITE", named))
-    return History((), tuple(commits))
+    return CommitTrace((), tuple(commits))
 
 
-WHOLE = CellKey("{}")
+WHOLE = PartitionKey("{}")
 
 
-def one_mb(commits: int) -> History:
+def one_mb(commits: int) -> CommitTrace:
     """One file of 1 MiB a commit into one cell."""
     return _history([(WHOLE, MIB)] for _ in range(commits))
 
 
-def lognormal(commits: int) -> History:
+def lognormal(commits: int) -> CommitTrace:
     """One file a commit, lognormal with a median of 1 MiB and sigma 1.5 (mean 3.1 MiB), into one cell."""
     dice = random.Random(1)
     return _history([(WHOLE, max(KIB, int(MIB * dice.lognormvariate(0, 1.5))))] for _ in range(commits))
 
 
-def eight_100kb(commits: int) -> History:
+def eight_100kb(commits: int) -> CommitTrace:
     """Eight files of 100 KiB a commit, as eight writing tasks leave them, into one cell."""
     return _history([(WHOLE, 100 * KIB)] * 8 for _ in range(commits))
 
 
-def mixed_late(commits: int) -> History:
+def mixed_late(commits: int) -> CommitTrace:
     """A daily table of 200 partitions with late data, sizes of every kind, and some overwriting.
 
     The day's partition gets one to four files a commit. Three commits in ten also bring late data: one to three small
@@ -47,7 +47,7 @@ def mixed_late(commits: int) -> History:
     (32 files of 64 to 512 MiB). One in five hundred overwrites an earlier partition: what makes waiting jobs useless.
     """
     dice = random.Random(2)
-    live: dict[CellKey, list[DataFile]] = {}
+    live: dict[PartitionKey, list[DataFile]] = {}
     made = []
     for version in range(commits):
         today = version * PARTITIONS // commits
@@ -59,18 +59,18 @@ def mixed_late(commits: int) -> History:
         if dice.random() < 0.02:
             sizes += [(today, dice.randint(64 * MIB, 512 * MIB)) for _ in range(32)]
         files = tuple(
-            DataFile(f"{version:06d}-{n}", size, CellKey(f'{{"day":"{day:03d}"}}'))
+            DataFile(f"{version:06d}-{n}", size, PartitionKey(f'{{"day":"{day:03d}"}}'))
             for n, (day, size) in enumerate(sizes)
         )
         removed: tuple[RemovedFile, ...] = ()
         if today and dice.random() < 0.002:
-            cell = CellKey(f'{{"day":"{max(0, today - 1 - int(dice.expovariate(1 / 3))):03d}"}}')
+            cell = PartitionKey(f'{{"day":"{max(0, today - 1 - int(dice.expovariate(1 / 3))):03d}"}}')
             gone = live.pop(cell, [])
             removed = tuple(RemovedFile(file.path, None, file.size_bytes, cell) for file in gone)
         for file in files:
             live.setdefault(file.cell, []).append(file)
         made.append(Commit(version, version * MINUTE_MS, "WRITE", files, removed))
-    return History((), tuple(made))
+    return CommitTrace((), tuple(made))
 
 
 def _size(dice: random.Random) -> int:
@@ -78,7 +78,7 @@ def _size(dice: random.Random) -> int:
     return min(400 * MIB, max(16 * KIB, int(2 * MIB * dice.lognormvariate(0, 1.5))))
 
 
-STREAMS: dict[str, Callable[[int], History]] = {
+STREAMS: dict[str, Callable[[int], CommitTrace]] = {
     "one_mb": one_mb,
     "lognormal": lognormal,
     "eight_100kb": eight_100kb,

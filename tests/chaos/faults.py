@@ -10,7 +10,7 @@ from typing import Any
 
 from shared.errors import RetryableError
 from shared.queue import commands
-from shared.queue.model import Beat, BeatStatus, Claim, FinishOutcome, Verdict
+from shared.queue.model import Claim, FinishOutcome, HeartbeatEntry, HeartbeatStatus, RunResult
 from tests.chaos.history import now_ns
 from tests.chaos.network import Weather
 from tests.chaos.skewed_worker import BEHIND_S
@@ -277,16 +277,18 @@ def _end_while_full(world: World, held: Claim) -> None:
         world.expect(False, "memory_full: a new job was taken")
     except RetryableError:
         pass  # This is what a caller must be told: nothing is wrong with the job, and the memory may come back.
-    beat = commands.heartbeat(QUEUE, worker="driver", beats=[Beat(held.id, held.token)], lease_ms=TIMES.lease_ms)
+    beat = commands.heartbeat(
+        QUEUE, worker="driver", beats=[HeartbeatEntry(held.id, held.token)], lease_ms=TIMES.lease_ms
+    )
     (alive,) = queue.run(beat)
-    world.expect(alive.status is BeatStatus.OK, f"memory_full: the heartbeat was answered by {alive.status}")
+    world.expect(alive.status is HeartbeatStatus.OK, f"memory_full: the heartbeat was answered by {alive.status}")
     end = commands.finish(
         QUEUE,
         worker="driver",
         nonce=uuid.uuid4().hex,
         id=held.id,
         token=held.token,
-        verdict=Verdict.YIELD,
+        verdict=RunResult.YIELD,
         cost_bytes=held.cost_bytes,
         seen_version=-1,
     )

@@ -9,14 +9,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from shared import commit_metadata
-from shared.job_payload import JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.properties import terms
 from shared.queue.model import Claim
-from shared.table import CellKey, DataFile, TableMetadata, TableProtocol
+from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 SMALL = tuple(DataFile(f"f{number}", 100_000, WHOLE_TABLE, rows=1) for number in range(8))
 FAILS, IS_BUSY = 0.02, 0.08
@@ -27,7 +27,7 @@ Note = Callable[..., None]
 
 def facts(location: Path) -> str:
     """Return what a job for the table at this place says about it."""
-    made = JobFacts(str(location), location.name, Policy(8 * MIB), "chaos", Predicted(8, 7, 800_000), terms({}))
+    made = JobPayload(str(location), location.name, Policy(8 * MIB), "chaos", PredictedCost(8, 7, 800_000), terms({}))
     return made.encode()
 
 
@@ -49,13 +49,13 @@ class FileTable:
         self._has_work = True
         self._is_busy = self._random.random() < IS_BUSY
 
-    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return eight small files, or none if this run has rewritten them."""
         self._version = Path(location).stat().st_size - 1
         files = SMALL if self._has_work or self._is_busy else ()
         # Reading takes its time, in which commits come that this run does not see.
         time.sleep(self._random.uniform(0, 0.01))
-        return LiveCell(self._version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
+        return LivePartition(self._version, TableMetadata("t", (), {}), TableProtocol(1, 2), files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Take a moment, and commit unless the lease or a later run forbids it."""

@@ -17,10 +17,10 @@ from typing import Any
 import structlog
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import PermanentError
-from shared.queue.command import Transition, Tries
+from shared.queue.command import Command, RetryPolicy
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
 from shared.queue.model import Claim
 from tests.chaos.history import now_ns
@@ -51,7 +51,7 @@ class Log:
         self._file.close()
 
 
-class NotingQueue(SyncQueue):
+class NotingQueue(SyncQueueExecutor):
     """Notes claims and ends as they are asked for and answered."""
 
     def watch(self, log: Log) -> "NotingQueue":
@@ -59,7 +59,7 @@ class NotingQueue(SyncQueue):
         self.log = log
         return self
 
-    def run(self, transition: Transition[Any]) -> Any:
+    def run(self, transition: Command[Any]) -> Any:
         """Carry out one transition."""
         match transition.script:
             case ScriptName.CLAIM:
@@ -68,7 +68,7 @@ class NotingQueue(SyncQueue):
                 return self._finish(transition)
         return super().run(transition)
 
-    def _claim(self, transition: Transition[Any]) -> Any:
+    def _claim(self, transition: Command[Any]) -> Any:
         sent = now_ns()
         try:
             claims: Sequence[Claim] = super().run(transition)
@@ -79,7 +79,7 @@ class NotingQueue(SyncQueue):
             self.log.note("claimed", claim, version=claim.version, sent=sent)
         return claims
 
-    def _finish(self, transition: Transition[Any]) -> Any:
+    def _finish(self, transition: Command[Any]) -> Any:
         _, _, job, token, verdict, _, seen, *_ = transition.args
         end = {"job": job, "token": token, "verdict": verdict, "seen": seen}
         self.log.note("finishing", **end)
@@ -95,7 +95,7 @@ class ChaosWorker(NotingQueue):
         """Tell the table of each claim."""
         self._table, self._barrier = table, barrier
 
-    def run(self, transition: Transition[Any]) -> Any:
+    def run(self, transition: Command[Any]) -> Any:
         """Carry out one transition, and perhaps stop."""
         reply = super().run(transition)
         if transition.script is ScriptName.CLAIM and reply:
@@ -144,16 +144,16 @@ def main(arguments: Sequence[str]) -> None:
     url, name, folder, seed, *kind = arguments
     # Lost connections and leases are what this is about; what matters of them stands in the worker's own log.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    scripts, tries = library(kind), Tries(3, 0.02)
+    scripts, tries = library(kind), RetryPolicy(3, 0.02)
     log, barrier = Log(Path(folder) / f"{name}.jsonl"), Barrier(Path(folder), name)
     table = FileTable(log.note, barrier.reached, int(seed))
     queue = ChaosWorker(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
     queue.watch(log)
     queue.attach(table, barrier)
-    beats = SyncQueue(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
+    beats = SyncQueueExecutor(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
     heartbeat = Heartbeat(beats, name, TIMES)
     heartbeat.start()
-    actor = Actor(name, heartbeat, threading.Event())
+    actor = ActorContext(name, heartbeat, threading.Event())
     Worker(table, queue, actor, SETTINGS, reached=barrier.reached).run()
 
 

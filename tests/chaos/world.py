@@ -15,8 +15,8 @@ from typing import Any
 from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
 from shared.queue import commands
-from shared.queue.command import Tries
-from shared.queue.model import Band, JobKey, JobSpec
+from shared.queue.command import RetryPolicy
+from shared.queue.model import Band, JobKey, JobRequest
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
 from tests.chaos.table import facts
@@ -28,7 +28,7 @@ from tests.support.waiting import comes_true
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
 TABLES, CELLS = 4, 6
-TRIES = Tries(3, 0.05)
+TRIES = RetryPolicy(3, 0.05)
 TAIL_BYTES = 20_000
 """As much of a worker's log as the driver looks at while the run goes on: some thirty jobs."""
 
@@ -47,9 +47,9 @@ class Table:
         with self.file.open("ab") as file:
             file.write(b".")
 
-    def spec(self, version: int) -> JobSpec:
+    def spec(self, version: int) -> JobRequest:
         key = JobKey(self.name, str(self.log[version]), "c")
-        return JobSpec(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, facts(self.file))
+        return JobRequest(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, facts(self.file))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from actor.ports import GroupStatus, RewriteOutcome
 from shared.errors import Conflict
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
@@ -206,7 +206,7 @@ def test_attempts_are_bounded_and_the_last_refusal_is_told(lab: DeltaLab) -> Non
     """Others take one more group before each attempt; what is left after the last attempt is given back."""
     table = tables.table(lab.directory / "t", files=14)
     files = lab.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[i * 2 : i * 2 + 2], Mode.MINOR) for i in range(7)]
+    groups = [FileGroup(WHOLE_TABLE, files[i * 2 : i * 2 + 2], RewriteMode.MINOR) for i in range(7)]
     on_disk = tables.parquet_files(table.path)
     takes = [lambda i=i: table.remove(groups[i].files[0].path) for i in range(7)]
 

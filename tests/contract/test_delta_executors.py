@@ -10,7 +10,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.self_test import self_test
 from actor.ports import GroupStatus
 from shared.errors import Corrupt, LeaseLost, Unsupported
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import DataFile
 from tests.support import delta_tables as tables
@@ -92,7 +92,7 @@ def test_refused_tables_are_refused(either: DeltaLab) -> None:
     table.append(2)
 
     with pytest.raises(Unsupported, match="Qbeast"):
-        either.rewrite(table.location, [FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), Mode.MINOR)])
+        either.rewrite(table.location, [FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), RewriteMode.MINOR)])
 
 
 def test_only_the_transaction_is_exact_and_the_fallback_says_so(lab: DeltaLab) -> None:
@@ -101,7 +101,9 @@ def test_only_the_transaction_is_exact_and_the_fallback_says_so(lab: DeltaLab) -
     table.append(1, rows=2)
     table.append(4, rows=100)
     before = tables.rows(table.path)
-    group = FileGroup(WHOLE_TABLE, tuple(file for file in lab.files(table.location) if file.rows == 100), Mode.MINOR)
+    group = FileGroup(
+        WHOLE_TABLE, tuple(file for file in lab.files(table.location) if file.rows == 100), RewriteMode.MINOR
+    )
     engine = DeltaEngine(lab.spark)
     assert engine.executor.exact
     engine.use_optimize()

@@ -10,7 +10,7 @@ import pytest
 from actor.formats.delta.log import TableLog
 from actor.ports import GroupStatus, RewriteRequest
 from shared.errors import Corrupt, InvalidInput, LeaseLost, RetryableError
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark
@@ -80,7 +80,7 @@ def test_one_corrupt_group_stops_all_and_leaves_no_file(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=2)
     table.append(2, rows=19, stats=json.dumps({"numRecords": 18}))
     files, on_disk = lab.files(table.location), tables.parquet_files(table.path)
-    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], Mode.MINOR) for i in (0, 2)]
+    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], RewriteMode.MINOR) for i in (0, 2)]
 
     with pytest.raises(Corrupt):
         lab.rewrite(table.location, groups)
@@ -170,7 +170,7 @@ def test_a_lost_lease_commits_nothing_and_leaves_no_file(lab: DeltaLab) -> None:
 def test_told_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=6)
     files = lab.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], Mode.MINOR) for i in (0, 2, 4)]
+    groups = [FileGroup(WHOLE_TABLE, files[i : i + 2], RewriteMode.MINOR) for i in (0, 2, 4)]
     asked = iter([False, True, True])
 
     outcome = lab.rewrite(table.location, groups, Steering(stop=lambda: next(asked)))
@@ -230,7 +230,7 @@ def test_an_input_missing_on_disk_fails_retryably_and_names_the_file(lab: DeltaL
 def test_a_group_whose_files_were_vacuumed_under_way_is_stale_and_the_others_land(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=8)
     files = lab.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[i : i + 4], Mode.MINOR) for i in (0, 4)]
+    groups = [FileGroup(WHOLE_TABLE, files[i : i + 4], RewriteMode.MINOR) for i in (0, 4)]
     victim = groups[0].files[0].path
     asked: list[int] = []
 

@@ -16,7 +16,7 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.transaction import TransactionSettings
 from actor.ports import GroupStatus
 from shared.errors import RetryableError
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.table import FileKey
 from tests.support import delta_tables as tables
@@ -42,7 +42,10 @@ def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
 ) -> None:
     table = tables.table(lab.directory / "t", files=8)
     files, on_disk = lab.files(table.location), tables.parquet_files(table.path)
-    groups = [FileGroup(WHOLE_TABLE, files[:4], Mode.MINOR), FileGroup(WHOLE_TABLE, files[4:], Mode.MINOR)]
+    groups = [
+        FileGroup(WHOLE_TABLE, files[:4], RewriteMode.MINOR),
+        FileGroup(WHOLE_TABLE, files[4:], RewriteMode.MINOR),
+    ]
     before = tables.rows(table.path)
 
     def somebody_vacuums() -> None:
@@ -97,7 +100,10 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
     """One group's inputs are taken and vacuumed while it is written; the other lands."""
     table = tables.table(lab.directory / "t", files=8)
     files = lab.files(table.location)
-    groups = [FileGroup(WHOLE_TABLE, files[4:], Mode.MINOR), FileGroup(WHOLE_TABLE, files[:4], Mode.MINOR)]
+    groups = [
+        FileGroup(WHOLE_TABLE, files[4:], RewriteMode.MINOR),
+        FileGroup(WHOLE_TABLE, files[:4], RewriteMode.MINOR),
+    ]
     engine = DeltaEngine(lab.spark, EngineSettings(transaction=TransactionSettings(write_threads=1)))
     foreign = table.path / "lw0123456789abcdef-part-00000.parquet"
     foreign.write_bytes(b"x")

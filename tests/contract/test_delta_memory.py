@@ -12,11 +12,11 @@ from actor.formats.delta.actions import LoggedFile
 from actor.formats.delta.engine import DeltaEngine
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.read import read_cell
-from actor.formats.delta.read_cache import Remembered, TableMemory
+from actor.formats.delta.read_cache import CachedRead, ReadCache
 from actor.ports import GroupStatus
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import CellKey, DataFile, FileKey
+from shared.table import DataFile, FileKey, PartitionKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab
 from tests.support.steering import Steering
@@ -70,7 +70,7 @@ def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listing
     print(f"seed {seed}")
     dice = random.Random(seed)
     table = tables.table(lab.directory / "t", days=True, deletion_vectors=True)
-    memory, cells = TableMemory(), (CELL_1, CELL_2)
+    memory, cells = ReadCache(), (CELL_1, CELL_2)
     log = log_of(lab, table)
     read_cell(log, CELL_1, memory)
     deeds: list[Callable[[], object]] = [
@@ -88,7 +88,7 @@ def test_after_any_commits_memory_and_a_new_listing_agree(lab: DeltaLab, listing
         remembered = {cell: read_cell(log, cell, memory) for cell in cells}
         assert listings.count == before, "nothing was listed"
         for cell, seen in remembered.items():
-            fresh = read_cell(log, cell, TableMemory())
+            fresh = read_cell(log, cell, ReadCache())
             assert seen.version == fresh.version
             assert words(seen.files) == words(fresh.files)
 
@@ -107,7 +107,7 @@ def test_a_rewrite_of_what_memory_knows_keeps_every_row(lab: DeltaLab, listings:
 @pytest.mark.parametrize("what", ["properties", "another spelling", "an unknown removal", "a commit that is gone"])
 def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, listings: Listings, what: str) -> None:
     table = tables.table(lab.directory / "t")
-    memory, log = TableMemory(), log_of(lab, table)
+    memory, log = ReadCache(), log_of(lab, table)
     read_cell(log, WHOLE_TABLE, memory)
     match what:
         case "properties":
@@ -130,7 +130,7 @@ def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, lis
     before = listings.count
     seen = read_cell(log, WHOLE_TABLE, memory)
     assert listings.count > before
-    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, TableMemory()).files)
+    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, ReadCache()).files)
 
 
 def test_a_large_table_is_remembered_cell_by_cell(
@@ -138,7 +138,7 @@ def test_a_large_table_is_remembered_cell_by_cell(
 ) -> None:
     monkeypatch.setattr("actor.formats.delta.read.WHOLE_TABLE_FILES", 11)
     table = tables.table(lab.directory / "t", days=True)
-    memory, log = TableMemory(), log_of(lab, table)
+    memory, log = ReadCache(), log_of(lab, table)
     assert len(read_cell(log, CELL_1, memory).files) == 6
     table.append(1, values={"dt": tables.DAY_1})
     table.append(1, values={"dt": tables.DAY_2})
@@ -171,11 +171,11 @@ def undo(table: tables.HandTable, *, then: int) -> None:
 def test_what_an_undone_commit_added_is_forgotten(lab: DeltaLab, then: int) -> None:
     table = tables.table(lab.directory / "t", files=3)
     table.append(2)
-    memory, log = TableMemory(), log_of(lab, table)
+    memory, log = ReadCache(), log_of(lab, table)
     assert len(read_cell(log, WHOLE_TABLE, memory).files) == 5
     undo(table, then=then)
     seen = read_cell(log, WHOLE_TABLE, memory)
-    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, TableMemory()).files)
+    assert words(seen.files) == words(read_cell(log, WHOLE_TABLE, ReadCache()).files)
     assert {logged.key.path for logged in seen.files} == {path for path, _ in tables.live(table.path)}
 
 
@@ -213,7 +213,7 @@ def _has_checksum(table: Path, version: int | None) -> bool:
 
 
 def test_what_was_read_longest_ago_is_forgotten_first() -> None:
-    memory, cells = TableMemory(max_files=9), some_cells(4)
+    memory, cells = ReadCache(max_files=9), some_cells(4)
     for cell in (*cells[:3], cells[0], cells[3]):
         memory.remember("t", remembered(cell, files=2))
     assert [memory.recall("t", cell) is not None for cell in cells] == [True, False, True, True]
@@ -221,7 +221,7 @@ def test_what_was_read_longest_ago_is_forgotten_first() -> None:
 
 def test_cells_without_files_are_forgotten_too() -> None:
     """A table may have as many partitions as it likes, each looked at when its last file has gone."""
-    memory, cells = TableMemory(max_files=3), some_cells(5)
+    memory, cells = ReadCache(max_files=3), some_cells(5)
     for cell in cells:
         memory.remember("t", remembered(cell, files=0))
     assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True, True, True]
@@ -229,7 +229,7 @@ def test_cells_without_files_are_forgotten_too() -> None:
 
 def test_cells_of_one_table_share_its_shape() -> None:
     """The schema of a wide table is larger than what is known of a cell."""
-    memory, cells = TableMemory(), some_cells(2)
+    memory, cells = ReadCache(), some_cells(2)
     for cell in cells:
         memory.remember("t", remembered(cell, files=1))
     one, other = (memory.recall("t", cell) for cell in cells)
@@ -244,18 +244,18 @@ def test_cells_of_one_table_share_its_shape() -> None:
 
 
 def test_a_group_is_known_under_its_own_shape_only() -> None:
-    memory, (cell,) = TableMemory(), some_cells(1)
+    memory, (cell,) = ReadCache(), some_cells(1)
     memory.remember("t", remembered(cell, files=1))
-    group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), Mode.MINOR)
+    group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), RewriteMode.MINOR)
     assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
     assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None
 
 
-def some_cells(count: int) -> list[CellKey]:
-    return [CellKey(f'{{"n":"{number}"}}') for number in range(count)]
+def some_cells(count: int) -> list[PartitionKey]:
+    return [PartitionKey(f'{{"n":"{number}"}}') for number in range(count)]
 
 
-def remembered(cell: CellKey, *, files: int, metadata: str = "metadata") -> Remembered:
+def remembered(cell: PartitionKey, *, files: int, metadata: str = "metadata") -> CachedRead:
     keys = [FileKey(f"{cell}{number}") for number in range(files)]
     logged = {key: LoggedFile(DataFile(path=key.path, size_bytes=1, cell=cell), "{}") for key in keys}
-    return Remembered(cell, 1, None, TableShape(metadata, "protocol"), logged)
+    return CachedRead(cell, 1, None, TableShape(metadata, "protocol"), logged)

@@ -10,8 +10,8 @@ from actor.formats.delta.output_paths import OutputPaths, hive_folder
 from actor.ports import GroupStatus
 from shared.data_paths import is_plain
 from shared.errors import PermanentError
-from shared.layout.planner import FileGroup, Mode, plan
-from shared.partitions import cell_key
+from shared.layout.planner import FileGroup, RewriteMode, plan
+from shared.partitions import partition_key
 from shared.policy import Policy, PortablePaths
 from shared.table import PartitionColumn
 from tests.support import delta_tables as tables
@@ -46,9 +46,9 @@ def create(lab: DeltaLab, type_name: str, values: list[str | None], column: str 
 def rewrite_all(lab: DeltaLab, path: Path) -> list[str]:
     """Merge all files of each cell; return the new paths."""
     location = f"file://{path}"
-    metadata = lab.engine.read_cell(location, cell_key((), {})).metadata
-    cells = {cell_key(metadata.partition_columns, add["partitionValues"]) for add in tables.live(path).values()}
-    groups = [FileGroup(cell, lab.files(location, cell), Mode.FULL) for cell in sorted(cells)]
+    metadata = lab.engine.read_cell(location, partition_key((), {})).metadata
+    cells = {partition_key(metadata.partition_columns, add["partitionValues"]) for add in tables.live(path).values()}
+    groups = [FileGroup(cell, lab.files(location, cell), RewriteMode.FULL) for cell in sorted(cells)]
     outcome = lab.rewrite(location, groups)
     assert {end.status for end in outcome.groups} == {GroupStatus.LANDED}
     return [add["path"] for add in tables.added(path, outcome.version or 0)]
@@ -106,11 +106,11 @@ def test_files_on_harmful_paths_are_rewritten_once_where_the_policy_says_so(lab:
 
     def planned() -> list[FileGroup]:
         live = tables.live(path).values()
-        cells = {cell_key((PartitionColumn("p", "p", "string"),), add["partitionValues"]) for add in live}
+        cells = {partition_key((PartitionColumn("p", "p", "string"),), add["partitionValues"]) for add in live}
         return [group for cell in sorted(cells) for group in plan(cell, lab.files(location, cell), policy).groups]
 
     groups = planned()
-    assert [(group.mode, len(group.files)) for group in groups] == [(Mode.PURGE, 1)] * 6
+    assert [(group.mode, len(group.files)) for group in groups] == [(RewriteMode.PURGE, 1)] * 6
     before = ids(lab, path)[0]
     lab.rewrite(location, groups)
 
@@ -181,7 +181,7 @@ def test_an_output_on_a_path_that_is_not_plain_is_not_committed(lab: DeltaLab, m
     path = create(lab, "string", ["a b"])
     location, on_disk = f"file://{path}", tables.parquet_files(path)
     (column,) = (PartitionColumn("p", "p", "string"),)
-    group = lab.group(location, cell_key((column,), {"p": "a b"}), count=3)
+    group = lab.group(location, partition_key((column,), {"p": "a b"}), count=3)
     monkeypatch.setattr(OutputPaths, "transaction_for", lambda self, _: self._by_value)
 
     with pytest.raises(PermanentError, match=r"'p=a%20b/.*' lies on a path that some engines escape"):

@@ -5,7 +5,7 @@ import pytest
 from actor.formats.delta.preflight import check_files, check_location, check_table
 from actor.ports import RewriteRequest
 from shared.errors import Unsupported
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from shared.refusals import SAFE_FEATURES
 from shared.table import DataFile, TableMetadata, TableProtocol
@@ -84,7 +84,7 @@ def test_other_stores_are_let_through(location: str) -> None:
 def test_the_engine_refuses_clustered_tables_when_reading_and_when_rewriting(lab: DeltaLab) -> None:
     location = f"file://{lab.directory}/t"
     lab.sql(f"CREATE TABLE delta.`{location}` (id BIGINT) USING DELTA CLUSTER BY (id)")
-    group = FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), Mode.MINOR)
+    group = FileGroup(WHOLE_TABLE, (DataFile("a", 1, WHOLE_TABLE),), RewriteMode.MINOR)
 
     with pytest.raises(Unsupported, match="clustering"):
         lab.engine.read_cell(location, WHOLE_TABLE)

@@ -9,9 +9,9 @@ from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
 from shared.layout.partition_stats import SETTLED_TAG
-from shared.layout.planner import FileGroup, Mode
-from shared.partitions import WHOLE_TABLE, cell_key
-from shared.table import CellKey, FileKey, PartitionColumn
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE, partition_key
+from shared.table import FileKey, PartitionColumn, PartitionKey
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import CELL_1, CELL_2, DeltaLab, mark
 from tests.support.steering import Steering
@@ -115,9 +115,9 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
     before = row_ids()
     files = {cell: lab.files(location, cell) for cell in (CELL_1, CELL_2)}
     groups = [
-        FileGroup(CELL_1, files[CELL_1][:4], Mode.MINOR),
-        FileGroup(CELL_1, files[CELL_1][4:], Mode.MINOR),
-        FileGroup(CELL_2, files[CELL_2], Mode.PURGE),
+        FileGroup(CELL_1, files[CELL_1][:4], RewriteMode.MINOR),
+        FileGroup(CELL_1, files[CELL_1][4:], RewriteMode.MINOR),
+        FileGroup(CELL_2, files[CELL_2], RewriteMode.PURGE),
     ]
 
     outcome = lab.rewrite(location, groups)
@@ -131,7 +131,7 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
 def test_an_output_carries_the_tags_of_its_group_and_shows_them_to_the_next_plan(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=4)
     files = lab.files(table.location)
-    group = FileGroup(WHOLE_TABLE, files, Mode.SETTLE, {SETTLED_TAG: "1"})
+    group = FileGroup(WHOLE_TABLE, files, RewriteMode.SETTLE, {SETTLED_TAG: "1"})
 
     outcome = lab.rewrite(table.location, [group])
 
@@ -148,7 +148,10 @@ def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab
     files = lab.files(table.location)
     assert {(file.dv_id, file.path) for file in files} == {(dv, path) for path, dv in tables.live(table.path)}
     assert [(file.rows, file.deleted_rows) for file in files] == [(20, 4)] * 4
-    single, rest = FileGroup(WHOLE_TABLE, files[:1], Mode.PURGE), FileGroup(WHOLE_TABLE, files[1:], Mode.MINOR)
+    single, rest = (
+        FileGroup(WHOLE_TABLE, files[:1], RewriteMode.PURGE),
+        FileGroup(WHOLE_TABLE, files[1:], RewriteMode.MINOR),
+    )
 
     outcome = lab.rewrite(table.location, [single])
 
@@ -176,7 +179,7 @@ def test_column_mapping_change_data_feed_identity_and_generated_columns_are_kept
     (column,) = metadata.partition_columns
     assert column.name == "y"
     assert column.physical.startswith("col-")
-    cell = CellKey(json.dumps({column.physical: "2026"}, separators=(",", ":")))
+    cell = PartitionKey(json.dumps({column.physical: "2026"}, separators=(",", ":")))
 
     outcome = lab.rewrite(location, [lab.group(location, cell)])
 
@@ -206,7 +209,7 @@ def test_partition_values_are_matched_by_meaning_and_keep_their_spelling(
     table.commit([{"add": table.new_file(10, {"p": value})} for value in values])
     before = lab.digest(table.location)
     columns = (PartitionColumn("p", "p", type_name),)
-    keys = [cell_key(columns, {"p": cell[0]}) for cell in spellings]
+    keys = [partition_key(columns, {"p": cell[0]}) for cell in spellings]
 
     outcome = lab.rewrite(table.location, [lab.group(table.location, key, count=2) for key in keys])
 
@@ -226,7 +229,7 @@ def test_files_whose_values_readers_tell_apart_are_not_merged(
 ) -> None:
     table = tables.HandTable(lab.directory / "t", partitions={"p": type_name})
     table.commit([{"add": table.new_file(10, {"p": value})} for value in spellings])
-    key = cell_key((PartitionColumn("p", "p", type_name),), {"p": spellings[0]})
+    key = partition_key((PartitionColumn("p", "p", type_name),), {"p": spellings[0]})
     on_disk = tables.parquet_files(table.path)
 
     with pytest.raises(Unsupported, match="different values"):

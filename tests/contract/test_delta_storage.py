@@ -12,7 +12,7 @@ import pytest
 from actor.formats.delta.log import TableLog
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -68,7 +68,7 @@ def written_by_deltalake(path: Path, codec: str = "ZSTD", **configuration: str) 
 def merge_all(lab: DeltaLab, path: Path) -> dict[str, Any]:
     """Merge all files and return the output's add."""
     location = f"file://{path}"
-    outcome = lab.rewrite(location, [FileGroup(WHOLE_TABLE, lab.files(location), Mode.FULL)])
+    outcome = lab.rewrite(location, [FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.FULL)])
     assert [end.status for end in outcome.groups] == [GroupStatus.LANDED]
     (add,) = tables.added(path, outcome.version or 0)
     return add

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
 from tests.support.delta_lab import DeltaLab
 from tests.support.live_decider import POLICY, LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
@@ -25,12 +25,12 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
 
 def work_off(lab: DeltaLab, redis_url: str) -> None:
     """Run jobs as an actor does until none is ready."""
-    heartbeat = Heartbeat(SyncQueue(connect(redis_url), "default"), "a-1", LeaseTimes())
+    heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), "default"), "a-1", LeaseTimes())
     heartbeat.start()
     worker = Worker(
         lab.engine,
-        SyncQueue(connect(redis_url), "default"),
-        Actor("a-1", heartbeat, threading.Event()),
+        SyncQueueExecutor(connect(redis_url), "default"),
+        ActorContext("a-1", heartbeat, threading.Event()),
         WorkerSettings(),
     )
     try:

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from decider.formats.delta.log import open_log
 from decider.storage.object_reads import ReadKind, ReadMeter
-from shared.partitions import cell_values
+from shared.partitions import partition_values
 from shared.table import Snapshot
 from tests.support.plain_replay import plain_replay
 
@@ -45,10 +45,12 @@ def odd_table(tmp_path: Path) -> Path:
 
 def test_odd_partition_values_name_the_cells_they_mean(odd_table: Path) -> None:
     snapshot = read(odd_table)
-    values = [cell_values(file.cell)["region"] for file in snapshot.files]
+    values = [partition_values(file.cell)["region"] for file in snapshot.files]
     assert sorted(value for value in values if value is not None) == sorted(ODD)
     assert values.count(None) == 2
-    assert {file.cell for file in snapshot.files if cell_values(file.cell)["region"] is None} == {'{"region":null}'}
+    assert {file.cell for file in snapshot.files if partition_values(file.cell)["region"] is None} == {
+        '{"region":null}'
+    }
     assert {file.rows for file in snapshot.files} == {3}
 
 

@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 from decider.formats.delta.log import open_log
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.errors import Corrupt, LakewrightError
-from shared.partitions import cell_values
+from shared.partitions import partition_values
 from shared.table import Snapshot
 from tests.support.plain_replay import plain_replay
 
@@ -49,7 +49,7 @@ def ours(snapshot: Snapshot) -> dict[str, tuple[int, dict[str, str | None]]]:
     """Return size and partition values by path as the log spells it; a path twice would be two entries of one file."""
     names = {column.physical: column.name for column in snapshot.metadata.partition_columns}
     files = {
-        file.path: (file.size_bytes, {names[key]: value for key, value in cell_values(file.cell).items()})
+        file.path: (file.size_bytes, {names[key]: value for key, value in partition_values(file.cell).items()})
         for file in snapshot.files
     }
     assert len(files) == len(snapshot.files)

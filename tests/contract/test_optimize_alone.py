@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from services.cli.__main__ import app
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from shared.commit_metadata import decode
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab
@@ -45,7 +45,7 @@ def call(engine: object, *arguments: str, as_json: bool = True) -> Result:
     def opened(_say: object) -> Iterator[object]:
         yield engine
 
-    setting = Setting("http://127.0.0.1:9", as_json, engine=opened)
+    setting = CliContext("http://127.0.0.1:9", as_json, engine=opened)
     return CliRunner().invoke(app, ["optimize", *arguments], obj=setting, env={"COLUMNS": "160"})
 
 

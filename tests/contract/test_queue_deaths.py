@@ -8,7 +8,7 @@ import pytest
 
 from shared.queue import admin_commands, commands, queries
 from shared.queue.limits import DEATHS_UNTIL_ALONE
-from shared.queue.model import FinishOutcome, JobState, Verdict
+from shared.queue.model import FinishOutcome, JobState, RunResult
 from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -23,14 +23,14 @@ def many_attempts(bench: Bench) -> None:
     bench.run(commands.configure(QUEUE, {"max_attempts": 100, "backoff_base_ms": 1, "backoff_cap_ms": 1}))
 
 
-def end_once(bench: Bench, verdict: Verdict | str) -> FinishOutcome | None:
+def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
     """Claim the job and end its run so; returns where it is then, None if nobody said so."""
     bench.clock.advance(20)
     (claim,) = bench.claim()
     if verdict == EXPIRED:
         bench.clock.advance(LEASE_MS)
         return None
-    return bench.finish(claim, Verdict(verdict), error=CAUSE)
+    return bench.finish(claim, RunResult(verdict), error=CAUSE)
 
 
 def test_the_scripts_and_the_workers_count_to_the_same_number() -> None:
@@ -44,7 +44,7 @@ def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_
         bench.clock.advance(20)
         (claim,) = bench.claim()
         assert (claim.deaths, claim.runs_alone) == (earlier, earlier == 2)
-        assert bench.finish(claim, Verdict.CRASHED, error=CAUSE) is outcome
+        assert bench.finish(claim, RunResult.CRASHED, error=CAUSE) is outcome
     job = bench.job()
     assert (job.state, job.deaths, job.error) == (JobState.QUARANTINED, 3, CAUSE)
     assert [run.verdict for run in bench.run(queries.history(QUEUE)).runs] == ["crashed"] * 3
@@ -53,25 +53,25 @@ def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_
 def test_it_is_still_known_when_it_is_tried_again_after_a_while(bench: Bench) -> None:
     bench.enqueue(spec())
     for _ in range(3):
-        end_once(bench, Verdict.CRASHED)
+        end_once(bench, RunResult.CRASHED)
     bench.clock.advance(bench.wait_ms())
     (claim,) = bench.claim()
     assert claim.runs_alone
-    assert bench.finish(claim, Verdict.CRASHED) is FinishOutcome.QUARANTINED
+    assert bench.finish(claim, RunResult.CRASHED) is FinishOutcome.QUARANTINED
 
 
 def test_a_person_who_requeues_it_and_a_run_that_is_done_have_it_forgotten(bench: Bench) -> None:
     bench.enqueue(spec())
     for _ in range(3):
-        end_once(bench, Verdict.CRASHED)
+        end_once(bench, RunResult.CRASHED)
     bench.run(admin_commands.requeue(QUEUE, spec().id))
     (claim,) = bench.claim()
     assert (claim.deaths, claim.attempts) == (0, 0)
-    bench.finish(claim, Verdict.CRASHED)
+    bench.finish(claim, RunResult.CRASHED)
     bench.clock.advance(20)
     (claim,) = bench.claim()
     bench.enqueue(spec(2))
-    assert bench.finish(claim, Verdict.DONE, seen=1) is FinishOutcome.REQUEUED
+    assert bench.finish(claim, RunResult.DONE, seen=1) is FinishOutcome.REQUEUED
     (claim,) = bench.claim()
     assert claim.deaths == 0
 
@@ -99,7 +99,7 @@ def test_a_job_in_quarantine_always_says_why(bench: Bench) -> None:
 
 def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
     """All sequences of four ends: deaths add up, nothing else does, and only a death alone sets the job aside."""
-    ends = [Verdict.CRASHED, Verdict.FAIL, Verdict.YIELD, EXPIRED]
+    ends = [RunResult.CRASHED, RunResult.FAIL, RunResult.YIELD, EXPIRED]
     for life in product(ends, repeat=4):
         wish = spec(cell="-".join(life))
         bench.enqueue(wish)
@@ -108,16 +108,16 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
             bench.clock.advance(20)
             (claim,) = bench.claim()
             assert claim.deaths == deaths, (life, place)
-            deaths += verdict in (Verdict.CRASHED, EXPIRED)
+            deaths += verdict in (RunResult.CRASHED, EXPIRED)
             if verdict == EXPIRED:
                 bench.clock.advance(LEASE_MS)
                 continue
-            outcome = bench.finish(claim, Verdict(verdict))
-            is_set_aside = verdict is Verdict.CRASHED and deaths > DEATHS_UNTIL_ALONE
+            outcome = bench.finish(claim, RunResult(verdict))
+            is_set_aside = verdict is RunResult.CRASHED and deaths > DEATHS_UNTIL_ALONE
             assert (outcome is FinishOutcome.QUARANTINED) == is_set_aside, (life, place)
             if is_set_aside:
                 break
         bench.clock.advance(20)
         for claim in bench.claim():
-            bench.finish(claim, Verdict.CANCELLED)
+            bench.finish(claim, RunResult.CANCELLED)
         bench.run(commands.cancel(QUEUE, wish.id, nonce=bench.nonce()))

@@ -3,23 +3,23 @@
 import pytest
 import redis
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, queries
-from shared.queue.command import Tries
+from shared.queue.command import RetryPolicy
 from shared.queue.model import (
     Band,
-    Beat,
-    BeatStatus,
     CancelOutcome,
     Debounce,
     Enqueued,
     EnqueueOutcome,
     FinishOutcome,
+    HeartbeatEntry,
+    HeartbeatStatus,
     JobState,
+    RunResult,
     StopReason,
     Token,
-    Verdict,
 )
 from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
 from tests.support.queue_executors import EXECUTORS
@@ -71,8 +71,8 @@ def test_an_event_during_a_run_is_served_only_by_a_run_that_saw_it(
     assert [again.version for again in bench.claim()] == ([2] if outcome is FinishOutcome.REQUEUED else [])
 
 
-@pytest.mark.parametrize("verdict", [Verdict.FAIL, Verdict.QUARANTINE, Verdict.YIELD, Verdict.CANCELLED])
-def test_a_run_that_is_not_done_never_takes_an_event_with_it(bench: Bench, verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [RunResult.FAIL, RunResult.QUARANTINE, RunResult.YIELD, RunResult.CANCELLED])
+def test_a_run_that_is_not_done_never_takes_an_event_with_it(bench: Bench, verdict: RunResult) -> None:
     """Whatever version it has seen: only DONE satisfies."""
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
@@ -88,7 +88,7 @@ def test_failures_back_off_with_jitter_and_end_in_quarantine_exactly_at_the_maxi
     delays: list[int] = []
     for _ in range(SETTINGS.max_attempts):
         (claim,) = bench.claim()
-        outcomes.append(bench.finish(claim, Verdict.FAIL, error="disk full"))
+        outcomes.append(bench.finish(claim, RunResult.FAIL, error="disk full"))
         delays.append(bench.wait_ms())
         assert bench.claim() == (), "not before its time"
         bench.clock.advance(delays[-1])
@@ -102,7 +102,7 @@ def test_failures_back_off_with_jitter_and_end_in_quarantine_exactly_at_the_maxi
 def test_a_failure_that_repeating_cannot_cure_is_quarantined_with_its_first_attempt(bench: Bench) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    assert bench.finish(claim, Verdict.QUARANTINE, error="rows differ") is FinishOutcome.QUARANTINED
+    assert bench.finish(claim, RunResult.QUARANTINE, error="rows differ") is FinishOutcome.QUARANTINED
     assert (bench.job().error, bench.job().attempts) == ("rows differ", 1)
     assert bench.wait_ms() == SETTINGS.half_open_ms
     assert bench.claim() == ()
@@ -112,19 +112,19 @@ def test_a_quarantined_job_gets_one_try_after_a_while_and_keeps_merging_until_th
     bench.run(commands.configure(QUEUE, {"max_attempts": 1}))
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
-    assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.QUARANTINED
+    assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.QUARANTINED
     assert bench.enqueue(spec(2)) == Enqueued(EnqueueOutcome.MERGED, JobState.QUARANTINED)
     bench.clock.advance(SETTINGS.half_open_ms)
     (claim,) = bench.claim()
     assert claim.version == 2
-    assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.QUARANTINED
+    assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.QUARANTINED
 
 
 def test_yielding_costs_no_attempt_and_no_age(bench: Bench) -> None:
     bench.enqueue(spec())
     (first,) = bench.claim()
     bench.clock.advance(1_000)
-    assert bench.finish(first, Verdict.YIELD) is FinishOutcome.REQUEUED
+    assert bench.finish(first, RunResult.YIELD) is FinishOutcome.REQUEUED
     (second,) = bench.claim()
     assert (second.attempts, second.t0_ms, second.previous_token) == (0, first.t0_ms, first.token)
 
@@ -138,7 +138,7 @@ def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(b
     assert second.token > first.token
     before = bench.state()
     assert bench.finish(first) is FinishOutcome.STALE
-    assert bench.beat(first).status is BeatStatus.LOST
+    assert bench.beat(first).status is HeartbeatStatus.LOST
     assert bench.state() == before, "a stale call changes nothing"
 
 
@@ -174,9 +174,9 @@ def test_a_heartbeat_keeps_the_lease_and_the_progress(bench: Bench) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
     bench.clock.advance(LEASE_MS - 1)
-    assert bench.beat(claim, '{"groups":1}').status is BeatStatus.OK
+    assert bench.beat(claim, '{"groups":1}').status is HeartbeatStatus.OK
     bench.clock.advance(LEASE_MS - 1)
-    assert bench.beat(claim).status is BeatStatus.OK
+    assert bench.beat(claim).status is HeartbeatStatus.OK
     assert bench.claim(worker="w-2") == ()
     assert bench.job().progress == '{"groups":1}', "an empty progress leaves the last one"
 
@@ -215,7 +215,7 @@ def test_a_wish_without_debounce_ends_the_waiting(bench: Bench) -> None:
 
 def test_a_wish_does_not_shorten_a_back_off(bench: Bench) -> None:
     bench.enqueue(spec(1))
-    bench.finish(bench.claim()[0], Verdict.FAIL)
+    bench.finish(bench.claim()[0], RunResult.FAIL)
     ready = bench.job().ready_at_ms
     assert bench.enqueue(spec(2)).state is JobState.DELAYED
     assert (bench.job().ready_at_ms, bench.job().version) == (ready, 2)
@@ -231,13 +231,13 @@ def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
     assert bench.claim() == ()
 
 
-@pytest.mark.parametrize("verdict", [Verdict.YIELD, Verdict.FAIL, Verdict.CANCELLED])
-def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verdict: Verdict) -> None:
+@pytest.mark.parametrize("verdict", [RunResult.YIELD, RunResult.FAIL, RunResult.CANCELLED])
+def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verdict: RunResult) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
     assert bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING
     reply = bench.beat(claim)
-    assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.CANCEL)
+    assert (reply.status, reply.reason) == (HeartbeatStatus.STOP, StopReason.CANCEL)
     assert bench.finish(claim, verdict) is FinishOutcome.GONE
 
 
@@ -257,12 +257,12 @@ def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_afte
     bench.enqueue(spec(2))
     bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     assert bench.job().pending_version is None
-    assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.GONE
+    assert bench.finish(claim, RunResult.CANCELLED) is FinishOutcome.GONE
     bench.enqueue(spec(2))
     (claim,) = bench.claim()
     bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     bench.enqueue(spec(3))
-    assert bench.finish(claim, Verdict.CANCELLED) is FinishOutcome.REQUEUED
+    assert bench.finish(claim, RunResult.CANCELLED) is FinishOutcome.REQUEUED
     assert bench.job().version == 3
 
 
@@ -342,7 +342,7 @@ def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(ben
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
     bench.enqueue(spec(5, facts="c", insistence=1))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
-    assert bench.finish(claim, Verdict.FAIL) is FinishOutcome.DELAYED
+    assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.DELAYED
     assert bench.job().facts == "c"
 
 
@@ -378,7 +378,7 @@ def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench)
     try:
         with pytest.raises(RetryableError, match="OOM"):
             bench.enqueue(spec(cell="c"))
-        assert bench.beat(claim).status is BeatStatus.OK
+        assert bench.beat(claim).status is HeartbeatStatus.OK
         assert bench.finish(claim) is FinishOutcome.GONE
         assert len(bench.claim()) == 1
     finally:
@@ -387,7 +387,7 @@ def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench)
 
 @pytest.mark.parametrize("name", EXECUTORS)
 def test_a_silent_server_is_named(name: str) -> None:
-    made = EXECUTORS[name]("redis://127.0.0.1:1/0", QUEUE, None, Tries(2, 0.01))
+    made = EXECUTORS[name]("redis://127.0.0.1:1/0", QUEUE, None, RetryPolicy(2, 0.01))
     said = r"127\.0\.0\.1:1 did not answer depth in 2 tries"
     with made as executor, pytest.raises(RetryableError, match=said):
         executor.run(queries.depth(QUEUE))
@@ -396,15 +396,15 @@ def test_a_silent_server_is_named(name: str) -> None:
 def test_a_client_that_retries_by_itself_is_refused(redis_server: RedisServer) -> None:
     """The client library's default is ten silent retries."""
     with redis.Redis(port=redis_server.port) as client, pytest.raises(InvalidInput, match="retries by itself"):
-        SyncQueue(client, QUEUE)
+        SyncQueueExecutor(client, QUEUE)
     url = f"{redis_server.url}?retry_on_timeout=yes"
     with redis.Redis.from_url(url) as client, pytest.raises(InvalidInput, match="retries by itself"):
-        SyncQueue(client, QUEUE)
+        SyncQueueExecutor(client, QUEUE)
     with connect(url) as client:
-        assert SyncQueue(client, QUEUE).name == QUEUE
+        assert SyncQueueExecutor(client, QUEUE).name == QUEUE
 
 
 def test_a_beat_for_an_unknown_job_is_lost(bench: Bench) -> None:
-    beats = [Beat(spec().id, Token(1))]
+    beats = [HeartbeatEntry(spec().id, Token(1))]
     (reply,) = bench.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))
-    assert reply.status is BeatStatus.LOST
+    assert reply.status is HeartbeatStatus.LOST

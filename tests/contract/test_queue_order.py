@@ -5,7 +5,16 @@ from typing import Any
 import pytest
 
 from shared.queue import commands, queries
-from shared.queue.model import Band, DecideOutcome, EnqueueOutcome, FinishOutcome, JobState, Staged, Timer, TimerChange
+from shared.queue.model import (
+    Band,
+    DecideOutcome,
+    EnqueueOutcome,
+    FinishOutcome,
+    JobState,
+    StagedState,
+    Timer,
+    TimerChange,
+)
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -173,7 +182,7 @@ def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_
 def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
     bench.ingest(-1, 1, cells={"old": "1"}, timers=[Timer("old", 1)])
     before = bench.state()
-    assert not bench.ingest(1, 2, reset=Staged("gone", 2, 1)).applied
+    assert not bench.ingest(1, 2, reset=StagedState("gone", 2, 1)).applied
     assert bench.state() == before
     for name in ("new:x", "newdue:x"):
         bench.client.delete("{lw:default}:" + name)
@@ -182,10 +191,10 @@ def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> Non
     for key in ("new:x", "newdue:x"):
         bench.client.expire("{lw:default}:" + key, 100)
     staged = bench.state()
-    for incomplete in (Staged("x", 3, 1), Staged("x", 2, 2)):
+    for incomplete in (StagedState("x", 3, 1), StagedState("x", 2, 2)):
         assert not bench.ingest(1, 2, reset=incomplete).applied
         assert bench.state() == staged, "a failover lost a part of what was staged"
-    assert bench.ingest(1, 2, reset=Staged("x", 2, 1)).applied
+    assert bench.ingest(1, 2, reset=StagedState("x", 2, 1)).applied
     state = bench.state()
     assert state.hash("cells:t-1") == {"a": "1", "b": "2"}
     assert (state.zset("due:t-1"), state.zset("due")) == ({"a": 7}, {"t-1": 7})

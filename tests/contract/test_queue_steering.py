@@ -4,9 +4,9 @@ import pytest
 
 from shared.errors import InvalidInput
 from shared.queue import admin_commands, commands, keys, queries
-from shared.queue.admin_commands import Preemption, Quota, Slots
-from shared.queue.model import Band, BeatStatus, JobId, JobState, Level, MoveOutcome, StopReason, Verdict
-from shared.queue.queries import Why
+from shared.queue.admin_commands import Preemption, SlotLimit, SlotQuota
+from shared.queue.model import Band, HeartbeatStatus, JobId, JobState, MoveOutcome, RunResult, Scope, StopReason
+from shared.queue.queries import DispatchReason
 from tests.support.queue_audit import mended_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
@@ -25,7 +25,7 @@ def fill(bench: Bench, count: int, **more: object) -> None:
 
 def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
     """The limit holds over all bands in which the table has jobs, and each run's end lets one more in."""
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(2)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(2)))
     fill(bench, 3, band=Band.NORMAL)
     fill(bench, 3, band=Band.LOW)
     fill(bench, 1, band=Band.LOW, table="other")
@@ -37,20 +37,20 @@ def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
 
 
 def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
-    bench.run(admin_commands.limit(QUEUE, Level.TENANT, "acme", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TENANT, "acme", SlotLimit(1)))
     fill(bench, 2, table="a")
     fill(bench, 2, table="b")
     (claim,) = bench.claim(slots=8)
     bench.finish(claim)
     assert len(bench.claim(slots=8)) == 1
-    bench.run(admin_commands.limit(QUEUE, Level.TENANT, "acme", None))
+    bench.run(admin_commands.limit(QUEUE, Scope.TENANT, "acme", None))
     assert len(bench.claim(slots=8)) == 2
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
     bench.run(commands.configure(QUEUE, {"slots": 8}))
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "big", Quota(50)))
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "small", Quota(1)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "big", SlotQuota(50)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "small", SlotQuota(1)))
     fill(bench, 8, table="big")
     fill(bench, 8, table="small")
     served = [claim.key.table for claim in bench.claim(slots=8)]
@@ -58,9 +58,9 @@ def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "name"), [(Level.QUEUE, ""), (Level.BAND, "2"), (Level.TENANT, "acme"), (Level.TABLE, "t-1")]
+    ("level", "name"), [(Scope.QUEUE, ""), (Scope.BAND, "2"), (Scope.TENANT, "acme"), (Scope.TABLE, "t-1")]
 )
-def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, level: Level, name: str) -> None:
+def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, level: Scope, name: str) -> None:
     fill(bench, 2)
     bench.run(admin_commands.pause(QUEUE, level, name))
     assert bench.claim(slots=2) == ()
@@ -71,24 +71,24 @@ def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, leve
 
 
 def test_resuming_finds_the_limit_that_was_there(bench: Bench) -> None:
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
-    bench.run(admin_commands.pause(QUEUE, Level.TABLE, "t-1"))
-    bench.run(admin_commands.pause(QUEUE, Level.TABLE, "t-1", paused=False))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
+    bench.run(admin_commands.pause(QUEUE, Scope.TABLE, "t-1"))
+    bench.run(admin_commands.pause(QUEUE, Scope.TABLE, "t-1", paused=False))
     fill(bench, 3)
     assert len(bench.claim(slots=3)) == 1
 
 
 def test_a_paused_band_stays_paused_when_the_queue_is_resumed(bench: Bench) -> None:
-    bench.run(admin_commands.pause(QUEUE, Level.BAND, "2"))
-    bench.run(admin_commands.pause(QUEUE, Level.QUEUE))
-    bench.run(admin_commands.pause(QUEUE, Level.QUEUE, paused=False))
+    bench.run(admin_commands.pause(QUEUE, Scope.BAND, "2"))
+    bench.run(admin_commands.pause(QUEUE, Scope.QUEUE))
+    bench.run(admin_commands.pause(QUEUE, Scope.QUEUE, paused=False))
     fill(bench, 1)
     assert bench.claim() == ()
 
 
 def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
     """Leaving the tree at the limit must not be a way to be served for nothing."""
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "greedy", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "greedy", SlotLimit(1)))
     fill(bench, 3, table="greedy", cost_bytes=3 << 20)
     fill(bench, 9, table="modest", cost_bytes=1 << 20)
     served = []
@@ -102,7 +102,7 @@ def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
 @pytest.mark.parametrize("lost", ["j:", "infl", "lease", "h:", "p:", "v", "n:", "i:"])
 def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, lost: str) -> None:
     """Whatever single key a cut log took with it, one audit is enough for what still waits to be served."""
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "t-1", Slots(1)))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
     fill(bench, 3)
     (running,) = bench.claim()
     assert bench.claim() == ()
@@ -124,12 +124,12 @@ def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, los
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
 def test_a_weight_out_of_range_is_refused(weight: float) -> None:
     with pytest.raises(InvalidInput):
-        admin_commands.weigh(QUEUE, Level.TENANT, "acme", weight)
+        admin_commands.weigh(QUEUE, Scope.TENANT, "acme", weight)
 
 
 def test_only_tenants_and_tables_have_limits() -> None:
     with pytest.raises(InvalidInput, match="a band has no limit"):
-        admin_commands.limit(QUEUE, Level.BAND, "2", Slots(1))
+        admin_commands.limit(QUEUE, Scope.BAND, "2", SlotLimit(1))
 
 
 # The guard, and what is foreseen
@@ -142,7 +142,7 @@ def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: B
     served = bench.claim(slots=20)
     assert [claim.band for claim in served] == ([Band.URGENT] * 8 + [Band.LOW]) * 2 + [Band.URGENT] * 2
     assert [one.id for one in foreseen] == [claim.id for claim in served]
-    assert [one.why for one in foreseen[7:10]] == [Why.STRICT, Why.GUARD, Why.STRICT]
+    assert [one.why for one in foreseen[7:10]] == [DispatchReason.STRICT, DispatchReason.GUARD, DispatchReason.STRICT]
 
 
 def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_strict_claims(bench: Bench) -> None:
@@ -156,8 +156,8 @@ def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_str
 
 
 def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming(bench: Bench) -> None:
-    bench.run(admin_commands.weigh(QUEUE, Level.TENANT, "acme", 3))
-    bench.run(admin_commands.limit(QUEUE, Level.TABLE, "b", Slots(2)))
+    bench.run(admin_commands.weigh(QUEUE, Scope.TENANT, "acme", 3))
+    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "b", SlotLimit(2)))
     for number in range(10):
         bench.enqueue(spec(cell=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
         bench.enqueue(spec(cell=f"{number}", table="b", tenant="umbrella"))
@@ -168,8 +168,8 @@ def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=20)]
 
 
-@pytest.mark.parametrize("level", [Level.TABLE, Level.TENANT])
-def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Level) -> None:
+@pytest.mark.parametrize("level", [Scope.TABLE, Scope.TENANT])
+def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_limit(bench: Bench, level: Scope) -> None:
     """A limit that came after the claims leaves whoever is at it in the tree until it is met."""
     names = [f"{number:02}" for number in range(45)]
     for cell in ("runs", "waits"):
@@ -178,7 +178,7 @@ def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_lim
         for _ in names if cell == "runs" else ():
             bench.claim()
     for name in names[:30]:
-        bench.run(admin_commands.limit(QUEUE, level, name, Slots(1)))
+        bench.run(admin_commands.limit(QUEUE, level, name, SlotLimit(1)))
     foreseen = bench.run(queries.order(QUEUE, claims=5))
     assert len(foreseen) == 5
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
@@ -190,7 +190,7 @@ def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_lim
 def test_promotion_makes_a_delayed_job_the_next_one(bench: Bench) -> None:
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    bench.finish(claim, Verdict.FAIL)
+    bench.finish(claim, RunResult.FAIL)
     fill(bench, 3, band=Band.HIGH)
     assert bench.run(admin_commands.promote(QUEUE, claim.id)) is MoveOutcome.QUEUED
     (promoted,) = bench.claim()
@@ -203,7 +203,7 @@ def test_requeueing_a_quarantined_job_forgets_its_failures(bench: Bench) -> None
     for _ in range(SETTINGS.max_attempts):
         bench.run(admin_commands.promote(QUEUE, spec().id))
         (claim,) = bench.claim()
-        bench.finish(claim, Verdict.FAIL, error="broken")
+        bench.finish(claim, RunResult.FAIL, error="broken")
     assert bench.job().state is JobState.QUARANTINED
     assert bench.run(admin_commands.requeue(QUEUE, claim.id)) is MoveOutcome.QUEUED
     assert (bench.job().attempts, bench.job().error) == (0, None)
@@ -228,8 +228,8 @@ def test_a_strict_job_takes_the_slot_of_the_lowest_band_and_the_least_loss(bench
     (revoked,) = bench.run(admin_commands.preempt(QUEUE, AT_ONCE))
     assert revoked.victim == running["dear"].id
     reply = bench.beat(running["dear"])
-    assert (reply.status, reply.reason) == (BeatStatus.STOP, StopReason.PREEMPT)
-    assert bench.beat(running["normal"]).status is BeatStatus.OK
+    assert (reply.status, reply.reason) == (HeartbeatStatus.STOP, StopReason.PREEMPT)
+    assert bench.beat(running["normal"]).status is HeartbeatStatus.OK
 
 
 def test_a_run_of_the_lowest_band_is_found_among_any_number_of_leases(bench: Bench) -> None:
@@ -261,7 +261,7 @@ def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> 
         (low,) = bench.claim()
         bench.enqueue(spec(cell=f"urgent {number}", band=Band.URGENT))
         assert len(bench.run(admin_commands.preempt(QUEUE, AT_ONCE))) == (1 if number < 2 else 0)
-        bench.finish(low, Verdict.YIELD)
+        bench.finish(low, RunResult.YIELD)
         (urgent,) = bench.claim()
         assert urgent.band is Band.URGENT
         bench.finish(urgent)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from decider.formats.delta.log import open_log
-from decider.state.effective_policy import Defaults, Effective, LogFacts, Origin, Source
+from decider.state.effective_policy import EffectivePolicy, LogFacts, PolicyDefaults, PolicyOrigin, PolicySource
 from decider.storage.object_reads import ReadMeter
 from shared.policy import Policy
 from shared.properties import PREFIX, REFUSED
@@ -58,17 +58,17 @@ def set_and_unset(spark: "SparkSession", path: Path, names: Sequence[tuple[str, 
     spark.sql(f"ALTER TABLE delta.`{path}` UNSET TBLPROPERTIES ({unset})")
 
 
-async def policies(path: Path, versions: int) -> list[Effective]:
+async def policies(path: Path, versions: int) -> list[EffectivePolicy]:
     """The policy after each commit, as the decider follows it from the log."""
     log = open_log(path.as_uri(), meter=ReadMeter())
     metadata = (await log.snapshot(0)).metadata
-    found: list[Effective] = []
+    found: list[EffectivePolicy] = []
     last_good: dict[str, str] = {}
     for version in range(1, versions):
         commit = await log.commit(version, metadata)
         assert commit is not None
         metadata = commit.metadata or metadata
-        effective = Defaults().effective(TABLE, metadata.configuration, last_good, LogFacts())
+        effective = PolicyDefaults().effective(TABLE, metadata.configuration, last_good, LogFacts())
         last_good = dict(effective.last_good)
         found.append(effective)
     return found
@@ -86,13 +86,13 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     set_and_unset(spark, path, [(name, "24") for name in REFUSED])
     set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
     found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
-    default = Defaults().effective(TABLE, {}, {}, LogFacts())
+    default = PolicyDefaults().effective(TABLE, {}, {}, LogFacts())
     for samples in tried:
         for name, _, field, expected in samples:
             seen = next(found)
             assert seen.issues == (), name
             assert getattr(seen.policy, field) == expected, name
-            assert seen.origins[field] == Origin(Source.TABLE, name)
+            assert seen.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
         assert replace(next(found), last_good={}) == default
     for count in range(1, len(REFUSED) + 1):
         seen = next(found)

@@ -14,16 +14,16 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
-from decider.archive.delta_archive import Archive, ArchivePlace
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
+from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_rows import LEDGER_SCHEMA
-from shared.job_payload import JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
 from shared.properties import terms
 from shared.queue import commands, queries
-from shared.queue.model import Band, Claim, JobKey, JobSpec
+from shared.queue.model import Band, Claim, JobKey, JobRequest
 from tests.support.delta_lab import DeltaLab
 from tests.support.stack import commits_of
 
@@ -33,15 +33,15 @@ POLICY = Policy(target_bytes=64 * KIB, min_input_files=2)
 
 
 @pytest.fixture
-def queue(redis_url: str) -> SyncQueue:
-    return SyncQueue(connect(redis_url), "default")
+def queue(redis_url: str) -> SyncQueueExecutor:
+    return SyncQueueExecutor(connect(redis_url), "default")
 
 
 @pytest.fixture
-def actor(redis_url: str) -> Iterator[Actor]:
-    heartbeat = Heartbeat(SyncQueue(connect(redis_url), "default"), "a-1", LeaseTimes())
+def actor(redis_url: str) -> Iterator[ActorContext]:
+    heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), "default"), "a-1", LeaseTimes())
     heartbeat.start()
-    yield Actor("a-1", heartbeat, threading.Event())
+    yield ActorContext("a-1", heartbeat, threading.Event())
     heartbeat.close()
 
 
@@ -62,13 +62,13 @@ def rows(location: Path) -> list[tuple[int, str]]:
 
 
 def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_third_is_planned_again(
-    lab: DeltaLab, queue: SyncQueue, actor: Actor
+    lab: DeltaLab, queue: SyncQueueExecutor, actor: ActorContext
 ) -> None:
     location = lab.directory / "t"
     small_files(location, 9)
     before = rows(location)
-    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 6, 0), terms({}))
-    spec = JobSpec(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    facts = JobPayload(location.as_uri(), "t", POLICY, "worth_it", PredictedCost(9, 6, 0), terms({}))
+    spec = JobRequest(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     deleted: list[int] = []
 
@@ -97,11 +97,11 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
 
 
 def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
-    lab: DeltaLab, queue: SyncQueue, actor: Actor
+    lab: DeltaLab, queue: SyncQueueExecutor, actor: ActorContext
 ) -> None:
     """Its batches carry `txn` actions; a rewrite by Spark must keep them known, and the appends must go on."""
     location = lab.directory / "ledger"
-    archive = Archive(ArchivePlace(location.as_uri(), LEDGER_SCHEMA, ("day",)))
+    archive = DeltaArchive(ArchiveSpec(location.as_uri(), LEDGER_SCHEMA, ("day",)))
     day = datetime(2026, 1, 1, 14, 3, tzinfo=UTC)
     entries = [f"{number}-0" for number in range(1, 10)]
     said = {"day": day.date(), "at": day, "record": secrets.token_hex(8_000)}
@@ -110,8 +110,8 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
         return asyncio.run(archive.append([said | {"entry": f"{number}-0"}], app="ledger", number=number))
 
     assert all(append(number) for number in range(1, 10))
-    facts = JobFacts(location.as_uri(), "t", POLICY, "worth_it", Predicted(9, 8, 0), terms({}))
-    spec = JobSpec(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
+    facts = JobPayload(location.as_uri(), "t", POLICY, "worth_it", PredictedCost(9, 8, 0), terms({}))
+    spec = JobRequest(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     assert Worker(lab.engine, queue, actor, WorkerSettings()).run_next()
     table = DeltaTable(str(location))

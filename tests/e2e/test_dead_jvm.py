@@ -9,10 +9,10 @@ import uuid
 import pytest
 from deltalake import write_deltalake
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from shared.queue.limits import DEATHS_UNTIL_ALONE
-from shared.queue.model import Verdict
+from shared.queue.model import RunResult
 from tests.support import writers
 from tests.support.outside import own_commits
 from tests.support.stack import ROOT, Stack, until
@@ -75,12 +75,12 @@ def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> Non
 
 def crash_unseen(stack: Stack) -> bool:
     """Let another actor's engine die under the job, without the time that starting a JVM takes."""
-    queue = SyncQueue(connect(stack.redis.url), "default")
+    queue = SyncQueueExecutor(connect(stack.redis.url), "default")
     claims = queue.run(commands.claim("default", worker="x", nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000))
     for claim in claims:
         end = commands.finish(
             "default", worker="x", nonce=uuid.uuid4().hex, id=claim.id, token=claim.token,
-            verdict=Verdict.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
+            verdict=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
         )  # fmt: skip
         queue.run(end)
     return bool(claims)

@@ -10,15 +10,15 @@ from redis import exceptions
 from redis.client import Pipeline
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.presence import DEATH_KEPT_MS, About, Presence
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.presence import DEATH_KEPT_MS, ActorInfo, Presence
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
-from shared.job_payload import JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
 from shared.properties import terms
 from shared.queue import commands
-from shared.queue.model import Band, JobKey, JobSpec
+from shared.queue.model import Band, JobKey, JobRequest
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.memory_engine import MemoryEngine
 from tests.support.redis_server import RedisServer
@@ -27,7 +27,7 @@ from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-ABOUT = About(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "java": "17.0.13"})
+ABOUT = ActorInfo(2, 1_767_276_187_000, "worker-7", {"lakewright": "0.1.0", "java": "17.0.13"})
 KEPT_MS = 3_000
 """Thirty beats: a machine that is busy must not make a living actor look gone."""
 TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.1, margin_s=scaled(0.5))
@@ -40,13 +40,15 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
     live.close()
 
 
-def queue(url: str) -> SyncQueue:
-    return SyncQueue(connect(url), "default")
+def queue(url: str) -> SyncQueueExecutor:
+    return SyncQueueExecutor(connect(url), "default")
 
 
-def wish(number: int) -> JobSpec:
-    facts = JobFacts("memory://t", "t", Policy(target_bytes=8 * MIB), "worth_it", Predicted(8, 7, 800_000), terms({}))
-    return JobSpec(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
+def wish(number: int) -> JobRequest:
+    facts = JobPayload(
+        "memory://t", "t", Policy(target_bytes=8 * MIB), "worth_it", PredictedCost(8, 7, 800_000), terms({})
+    )
+    return JobRequest(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
 
 
 class LiveActor:
@@ -55,7 +57,7 @@ class LiveActor:
     def __init__(self, url: str, engine: MemoryEngine, name: str, *, after_ms: int) -> None:
         about = replace(ABOUT, started_ms=ABOUT.started_ms + after_ms)
         self.presence = Presence(queue(url), name, about, kept_ms=KEPT_MS)
-        self.actor = Actor(
+        self.actor = ActorContext(
             name, Heartbeat(queue(url), name, TIMES, announce=self._announce), threading.Event(), threading.Event()
         )
         self.slot = threading.Thread(target=Worker(engine, queue(url), self.actor, WorkerSettings(idle_s=0.05)).run)

@@ -5,27 +5,27 @@ from dataclasses import replace
 
 import pytest
 
-from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
-from decider.optimize.on_demand import Adhoc, Request
-from decider.state.effective_policy import Defaults
-from decider.store.queue_executor import AsyncQueue, connect
-from decider.tracking.tracker import Follower
-from shared.job_payload import JobFacts
+from decider.optimize.on_demand import OnDemandOptimizer, OptimizeCommand
+from decider.state.effective_policy import PolicyDefaults
+from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.tracking.tracker import TableTracker
+from shared.job_payload import JobPayload
 from shared.layout.eligibility import Reason
 from shared.policy import MIB, Policy
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
-from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
 POLICY = Policy(target_bytes=8 * MIB)
-STANDING = Alone(Defaults(POLICY))
+STANDING = Alone(PolicyDefaults(POLICY))
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-ONE, TWO = CellKey('{"dt":"1"}'), CellKey('{"dt":"2"}')
+ONE, TWO = PartitionKey('{"dt":"1"}'), PartitionKey('{"dt":"2"}')
 
 
 def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_where_there_are_some(
@@ -33,19 +33,19 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
 ) -> None:
     async def story() -> None:
         log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
-        queue = AsyncQueue(connect(redis_url), "default")
+        queue = AsyncQueueExecutor(connect(redis_url), "default")
         opened: list[str] = []
 
         def opens(location: str) -> MemoryLog:
             opened.append(location)
             return log
 
-        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = Adhoc(queue, follower, opens, lambda: 7, standing=STANDING)
+        follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, opens, lambda: 7, standing=STANDING)
         whole = DataFile("a", 9 * MIB, ONE, rows=100)
         log.add([whole, DataFile("b", 9 * MIB, TWO, rows=100)])
         try:
-            nothing = await adhoc.optimize(TABLE, Request())
+            nothing = await adhoc.optimize(TABLE, OptimizeCommand())
             assert (nothing.jobs, opened) == ((), [])
             # A commit that was folded long ago left the deleted rows behind; nobody decides about it again.
             log.add(
@@ -53,10 +53,10 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
             )
             await follower.follow(TABLE)
             for outcome in (EnqueueOutcome.MERGED, EnqueueOutcome.MERGED):
-                (job,) = (await adhoc.optimize(TABLE, Request())).jobs
+                (job,) = (await adhoc.optimize(TABLE, OptimizeCommand())).jobs
                 assert (job.cell, job.outcome) == (ONE, outcome)
             assert len(opened) == 2
-            newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
+            newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
             assert (newest.reason, newest.outcome, newest.purgeable) == (Reason.REQUESTED, "merged", 1)
             assert ledger.recompute(newest) is newest.verdict
             assert ledger.contradictions(newest) == ()
@@ -70,15 +70,15 @@ def test_a_request_sees_files_with_many_deleted_rows_and_reads_the_log_only_wher
 def test_files_on_harmful_paths_are_rewritten_only_when_forced(redis_url: str, force: bool) -> None:
     async def story() -> None:
         log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),)))
-        queue = AsyncQueue(connect(redis_url), "default")
-        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = Adhoc(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
+        queue = AsyncQueueExecutor(connect(redis_url), "default")
+        follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
         log.add([DataFile("dt=a%20b/x", 9 * MIB, ONE, rows=100), DataFile("plain", 9 * MIB, TWO, rows=100)])
         try:
-            asked = (await adhoc.optimize(TABLE, Request(force=force))).jobs
+            asked = (await adhoc.optimize(TABLE, OptimizeCommand(force=force))).jobs
             assert [job.cell for job in asked] == ([ONE] if force else [])
             if force:
-                newest = (await Ledgers(queue).newest(TABLE.id, limit=1))[0]
+                newest = (await LedgerReader(queue).newest(TABLE.id, limit=1))[0]
                 assert (newest.purgeable, ledger.contradictions(newest)) == (1, ())
         finally:
             await queue.redis.aclose()
@@ -90,16 +90,16 @@ def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_sw
     async def story() -> None:
         columns = (PartitionColumn("dt", "dt", "string"),)
         log = MemoryLog(TableMetadata("u-1", columns))
-        queue = AsyncQueue(connect(redis_url), "default")
-        follower = Follower(queue, lambda _: log, lambda: 7, STANDING)
-        adhoc = Adhoc(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
+        queue = AsyncQueueExecutor(connect(redis_url), "default")
+        follower = TableTracker(queue, lambda _: log, lambda: 7, STANDING)
+        adhoc = OnDemandOptimizer(queue, follower, lambda _: log, lambda: 7, standing=STANDING)
 
         async def asked(table: TableRef, *, force: bool) -> bool:
-            (job,) = (await adhoc.optimize(table, Request(force=force))).jobs
+            (job,) = (await adhoc.optimize(table, OptimizeCommand(force=force))).jobs
             view = await queue.run(queries.job("default", job.id))
             assert view is not None
             await queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))
-            return JobFacts.decode(view.facts).despite_switch
+            return JobPayload.decode(view.facts).despite_switch
 
         kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})
         log.add([DataFile(str(number), 100_000, ONE) for number in range(9)])

@@ -15,9 +15,9 @@ from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS
 from decider.decide import ledger
 from decider.decide.decision import decide_state
-from decider.store.counters import Counters
+from decider.store.counters import CounterReader
 from shared.errors import RetryableError
-from shared.layout.partition_stats import recount
+from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.queue import keys
@@ -73,7 +73,9 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
     async def story(world: World) -> None:
         await world.write()
         busy = world.tables[0]
-        plain = ledger.encode(decide_state(WHOLE_TABLE, recount(Policy().ladder, [1]), Policy(), 77), Policy(), 1)
+        plain = ledger.encode(
+            decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 77), Policy(), 1
+        )
         policy = Policy().encode().replace('"full_ratio":"3/4"', '"full_ratio":"1/100"')
         odd = [
             json.dumps(json.loads(plain) | {"policy": policy}),
@@ -96,14 +98,14 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
         )
         assert sorted(row[2] for row in rows if row[1]) == list(range(1, world.written + 1))
         assert (await world.decider().run_once()).batches == 0
-        assert (await Counters(world.queue).read())["records_unreadable"] == len(kept)
+        assert (await CounterReader(world.queue).read())["records_unreadable"] == len(kept)
         newest = await world.ledgers.newest(busy.id, limit=20)
-        assert [one.text if isinstance(one, ledger.Unreadable) else one.version for one in newest] == [
+        assert [one.text if isinstance(one, ledger.UnreadableRecord) else one.version for one in newest] == [
             *(4, *reversed(kept), 1)
         ]
         now_ms = await world.decider().batches.now_ms()
         last, other = await world.ledgers.in_force(busy.id, now_ms, limit=20)
-        assert (last.version, other.version, isinstance(other, ledger.Unreadable)) == (4, None, True)
+        assert (last.version, other.version, isinstance(other, ledger.UnreadableRecord)) == (4, None, True)
 
     in_world(redis_url, tmp_path, story)
 
@@ -264,7 +266,9 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
         table = world.tables[0]
         await world.registry.register(table)
         now_ms = await LedgerBatches(world.queue).now_ms()
-        made = ledger.encode(decide_state(WHOLE_TABLE, recount(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms)
+        made = ledger.encode(
+            decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms
+        )
         for age_ms in (2 * KEPT_MS, KEPT_MS + 60_000, 60_000):
             place = f"{now_ms - age_ms}-0"
             await world.queue.redis.xadd(keys.ledger("default", table.id), {"record": made, "out": ""}, id=place)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from decider.background.discovery import TRIES, Discovery, Pace
-from decider.formats.delta.scan import Folder
-from decider.store.discovery_lease import Round, Rounds, RoundState
+from decider.background.discovery import TRIES, Discovery, DiscoveryLimits
+from decider.formats.delta.scan import ScannedFolder
+from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from decider.store.queue_executor import connect
 from shared.errors import LakewrightError, PermanentError, RetryableError
 from tests.support.time_limits import scaled
@@ -29,14 +29,14 @@ class FaultyLake:
     requests: int = 2
     looks: Counter[str] = field(default_factory=Counter)
 
-    async def look(self, path: str) -> Folder:
+    async def look(self, path: str) -> ScannedFolder:
         """Fail, or return the tables below the root, or one of them."""
         self.looks[path] += 1
         said = self.faults.get(path, [None])
         problem = said[min(self.looks[path], len(said)) - 1]
         if problem is not None:
             raise problem
-        return Folder(is_table=bool(path), folders=() if path else tuple(TABLES), requests=self.requests)
+        return ScannedFolder(is_table=bool(path), folders=() if path else tuple(TABLES), requests=self.requests)
 
     def location_of(self, path: str) -> str:
         """Return the path."""
@@ -47,7 +47,7 @@ class FaultyLake:
 class Walks:
     """A discovery over that lake; `late_ms` is added to its clock."""
 
-    rounds: Rounds
+    rounds: DiscoveryLeases
     lake: FaultyLake
     requests_per_s: float = 1_000_000.0
     found: list[str] = field(default_factory=list)
@@ -58,33 +58,33 @@ class Walks:
             self.found.append(location)
             return True
 
-        pace = Pace(interval_s=3_600.0, requests_per_s=self.requests_per_s)
+        pace = DiscoveryLimits(interval_s=3_600.0, requests_per_s=self.requests_per_s)
         self.discovery = Discovery(
             (ROOT,), lambda _: self.lake, adopt, self.rounds, pace=pace, now_ms=lambda: 1_000_000 + self.late_ms
         )
 
-    async def once(self) -> Round | None:
+    async def once(self) -> DiscoveryProgress | None:
         """Walk if it is due, a minute after the last time."""
         self.late_ms += 60_000
         return next(iter(await self.discovery.run_once()), None)
 
 
-def story(redis_url: str, told: Callable[[Rounds, Rounds], Awaitable[None]]) -> None:
+def story(redis_url: str, told: Callable[[DiscoveryLeases, DiscoveryLeases], Awaitable[None]]) -> None:
     async def run() -> None:
         async with connect(redis_url) as redis:
             await asyncio.wait_for(
-                told(*(Rounds(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
+                told(*(DiscoveryLeases(redis, name, lease_ms=LEASE_MS) for name in ("we", "they"))), scaled(30)
             )
 
     asyncio.run(run())
 
 
 def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behind_it_is_found(redis_url: str) -> None:
-    async def told(rounds: Rounds, _: Rounds) -> None:
+    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake({"m": [PermanentError("status code: 403")]}))
         done = await walks.once()
         assert done is not None
-        assert (done.state, walks.found) == (RoundState.DONE, list("abcz"))
+        assert (done.state, walks.found) == (DiscoveryState.DONE, list("abcz"))
         assert (done.unreadable, "403" in done.problem, done.tables) == (1, True, 4)
         assert await walks.once() is None, "it is not due before its interval is over"
 
@@ -92,28 +92,28 @@ def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behi
 
 
 def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(redis_url: str) -> None:
-    async def told(rounds: Rounds, _: Rounds) -> None:
+    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         away = RetryableError("status code: 503")
         walks = Walks(rounds, FaultyLake({"m": [away, None], "": [None, away, None]}))
         failed = await walks.once()
         assert failed is not None
-        assert (failed.state, failed.place, failed.problem) == (RoundState.FAILED, "c", str(away))
+        assert (failed.state, failed.place, failed.problem) == (DiscoveryState.FAILED, "c", str(away))
         again = await walks.once()
         assert again is not None
-        assert (again.state, again.place) == (RoundState.FAILED, "c"), "the root failing forgets nothing"
+        assert (again.state, again.place) == (DiscoveryState.FAILED, "c"), "the root failing forgets nothing"
         done = await walks.once()
         assert done is not None
-        assert (done.state, done.tables, done.folders, done.problem) == (RoundState.DONE, 5, 6, "")
+        assert (done.state, done.tables, done.folders, done.problem) == (DiscoveryState.DONE, 5, 6, "")
         assert walks.found == list(TABLES)
 
     story(redis_url, told)
 
 
 def test_a_folder_that_fails_again_and_again_is_left_out_in_the_end(redis_url: str) -> None:
-    async def told(rounds: Rounds, _: Rounds) -> None:
+    async def told(rounds: DiscoveryLeases, _: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake({"m": [RetryableError("timed out")]}))
         states = [made.state for _ in range(TRIES) if (made := await walks.once())]
-        assert states == [RoundState.FAILED] * (TRIES - 1) + [RoundState.DONE]
+        assert states == [DiscoveryState.FAILED] * (TRIES - 1) + [DiscoveryState.DONE]
         assert walks.found == list("abcz")
 
     story(redis_url, told)
@@ -122,7 +122,7 @@ def test_a_folder_that_fails_again_and_again_is_left_out_in_the_end(redis_url: s
 def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str) -> None:
     """Seven hundred requests for one folder, at the pace asked for, outlast the lease."""
 
-    async def told(rounds: Rounds, others: Rounds) -> None:
+    async def told(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
         walks = Walks(rounds, FaultyLake(requests=700), requests_per_s=700 * 5 / (2 * LEASE_MS / 1000))
         walk = asyncio.create_task(walks.once())
         taken = []
@@ -132,7 +132,7 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
                 taken.append(await others.take(ROOT))
         done = walk.result()
         assert done is not None
-        assert (done.state, walks.found) == (RoundState.DONE, list(TABLES))
+        assert (done.state, walks.found) == (DiscoveryState.DONE, list(TABLES))
         assert len(taken) > 3
         assert not any(taken)
 
@@ -140,12 +140,12 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
 
 
 def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
-    async def told(rounds: Rounds, others: Rounds) -> None:
-        assert await rounds.keep(Round(ROOT, place="a")), "nobody took it"
+    async def told(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
+        assert await rounds.keep(DiscoveryProgress(ROOT, place="a")), "nobody took it"
         assert not await others.take(ROOT)
         await rounds.leave(ROOT)
         assert await others.take(ROOT)
-        assert not await rounds.keep(Round(ROOT, place="b"))
+        assert not await rounds.keep(DiscoveryProgress(ROOT, place="b"))
         assert (await rounds.read([ROOT]))[ROOT].place == "a"
 
     story(redis_url, told)

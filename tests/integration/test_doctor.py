@@ -2,7 +2,7 @@
 
 import pytest
 
-from services.cli.commands.doctor import Status, check_redis
+from services.cli.commands.doctor import FindingLevel, check_redis
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.redis
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.redis
 def test_a_durable_redis_that_does_not_evict_is_found_well(redis_url: str) -> None:
     findings = check_redis(redis_url)
     assert [finding.check for finding in findings] == ["redis", "redis durability", "redis eviction", "clock"]
-    assert all(finding.status is Status.OK for finding in findings), findings
+    assert all(finding.status is FindingLevel.OK for finding in findings), findings
 
 
 def test_a_redis_that_forgets_is_found_out(own_redis_server: RedisServer) -> None:
@@ -19,6 +19,6 @@ def test_a_redis_that_forgets_is_found_out(own_redis_server: RedisServer) -> Non
         client.config_set("appendonly", "no")
         client.config_set("maxmemory-policy", "allkeys-lru")
     status = {finding.check: finding.status for finding in check_redis(own_redis_server.url)}
-    assert status["redis durability"] is Status.FAIL
-    assert status["redis eviction"] is Status.FAIL
-    assert status["redis"] is Status.OK
+    assert status["redis durability"] is FindingLevel.FAIL
+    assert status["redis eviction"] is FindingLevel.FAIL
+    assert status["redis"] is FindingLevel.OK

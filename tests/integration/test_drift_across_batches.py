@@ -6,10 +6,10 @@ once its batch is over. The snapshot is always right.
 
 import pytest
 
-from decider.state.fold import recount
-from decider.store.table_state import TableStates
+from decider.state.fold import count_live_files
+from decider.store.table_state import TableStateStore
 from decider.tracking.drift_check import DEFAULT_EVERY_MS
-from shared.job_payload import JobFacts
+from shared.job_payload import JobPayload
 from shared.layout.planner import plan
 from shared.policy import MIB
 from shared.table import DataFile, RemovedFile
@@ -29,8 +29,8 @@ def removal(file: DataFile) -> RemovedFile:
 
 
 async def is_exact(world: World) -> bool:
-    live = recount((await world.log.snapshot()).files, POLICY)
-    stored = {key: state async for key, state in TableStates(world.queue).each(TABLE.id) if state.files}
+    live = count_live_files((await world.log.snapshot()).files, POLICY)
+    stored = {key: state async for key, state in TableStateStore(world.queue).each(TABLE.id) if state.files}
     return stored == live
 
 
@@ -51,7 +51,7 @@ def test_live_files_added_again_later_are_found_and_the_job_that_they_led_to_pla
         assert not await is_exact(world)
 
         (job,) = await world.jobs()
-        facts = JobFacts.decode(job.facts)
+        facts = JobPayload.decode(job.facts)
         live = (await world.log.snapshot()).files
         assert plan(CELL, live, facts.policy).groups == (), "the actor plans on what is live"
         assert (await sweep_after_the_interval(world)).startswith("drift")

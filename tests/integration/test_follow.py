@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from decider.state.effective_policy import Defaults
-from decider.state.fold import recount
-from decider.store.queue_executor import AsyncQueue, connect
-from decider.store.table_state import Known, TableStates
-from decider.tracking.rebuild import Recounter
-from decider.tracking.tracker import TRUSTED_MS, Follower
-from shared.layout.partition_stats import CellState
+from decider.state.effective_policy import PolicyDefaults
+from decider.state.fold import count_live_files
+from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.store.table_state import PartitionStates, TableStateStore
+from decider.tracking.rebuild import StateRebuilder
+from decider.tracking.tracker import TRUSTED_MS, TableTracker
+from shared.layout.partition_stats import PartitionStats
 from shared.policy import MIB, Policy
 from shared.queue import keys, queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
-from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
+from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -35,13 +35,13 @@ class World:
 
     def __init__(self, url: str) -> None:
         self.log = MemoryLog(META)
-        self.queue = AsyncQueue(connect(url), "default")
-        self.states = TableStates(self.queue)
+        self.queue = AsyncQueueExecutor(connect(url), "default")
+        self.states = TableStateStore(self.queue)
         self.now_ms = 1_000
         self.decider = self.new_decider(POLICY)
 
-    def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> Follower:
-        return Follower(self.queue, lambda _: log or self.log, lambda: self.now_ms, Alone(Defaults(policy)))
+    def new_decider(self, policy: Policy, log: MemoryLog | None = None) -> TableTracker:
+        return TableTracker(self.queue, lambda _: log or self.log, lambda: self.now_ms, Alone(PolicyDefaults(policy)))
 
     async def jobs(self) -> list[JobView]:
         pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
@@ -50,7 +50,7 @@ class World:
     async def waiting(self) -> int:
         return sum((await self.queue.run(queries.depth("default"))).depth.values())
 
-    async def cells(self) -> dict[CellKey, CellState]:
+    async def cells(self) -> dict[PartitionKey, PartitionStats]:
         return await self.states.all_cells(TABLE.id)
 
     async def expect_exact(self, policy: Policy = POLICY) -> None:
@@ -58,14 +58,14 @@ class World:
         cursor = await self.states.cursor(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
-        assert await self.cells() == recount((await self.log.snapshot()).files, policy)
+        assert await self.cells() == count_live_files((await self.log.snapshot()).files, policy)
 
 
-def cell(name: object) -> CellKey:
-    return CellKey(f'{{"dt":"{name}"}}')
+def cell(name: object) -> PartitionKey:
+    return PartitionKey(f'{{"dt":"{name}"}}')
 
 
-def files(of: CellKey, count: int, tag: object = "") -> list[DataFile]:
+def files(of: PartitionKey, count: int, tag: object = "") -> list[DataFile]:
     return [DataFile(f"{of}-{tag}-{number}", 100_000, of) for number in range(count)]
 
 
@@ -201,14 +201,16 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
     async def story(world: World) -> None:
         world.log.add(files(cell(1), 3, "old"))
         await world.decider.follow(TABLE)
-        wrong = CellState(files=9, bytes=900_000).encode()
+        wrong = PartitionStats(files=9, bytes=900_000).encode()
         await world.queue.redis.hset(keys.cells("default", TABLE.id), cell(1), wrong)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
-        other = Recounter(world.queue, lambda: world.now_ms, Alone(Defaults(POLICY)))
-        read, mended = TableStates.known, []
+        other = StateRebuilder(world.queue, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
+        read, mended = TableStateStore.known, []
 
-        async def mended_meanwhile(states: TableStates, table: TableId, wanted: Sequence[CellKey]) -> Known:
+        async def mended_meanwhile(
+            states: TableStateStore, table: TableId, wanted: Sequence[PartitionKey]
+        ) -> PartitionStates:
             known = await read(states, table, wanted)
             if not mended:
                 mended.append(await other.recount(TABLE, lagging, await states.cursor(table), "drift"))
@@ -216,7 +218,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
 
         world.log.add(files(cell(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableStates, "known", mended_meanwhile)
+            patch.setattr(TableStateStore, "known", mended_meanwhile)
             await world.decider.follow(TABLE)
         assert mended
         assert mended[0] is not None

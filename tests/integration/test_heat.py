@@ -7,21 +7,21 @@ from typing import Any
 
 import pytest
 
-from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
-from decider.decide.decision import Verdict
-from decider.state.effective_policy import Defaults
-from decider.store.counters import Counters
-from decider.store.queue_executor import AsyncQueue, connect
-from decider.store.table_state import TableStates
-from decider.tracking.tracker import Follower
-from shared.job_payload import JobFacts
+from decider.decide.decision import DecisionKind
+from decider.state.effective_policy import PolicyDefaults
+from decider.store.counters import CounterReader
+from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.store.table_state import TableStateStore
+from decider.tracking.tracker import TableTracker
+from shared.job_payload import JobPayload
 from shared.layout.eligibility import Reason
 from shared.policy import MIB, Policy
 from shared.queue import queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
-from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.redis
 MINUTE = 60_000
 NOON = 500_000 * 60 * MINUTE
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-HOT, COOL = CellKey('{"dt":"1"}'), CellKey('{"dt":"2"}')
+HOT, COOL = PartitionKey('{"dt":"1"}'), PartitionKey('{"dt":"2"}')
 
 
 class World:
@@ -38,13 +38,13 @@ class World:
 
     def __init__(self, url: str, configuration: dict[str, str]) -> None:
         self.log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration))
-        self.queue = AsyncQueue(connect(url), "default")
+        self.queue = AsyncQueueExecutor(connect(url), "default")
         self.now_ms = NOON
-        standing = Alone(Defaults(Policy(target_bytes=8 * MIB)))
-        self.follower = Follower(self.queue, lambda _: self.log, lambda: self.now_ms, standing)
+        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        self.follower = TableTracker(self.queue, lambda _: self.log, lambda: self.now_ms, standing)
         self._files = 0
 
-    def files(self, cell: CellKey, count: int) -> list[DataFile]:
+    def files(self, cell: PartitionKey, count: int) -> list[DataFile]:
         self._files += count
         return [DataFile(f"f{self._files - n}", 100_000, cell) for n in range(count)]
 
@@ -54,7 +54,7 @@ class World:
             self.log.command("MERGE", self.now_ms, 5 * MINUTE, self.files(HOT, 1))
             await self.follower.follow(TABLE)
 
-    async def append(self, cell: CellKey) -> None:
+    async def append(self, cell: PartitionKey) -> None:
         self.log.command("WRITE", self.now_ms, 1_000, self.files(cell, 9))
         await self.follower.follow(TABLE)
 
@@ -63,7 +63,7 @@ class World:
         return {job.key.cell: job for page in pages for job in page.jobs}
 
     async def counters(self) -> dict[str, int]:
-        return dict(await Counters(self.queue).read(TABLE.id))
+        return dict(await CounterReader(self.queue).read(TABLE.id))
 
 
 def in_world(
@@ -87,13 +87,13 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
         await world.append(COOL)
         jobs = await world.jobs()
         assert {cell: job.state for cell, job in jobs.items()} == {HOT: JobState.DELAYED, COOL: JobState.QUEUED}
-        assert JobFacts.decode(jobs[HOT].facts).is_hot
-        assert not JobFacts.decode(jobs[COOL].facts).is_hot
-        newest = {record.cell: record for record in await Ledgers(world.queue).newest(TABLE.id, limit=2)}
-        assert newest[HOT].verdict is Verdict.DEFER
+        assert JobPayload.decode(jobs[HOT].facts).is_hot
+        assert not JobPayload.decode(jobs[COOL].facts).is_hot
+        newest = {record.cell: record for record in await LedgerReader(world.queue).newest(TABLE.id, limit=2)}
+        assert newest[HOT].verdict is DecisionKind.DEFER
         assert "of the last hour" in newest[HOT].sentence
-        assert newest[COOL].verdict is Verdict.ENQUEUE
-        for record in await Ledgers(world.queue).newest(TABLE.id, limit=100):
+        assert newest[COOL].verdict is DecisionKind.ENQUEUE
+        for record in await LedgerReader(world.queue).newest(TABLE.id, limit=100):
             assert ledger.recompute(record) is record.verdict
             assert ledger.contradictions(record) == ()
         assert (await world.counters())["deferred"] >= 1
@@ -113,9 +113,9 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
         job = (await world.jobs()).get(HOT)
         assert (job.state if job else None) == state
         if state is None:
-            (record,) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
-            assert (record.verdict, record.reason) == (Verdict.SKIP, Reason.WRITERS_FIRST)
-            assert ledger.recompute(record) is Verdict.SKIP
+            (record,) = await LedgerReader(world.queue).newest(TABLE.id, limit=1)
+            assert (record.verdict, record.reason) == (DecisionKind.SKIP, Reason.WRITERS_FIRST)
+            assert ledger.recompute(record) is DecisionKind.SKIP
             assert ledger.contradictions(record) == ()
             assert (await world.counters())["left_to_writers"] >= 1
 
@@ -128,7 +128,7 @@ def test_a_cell_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recou
         changed = TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), {"lakewright.max-heat": "0.2"})
         world.log.add(metadata=changed, data_change=False)
         await world.follower.follow(TABLE)
-        cursor = await TableStates(world.queue).cursor(TABLE.id)
+        cursor = await TableStateStore(world.queue).cursor(TABLE.id)
         assert cursor is not None
         assert cursor.heat.share(HOT, world.now_ms) > 0
         await world.append(HOT)

@@ -9,10 +9,10 @@ import httpx
 import pytest
 import redis as redis_library
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from decider.decide import ledger
 from shared.queue import commands, keys
-from shared.queue.model import Verdict
+from shared.queue.model import RunResult
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
@@ -226,7 +226,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
     name = decider.register(lake / "orders")
     (job,) = decider.get("/v1/jobs", table=name)["jobs"]
     with connect(redis_url) as client:
-        queue = SyncQueue(client, "default")
+        queue = SyncQueueExecutor(client, "default")
         (claim,) = queue.run(commands.claim("default", worker="w1", nonce="n1", slots=1, lease_ms=60_000))
         assert claim.id == job["id"]
         running = decider.get(f"/v1/jobs/{job['id']}")
@@ -242,7 +242,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
                 nonce="n2",
                 id=claim.id,
                 token=claim.token,
-                verdict=Verdict.DONE,
+                verdict=RunResult.DONE,
                 cost_bytes=10,
                 seen_version=claim.version,
                 result='{"table":"orders","predicted":{"files_removed":11},"measured":{"files_removed":11,"bytes":10}}',

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actor.presence import About, Presence
-from actor.queue_executor import SyncQueue, connect
+from actor.presence import ActorInfo, Presence
+from actor.queue_executor import SyncQueueExecutor, connect
 from services.cli.__main__ import app
 from shared.queue import commands, keys
-from shared.queue.model import Band, Claim, JobKey, JobSpec, Verdict
+from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.waiting import until
 
@@ -20,8 +20,8 @@ pytestmark = pytest.mark.redis
 QUEUE = "default"
 
 
-def spec(cell: str, band: Band = Band.NORMAL) -> JobSpec:
-    return JobSpec(JobKey("orders-1", cell, "compact"), "sales", band, 5, 1 << 20, 1)
+def spec(cell: str, band: Band = Band.NORMAL) -> JobRequest:
+    return JobRequest(JobKey("orders-1", cell, "compact"), "sales", band, 5, 1 << 20, 1)
 
 
 @pytest.fixture
@@ -32,17 +32,19 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
 
 
 @pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueue]:
+def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
     client = connect(redis_url)
-    yield SyncQueue(client, QUEUE)
+    yield SyncQueueExecutor(client, QUEUE)
     client.close()
 
 
-def claimed(queue: SyncQueue, nonce: str) -> tuple[Claim, ...]:
+def claimed(queue: SyncQueueExecutor, nonce: str) -> tuple[Claim, ...]:
     return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=1, lease_ms=60_000))
 
 
-def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
+    decider: LiveDecider, queue: SyncQueueExecutor
+) -> None:
     for cell, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
         queue.run(commands.enqueue(QUEUE, spec(cell, band)))
     shown = decider.get("/v1/queue")
@@ -54,7 +56,7 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(decider:
     assert [one["id"] for one in shown["next"]] == claimed_ids
 
 
-def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """The first to arrive is the oldest, wherever the order of service puts it."""
     for cell, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
         queue.run(commands.enqueue(QUEUE, spec(cell, band)))
@@ -65,9 +67,9 @@ def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, 
     assert 5 <= oldest["bands"]["urgent"] < 30
 
 
-def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueue) -> None:
+def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueueExecutor) -> None:
     """A run of half an hour on one of four slots is an eighth of the last hour; a quota is a share of the same."""
-    about = About(slots=4, started_ms=1, host="h", versions={})
+    about = ActorInfo(slots=4, started_ms=1, host="h", versions={})
     Presence(queue, "a-1", about, kept_ms=60_000).announce([])
     live = LiveDecider(decider_settings(redis_url)).start()
     try:
@@ -78,7 +80,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
         queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
         while_running = live.get("/v1/queue")["occupancy"]["tenants"]["sales"]
         how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1}
-        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=Verdict.DONE, **how))
+        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=RunResult.DONE, **how))
         shown = live.get("/v1/queue")
         assert while_running == pytest.approx(0.125, abs=0.01)
         assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
@@ -87,7 +89,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
         live.close()
 
 
-def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/pause", {"level": "tenant", "name": "sales"}).status_code == 200
     assert claimed(queue, "n1") == ()
@@ -108,7 +110,7 @@ def test_a_lever_that_is_none_is_refused(decider: LiveDecider, body: dict[str, s
 
 
 def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
-    decider: LiveDecider, queue: SyncQueue
+    decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     job = spec("a")
     queue.run(commands.enqueue(QUEUE, job))
@@ -119,7 +121,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
         nonce="f1",
         id=job.id,
         token=claim.token,
-        verdict=Verdict.FAIL,
+        verdict=RunResult.FAIL,
         cost_bytes=1,
         seen_version=1,
     )
@@ -131,7 +133,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     assert decider.post("/v1/jobs/nothing/promote", {}).status_code == 404
 
 
-def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/audit", {}).json()["mended"] == 0
     queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
@@ -140,7 +142,7 @@ def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueue) -> 
     assert len(claimed(queue, "n2")) == 1
 
 
-def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     def said(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
         assert result.exit_code == 0, (result.output, result.exception)

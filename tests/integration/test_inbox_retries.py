@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from decider.events.refresh_queue import Inbox, Patience
+from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
@@ -42,7 +42,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
             await real(found, version)
 
         live.services.inbox._handle = hiccup
-        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
+        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table.append(3)
         live.post("/v1/events", table.event(table.version))
         until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
@@ -56,7 +56,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
 def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
     try:
-        live.services.inbox._patience = Patience(first_s=0.05, longest_s=0.2, tries=1_000)
+        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
         known = live.run(live.services.registry.find(name))
@@ -84,13 +84,13 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
                 fourth.set()
             raise RetryableError("away")
 
-        inbox = Inbox(fails, workers=2, patience=Patience(first_s=0.001, longest_s=0.002, tries=4))
+        inbox = RefreshQueue(fails, workers=2, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.002, tries=4))
         work = asyncio.create_task(inbox.run())
         await inbox.put(_table(), None)
         await fourth.wait()
         await inbox.drained()
         assert inbox.retrying == 0
-        inbox._patience = Patience(first_s=60)
+        inbox._patience = RefreshRetryPolicy(first_s=60)
         await inbox.put(_table(), 5)
         await inbox.drained()
         for version in range(6, 10):
@@ -105,7 +105,7 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
 
 
 def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:
-    patience = Patience(first_s=1, longest_s=60)
+    patience = RefreshRetryPolicy(first_s=1, longest_s=60)
     for failures in range(1, 30):
         drawn = [patience.pause_s(failures) for _ in range(50)]
         longest = min(60, 2 ** (failures - 1))

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from decider.events.refresh_queue import Inbox
-from decider.events.resolver import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, Intake, Places
-from decider.events.table_hint import Hint
+from decider.events.refresh_queue import RefreshQueue
+from decider.events.resolver import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, AllowedRoots, EventResolver
+from decider.events.table_hint import TableHint
 from decider.store.queue_executor import connect
 from decider.store.table_registry import TableRegistry
 from shared.locations import table_id
@@ -45,14 +45,14 @@ async def never(_: TableRef, __: int | None) -> None:
 def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_url: str) -> None:
     async def scenario() -> None:
         async with connect(redis_url) as redis:
-            registry, inbox, lake = TableRegistry(redis), Inbox(never), SlowLake()
-            intake = Intake(registry, inbox, Places((ROOT,), lambda _: lake))
+            registry, inbox, lake = TableRegistry(redis), RefreshQueue(never), SlowLake()
+            intake = EventResolver(registry, inbox, AllowedRoots((ROOT,), lambda _: lake))
             known = f"{ROOT}/known"
             await registry.register(TableRef(table_id(known), "known", known))
 
-            def delivery(number: int) -> list[Hint]:
+            def delivery(number: int) -> list[TableHint]:
                 places = [f"{ROOT}/forged/{number}/{one}" for one in range(NEW_PLACES)]
-                return [Hint(location=place) for place in (*places, known)]
+                return [TableHint(location=place) for place in (*places, known)]
 
             async with asyncio.TaskGroup() as group:
                 slow = [group.create_task(intake.take(delivery(number))) for number in range(MAX_LOOKS // NEW_PLACES)]

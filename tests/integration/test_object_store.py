@@ -11,10 +11,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from decider.formats.delta.log import DeltaLog, open_log
 from decider.storage.object_reads import ReadKind, ReadMeter
-from decider.storage.stores import MAX_RETRIES, Stores
+from decider.storage.stores import MAX_RETRIES, ObjectStores
 from services.settings import store_options
 from shared.errors import InvalidInput, PermanentError, RetryableError
-from shared.layout.partition_stats import recount
+from shared.layout.partition_stats import stats_of_sizes
 from shared.store_options import StoreOptions
 from shared.table import TableMetadata
 from tests.support.live_decider import POLICY, LiveDecider, decider_settings, s3_event
@@ -65,7 +65,9 @@ class Table:
 
 
 def opened(s3: S3Server, location: str, meter: ReadMeter | None = None, **changes: str) -> DeltaLog:
-    return open_log(location, meter=meter or ReadMeter(), stores=Stores(StoreOptions({"": s3.options(**changes)})))
+    return open_log(
+        location, meter=meter or ReadMeter(), stores=ObjectStores(StoreOptions({"": s3.options(**changes)}))
+    )
 
 
 def test_a_snapshot_holds_what_another_reader_finds_with_and_without_a_checkpoint(s3: S3Server) -> None:
@@ -134,7 +136,7 @@ def test_wrong_credentials_are_refused_with_what_to_set_and_are_not_repeated(s3:
 def test_without_a_signature_only_what_is_public_is_read(s3: S3Server) -> None:
     table = Table(s3, "tables/public", 2)
     nobody = StoreOptions({"": {"endpoint": s3.url, "allow_http": "true", "skip_signature": "true"}})
-    log = open_log(table.location, meter=ReadMeter(), stores=Stores(nobody))
+    log = open_log(table.location, meter=ReadMeter(), stores=ObjectStores(nobody))
     with pytest.raises(PermanentError):
         asyncio.run(log.snapshot())
     s3.publish("lake", "tables/public/")
@@ -167,7 +169,7 @@ def test_each_bucket_may_have_an_endpoint_and_keys_of_its_own(s3: S3Server) -> N
             "s3a://elsewhere": {"endpoint": other.url},
             "gs://": {"skip_signature": True},
         }
-        stores = Stores(store_options({"LAKEWRIGHT_STORE_OPTIONS": json.dumps(said)}))
+        stores = ObjectStores(store_options({"LAKEWRIGHT_STORE_OPTIONS": json.dumps(said)}))
         here = open_log("s3a://lake/tables/here", meter=ReadMeter(), stores=stores)
         there = open_log("s3://elsewhere/t", meter=ReadMeter(), stores=stores)
         assert asyncio.run(here.snapshot()).version == 1
@@ -191,7 +193,7 @@ def test_the_decider_follows_a_table_on_s3_by_its_notifications(s3: S3Server, re
             decider.post("/v1/events", s3_event(f"tables/orders/_delta_log/{number:020d}.json"))
             decider.drain()
         (known,) = decider.get("/v1/tables")["tables"]
-        expected = {cell: recount(POLICY.ladder, sizes) for cell, sizes in table.sizes().items()}
+        expected = {cell: stats_of_sizes(POLICY.ladder, sizes) for cell, sizes in table.sizes().items()}
         assert decider.cells(known["name"]) == expected
         s3.gate.seen.clear()
         before = decider.reads()

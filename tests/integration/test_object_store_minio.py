@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from decider.formats.delta.log import open_log
 from decider.storage.object_reads import ReadMeter
-from decider.storage.stores import Stores
+from decider.storage.stores import ObjectStores
 from shared.errors import PermanentError
 from shared.store_options import StoreOptions
 from tests.support.go_programs import MINIO
@@ -201,6 +201,6 @@ def test_keys_that_the_server_does_not_accept_are_refused_with_what_to_set(minio
     minio.webhook = ""
     minio.start().make_bucket("lake")
     wrong = StoreOptions({"": minio.options(secret_access_key="not-the-secret")})  # noqa: S106
-    log = open_log("s3://lake/sales/orders", meter=ReadMeter(), stores=Stores(wrong))
+    log = open_log("s3://lake/sales/orders", meter=ReadMeter(), stores=ObjectStores(wrong))
     with pytest.raises(PermanentError, match="AWS_SECRET_ACCESS_KEY"):
         asyncio.run(log.snapshot())

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
-from decider.background.rewrite_archiver import OptimizationsTable
+from decider.background.rewrite_archiver import RewriteArchiver
 from services.decider.build import build_services
-from shared.commit_metadata import Mark
+from shared.commit_metadata import CommitMetadata
 from shared.layout.levels import ladder
 from shared.policy import Policy
-from shared.table import Origin
+from shared.table import CommitOrigin
 from tests.support import delta_tables as tables
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.redis_server import RedisServer
@@ -37,7 +37,9 @@ def rewrite(table: tables.HandTable, job: str, token: int) -> None:
     """Commit as an actor does: two live files become one."""
     first, second = list(tables.live(table.path).values())[:2]
     out = table.new_file(40, {})
-    mark = Mark(Origin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, rungs=RUNGS)
+    mark = CommitMetadata(
+        CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, rungs=RUNGS
+    )
     gone = [{"remove": {"path": add["path"], "size": add["size"], "dataChange": False}} for add in (first, second)]
     info = {"timestamp": 1_767_276_188_000, "operation": "OPTIMIZE", "userMetadata": mark.encode()}
     lines = [{"commitInfo": info}, {"add": out | {"dataChange": False}}, *gone]
@@ -104,7 +106,7 @@ def test_two_deciders_at_once_take_each_rewrite_once(decider: LiveDecider, tmp_p
         # A second decider shares nothing with the first one but Redis and the tables.
         other = build_services(decider.settings)
         duties = (decider.services.optimizations, other.optimizations)
-        assert all(isinstance(duty, OptimizationsTable) for duty in duties)
+        assert all(isinstance(duty, RewriteArchiver) for duty in duties)
         try:
             return list(await asyncio.gather(*(duty.run_once() for duty in duties if duty is not None)))
         finally:

@@ -10,8 +10,8 @@ import pytest
 from redis import Redis
 
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.command import Transition, Tries
-from shared.queue.model import BeatStatus, Claim, FinishOutcome, JobState, Level
+from shared.queue.command import Command, RetryPolicy
+from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -59,7 +59,7 @@ def thief(redis_server: RedisServer) -> Iterator[Thief]:
 
 @pytest.fixture(params=list(EXECUTORS))
 def executor(request: pytest.FixtureRequest, thief: Thief) -> Iterator[Executor]:
-    with EXECUTORS[request.param](thief.url, QUEUE, None, Tries(4, 0.01)) as made:
+    with EXECUTORS[request.param](thief.url, QUEUE, None, RetryPolicy(4, 0.01)) as made:
         # The first calls load the scripts, so that the reply that is stolen is the one that is meant.
         made.run(queries.depth(QUEUE))
         yield made
@@ -101,7 +101,7 @@ def functions(module: ModuleType) -> set[str]:
     """The functions of a module that make a transition."""
     own = [one for _, one in inspect.getmembers(module, inspect.isfunction) if one.__module__ == module.__name__]
     public = {one.__name__: one.__annotations__["return"] for one in own if not one.__name__.startswith("_")}
-    return {name for name, made in public.items() if get_origin(made) is Transition}
+    return {name for name, made in public.items() if get_origin(made) is Command}
 
 
 def test_no_transition_is_left_out() -> None:
@@ -118,7 +118,10 @@ def test_a_call_between_a_lost_reply_and_its_repetition_is_not_undone(
 ) -> None:
     """Both together leave the store as if each had run once, in one of the two orders."""
     order, others = MEANWHILE[name]
-    with redis_server.client() as client, EXECUTORS["sync"](redis_server.url, QUEUE, None, Tries(1, 0.01)) as other:
+    with (
+        redis_server.client() as client,
+        EXECUTORS["sync"](redis_server.url, QUEUE, None, RetryPolicy(1, 0.01)) as other,
+    ):
         place = Place(executor, client)
         call = CALLS[name](place)
         steps = (call, *others) if order == FIRST else (*others, call)
@@ -148,7 +151,7 @@ def test_an_enqueue_whose_job_was_taken_before_its_repetition_costs_one_run_at_m
             other.run(finish(claims[0]))
 
     runs: list[Claim] = []
-    with EXECUTORS["sync"](redis_server.url, QUEUE, None, Tries(1, 0.01)) as other:
+    with EXECUTORS["sync"](redis_server.url, QUEUE, None, RetryPolicy(1, 0.01)) as other:
         thief.meanwhile = taken
         thief.steal(1)
         executor.run(commands.enqueue(QUEUE, spec()))
@@ -161,7 +164,7 @@ def test_an_enqueue_whose_job_was_taken_before_its_repetition_costs_one_run_at_m
 
 START = keys.prefix(QUEUE)
 FLOW = "2|acme|t-1"
-DAMAGE: dict[str, tuple[Callable[[Redis], Any], Transition[Any]]] = {
+DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "jobs": (lambda client: client.delete(f"{START}f:{FLOW}", f"{START}queued"), audit.jobs(QUEUE, [spec().id])),
     "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
     "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", "ready", 0)),
@@ -169,7 +172,7 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Transition[Any]]] = {
     "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.flight(QUEUE)),
     "parked": (
         lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
-        audit.parked(QUEUE, Level.TABLE, "t-1"),
+        audit.parked(QUEUE, Scope.TABLE, "t-1"),
     ),
 }
 
@@ -194,7 +197,7 @@ def test_an_audit_whose_reply_was_lost_has_mended_once(
 
 def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_server: RedisServer) -> None:
     killer = threading.Thread(target=own_redis_server.restart)
-    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
+    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         for number in range(400):
             executor.run(commands.enqueue(QUEUE, spec(f"{number}")))
             if number == 100:
@@ -207,7 +210,7 @@ def test_a_server_killed_under_load_keeps_all_that_it_acknowledged(own_redis_ser
 
 def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisServer) -> None:
     """After every kill -9 the running jobs run on, the finished ones stay gone, and tokens increase."""
-    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
+    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         tokens: list[int] = []
         for life in range(3):
             for number in range(10):
@@ -217,7 +220,7 @@ def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisSer
             assert executor.run(finish(finished, f"f-{life}")).outcome is FinishOutcome.GONE
             own_redis_server.restart()
             (reply,) = executor.run(beat(running))
-            assert reply.status is BeatStatus.OK, "an acknowledged claim must survive"
+            assert reply.status is HeartbeatStatus.OK, "an acknowledged claim must survive"
             assert executor.run(queries.job(QUEUE, finished.id)) is None, "an acknowledged end must survive"
             tokens += [finished.token, running.token]
         depth = executor.run(queries.depth(QUEUE)).depth
@@ -226,7 +229,7 @@ def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisSer
 
 
 def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own_redis_server: RedisServer) -> None:
-    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
+    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         executor.run(commands.enqueue(QUEUE, spec("a")))
         executor.run(commands.enqueue(QUEUE, spec("b")))
         (first,) = executor.run(claim("c-1"))
@@ -239,7 +242,7 @@ def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own
 
 def test_a_killed_server_leaves_each_ingest_whole_or_undone(own_redis_server: RedisServer) -> None:
     """Cursor, cells, counters and jobs agree after every restart, whichever call the kill has met."""
-    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, Tries(40, 0.05)) as executor:
+    with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         for version in range(30):
             assert executor.run(ingest(version - 1, {"{}": str(version)})).applied
             if version % 10 == 5:

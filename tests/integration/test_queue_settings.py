@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from actor.presence import About, Presence
-from actor.queue_executor import SyncQueue, connect
+from actor.presence import ActorInfo, Presence
+from actor.queue_executor import SyncQueueExecutor, connect
 from decider.background import queue_maintenance
 from services.cli.__main__ import app
 from shared.queue import admin_commands, commands, keys
-from shared.queue.admin_commands import Quota
-from shared.queue.model import Band, Claim, FinishOutcome, JobKey, JobSpec, Level, Verdict
+from shared.queue.admin_commands import SlotQuota
+from shared.queue.model import Band, Claim, FinishOutcome, JobKey, JobRequest, RunResult, Scope
 from shared.queue.settings import QueueSettings
 from tests.support.live_decider import LiveDecider, decider_settings
 from tests.support.waiting import until
@@ -25,9 +25,9 @@ QUEUE = "default"
 
 
 @pytest.fixture
-def queue(redis_url: str) -> Iterator[SyncQueue]:
+def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
     client = connect(redis_url)
-    yield SyncQueue(client, QUEUE)
+    yield SyncQueueExecutor(client, QUEUE)
     client.close()
 
 
@@ -40,21 +40,21 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
     live.close()
 
 
-def announce(queue: SyncQueue, slots: int) -> None:
-    about = About(slots=slots, started_ms=1, host="h", versions={})
+def announce(queue: SyncQueueExecutor, slots: int) -> None:
+    about = ActorInfo(slots=slots, started_ms=1, host="h", versions={})
     Presence(queue, "a-1", about, kept_ms=60_000).announce([])
 
 
-def wish(number: int) -> JobSpec:
-    return JobSpec(JobKey("orders-1", str(number), "compact"), "sales", Band.NORMAL, 5, 1 << 20, 1)
+def wish(number: int) -> JobRequest:
+    return JobRequest(JobKey("orders-1", str(number), "compact"), "sales", Band.NORMAL, 5, 1 << 20, 1)
 
 
-def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
+def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
     return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=60_000))
 
 
 def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alone(
-    decider: LiveDecider, queue: SyncQueue
+    decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     said = {b"schema": b"2", b"aging_ms": b"5000", b"strict_in_row": b"3"}
     queue.redis.hset(keys.cfg(QUEUE), mapping=said)
@@ -64,14 +64,14 @@ def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alon
     assert queue.redis.hgetall(keys.cfg(QUEUE)) == said | {b"slots": b"7"}
 
 
-@pytest.mark.parametrize(("level", "name"), [(Level.TABLE, "orders-1"), (Level.TENANT, "sales")])
+@pytest.mark.parametrize(("level", "name"), [(Scope.TABLE, "orders-1"), (Scope.TENANT, "sales")])
 def test_a_quota_that_grows_lets_in_at_once_what_it_held_back(
-    decider: LiveDecider, queue: SyncQueue, level: Level, name: str
+    decider: LiveDecider, queue: SyncQueueExecutor, level: Scope, name: str
 ) -> None:
     """No run has ended and no audit has come: the slots alone have changed."""
     announce(queue, 2)
     until("the slots are known", lambda: decider.get("/v1/queue")["slots"] == 2)
-    queue.run(admin_commands.limit(QUEUE, level, name, Quota(50)))
+    queue.run(admin_commands.limit(QUEUE, level, name, SlotQuota(50)))
     for number in range(12):
         queue.run(commands.enqueue(QUEUE, wish(number)))
     assert len(claimed(queue, "before", slots=8)) == 1
@@ -87,7 +87,7 @@ def shown(decider: LiveDecider) -> dict[str, int]:
     return {one["name"]: one["value"] for one in decider.get("/v1/queue/settings")["settings"]}
 
 
-def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecider, queue: SyncQueue) -> None:
+def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """What is not said stays, and the scripts follow with the next call: here after one failure instead of eight."""
     assert shown(decider) == asdict(QueueSettings())
     answer = decider.client.patch("/v1/queue/settings", json={"max_attempts": 1, "aging_ms": None})
@@ -96,7 +96,7 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
     assert shown(decider) == asdict(QueueSettings(max_attempts=1))
     queue.run(commands.enqueue(QUEUE, wish(1)))
     (claim,) = claimed(queue, "n1")
-    how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "verdict": Verdict.FAIL}
+    how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "verdict": RunResult.FAIL}
     end = queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, **how))
     assert end.outcome is FinishOutcome.QUARANTINED
 
@@ -132,7 +132,7 @@ def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider)
 
 
 def test_what_is_shown_of_a_queue_that_somebody_wrote_by_hand_is_what_counts(
-    decider: LiveDecider, queue: SyncQueue
+    decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     queue.redis.hset(keys.cfg(QUEUE), mapping={"aging_ms": "soon", "strict_in_row": "4"})
     assert shown(decider) == asdict(QueueSettings(strict_in_row=4))

@@ -2,14 +2,14 @@
 
 import pytest
 
-from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_reader import LedgerReader
 from decider.store import ingest as storing
 from decider.store.ingest import CELLS_INLINE
-from decider.store.queue_executor import AsyncQueue
+from decider.store.queue_executor import AsyncQueueExecutor
 from decider.tracking.rebuild import RECORDS
 from shared.policy import MIB
 from shared.queue import keys
-from shared.queue.model import Staged
+from shared.queue.model import StagedState
 from shared.table import TableMetadata
 from tests.support.memory_log import MemoryLog
 from tests.support.timed_world import DT, HOUR_MS, TABLE, TWO_SMALL, World, cell, in_world
@@ -23,7 +23,7 @@ def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
     """A failover between two pages leaves the new cells incomplete; in place, nobody would look for the others."""
     stage, lost = storing._stage, []
 
-    async def cut(queue: AsyncQueue, step: storing.Step) -> Staged:
+    async def cut(queue: AsyncQueueExecutor, step: storing.StateUpdate) -> StagedState:
         made = await stage(queue, step)
         if not lost:
             lost.append(await queue.redis.hdel(keys.staged_cells("default", made.name), cell(7)))
@@ -57,7 +57,7 @@ def test_a_recount_takes_a_table_of_any_number_of_cells_and_says_what_it_decided
         assert cells == many
         assert len(await world.timers.all(TABLE.id)) == many
         assert [job.key.cell for job in await world.jobs()] == [cell(0)]
-        records = await Ledgers(world.queue).newest(TABLE.id, limit=1_000)
+        records = await LedgerReader(world.queue).newest(TABLE.id, limit=1_000)
         assert len([record for record in records if record.version == many]) == RECORDS
         assert any(record.cell == cell(0) and record.outcome == "queued" for record in records)
         assert await world.queue.redis.ttl(keys.cells("default", TABLE.id)) == -1

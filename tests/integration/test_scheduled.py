@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.model import JobId, Token, Verdict
+from shared.queue.model import JobId, RunResult, Token
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -23,19 +23,19 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
 
 
 @pytest.fixture
-def queue(redis_url: str) -> SyncQueue:
-    return SyncQueue(connect(redis_url), "default")
+def queue(redis_url: str) -> SyncQueueExecutor:
+    return SyncQueueExecutor(connect(redis_url), "default")
 
 
 def scheduled(decider: LiveDecider, **asked: Any) -> dict[str, Any]:
     return {one["name"]: one for one in decider.get("/v1/scheduled", **asked)["tables"]}
 
 
-def claim(queue: SyncQueue) -> tuple[Any, ...]:
+def claim(queue: SyncQueueExecutor) -> tuple[Any, ...]:
     return tuple(queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000)))
 
 
-def finish(queue: SyncQueue, job: JobId, token: Token, verdict: Verdict) -> None:
+def finish(queue: SyncQueueExecutor, job: JobId, token: Token, verdict: RunResult) -> None:
     made = commands.finish(
         "default", worker="w", nonce="f", id=job, token=token, verdict=verdict, cost_bytes=0, seen_version=99
     )
@@ -43,7 +43,7 @@ def finish(queue: SyncQueue, job: JobId, token: Token, verdict: Verdict) -> None
 
 
 def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
-    decider: LiveDecider, queue: SyncQueue, tmp_path: Path
+    decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
 ) -> None:
     busy = WrittenTable(tmp_path / "busy", days=("2026-01-01",))
     busy.append(11)
@@ -61,7 +61,7 @@ def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
 
     (job,) = claim(queue)
     assert scheduled(decider)["busy"]["state"] == "running"
-    finish(queue, job.id, job.token, Verdict.FAIL)
+    finish(queue, job.id, job.token, RunResult.FAIL)
     failed = scheduled(decider)["busy"]
     assert (failed["state"], failed["last_verdict"]) == ("backing_off", "fail")
     assert failed["next_due_at"] > failed["last_run_at"]
@@ -78,7 +78,7 @@ def test_the_list_is_paged_in_the_order_of_names(decider: LiveDecider, tmp_path:
 
 
 def test_a_paused_table_keeps_its_job_until_it_is_resumed(
-    decider: LiveDecider, queue: SyncQueue, tmp_path: Path
+    decider: LiveDecider, queue: SyncQueueExecutor, tmp_path: Path
 ) -> None:
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     table.append(11)

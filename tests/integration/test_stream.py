@@ -12,11 +12,11 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from decider.api.dependencies import Seats
+from decider.api.dependencies import StreamSlots
 from decider.gateway.credentials import Credentials, parse_tokens
-from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, Tails, resumed
+from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, resumed
 from services.cli.__main__ import app
-from services.cli.client import Api, Told
+from services.cli.client import ApiClient, ServerSentEvent
 from shared.errors import InvalidInput
 from shared.queue import keys
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start(seats=Seats(limit=2, poll_s=0.1))
+    live = LiveDecider(decider_settings(redis_url)).start(seats=StreamSlots(limit=2, poll_s=0.1))
     yield live
     live.close()
 
@@ -38,13 +38,13 @@ class Reader:
     """A client of the stream in a thread of its own; it ends when it is told to, or after the events it wants."""
 
     def __init__(self, decider: LiveDecider, last_id: str | None = None, **params: Any) -> None:
-        self.heard: queue.Queue[Told] = queue.Queue()
+        self.heard: queue.Queue[ServerSentEvent] = queue.Queue()
         self._url, self._last_id, self._params = decider.url, last_id, params
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
-    def next(self, event: str) -> Told:
+    def next(self, event: str) -> ServerSentEvent:
         """Return the next event of this kind; others are passed over."""
         while True:
             told = self.heard.get(timeout=scaled(20))
@@ -57,7 +57,7 @@ class Reader:
         assert not self._thread.is_alive()
 
     def _read(self) -> None:
-        with Api(self._url) as api:
+        with ApiClient(self._url) as api:
             for told in api.events("/v1/stream", self._params, self._last_id):
                 self.heard.put(told)
                 if self._leaving.is_set():
@@ -141,7 +141,9 @@ def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: 
 def test_one_client_cannot_take_all_places(redis_url: str) -> None:
     tokens = {name: f"{name}-t0ken-for-tests-only" for name in ("one", "two")}
     known = Credentials(parse_tokens(",".join(f"viewer:{token}" for token in tokens.values())))
-    live = LiveDecider(decider_settings(redis_url, known=known)).start(seats=Seats(limit=4, per_client=1, poll_s=0.1))
+    live = LiveDecider(decider_settings(redis_url, known=known)).start(
+        seats=StreamSlots(limit=4, per_client=1, poll_s=0.1)
+    )
     try:
         bearers = [{"authorization": f"Bearer {token}"} for token in tokens.values()]
         with live.client.stream("GET", "/v1/stream", headers=bearers[0]) as first:
@@ -162,7 +164,7 @@ def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) 
 
 
 def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
-    live = LiveDecider(decider_settings(own_redis_server.url)).start(seats=Seats(poll_s=0.1))
+    live = LiveDecider(decider_settings(own_redis_server.url)).start(seats=StreamSlots(poll_s=0.1))
     try:
         reader = Reader(live)
         reader.next("hello")
@@ -203,7 +205,7 @@ def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(dec
         for number in range(3 * COUNT):
             key = (keys.history("default"), keys.events("default"), keys.ledger("default", "t"))[min(number % 5, 2)]
             client.xadd(key, {"n": number}, id=f"{1_000 + number // 2}-{number}")
-    tails: Tails = decider.services.tails
+    tails: StreamReader = decider.services.tails
 
     def read_on(tail: Any) -> list[tuple[str, str]]:
         found = []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from decider.background.sweep import Sweep
-from decider.events.refresh_queue import Inbox
+from decider.events.refresh_queue import RefreshQueue
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.time_limits import scaled
@@ -14,10 +14,10 @@ from tests.support.time_limits import scaled
 pytestmark = pytest.mark.redis
 
 
-class Held(Inbox):
+class Held(RefreshQueue):
     """Passes on to another inbox what it is given, once it may."""
 
-    def __init__(self, real: Inbox) -> None:
+    def __init__(self, real: RefreshQueue) -> None:
         self.real = real
         self.reached, self.may_go_on = asyncio.Event(), asyncio.Event()
 
@@ -72,7 +72,7 @@ def test_of_two_askings_the_later_registration_is_handed_on() -> None:
         async def taken(table: TableRef, _version: int | None) -> None:
             handed.append(table)
 
-        inbox = Inbox(taken)
+        inbox = RefreshQueue(taken)
         for name in ("before", "after"):
             await inbox.put(TableRef(TableId("t"), name, "file:///t"), None)
         work = asyncio.create_task(inbox.run())

@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 import pytest
 
-from decider.state.effective_policy import Defaults
-from decider.store.queue_executor import AsyncQueue, connect
-from decider.tracking.tracker import Follower
+from decider.state.effective_policy import PolicyDefaults
+from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
 from shared.policy import MIB, Policy
 from shared.queue import queries
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
-from shared.table import CellKey, DataFile, PartitionColumn, TableId, TableMetadata, TableRef
+from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -26,16 +26,16 @@ R = TypeVar("R")
 Hook = Callable[[], Awaitable[None]]
 
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-CELLS = [CellKey(f'{{"dt":"{number}"}}') for number in range(3)]
+CELLS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
 
 
-class HookedQueue(AsyncQueue):
+class HookedQueue(AsyncQueueExecutor):
     """Runs something else once, before or after the first call of a script."""
 
     before: tuple[ScriptName, Hook] | None = None
     after: tuple[ScriptName, Hook] | None = None
 
-    async def run(self, transition: Transition[R]) -> R:
+    async def run(self, transition: Command[R]) -> R:
         if self.before is not None and self.before[0] is transition.script:
             (_, hook), self.before = self.before, None
             await hook()
@@ -62,9 +62,9 @@ class World:
     def switch(self, *, on: bool) -> None:
         self.log.add(metadata=self.metadata(enabled=on), data_change=False)
 
-    async def follow(self, queue: AsyncQueue) -> None:
-        standing = Alone(Defaults(Policy(target_bytes=8 * MIB)))
-        await Follower(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
+    async def follow(self, queue: AsyncQueueExecutor) -> None:
+        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
 
     async def waiting(self) -> list[str]:
         """Cells that have a job."""

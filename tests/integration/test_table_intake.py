@@ -11,8 +11,8 @@ import redis as redis_library
 from deltalake import write_deltalake
 
 from decider.background import discovery as discovery_module
-from decider.background.discovery import Pace
-from decider.store.discovery_lease import RoundState
+from decider.background.discovery import DiscoveryLimits
+from decider.store.discovery_lease import DiscoveryState
 from decider.tracking.refresh import DAY_MS, VANISHED_DAYS
 from services.decider import build
 from shared.store_options import StoreOptions
@@ -117,7 +117,7 @@ def test_discovery_finds_every_table_below_the_roots_and_shows_how_far_it_came(
     (lake / "file").write_text("no folder")
     assert decider.get("/v1/discovery")["roots"][0]["state"] == "waiting"
     (found,) = decider.run(decider.services.discovery.run_once())
-    assert (found.state, found.tables, found.new_tables, found.problem) == (RoundState.DONE, 4, 4, "")
+    assert (found.state, found.tables, found.new_tables, found.problem) == (DiscoveryState.DONE, 4, 4, "")
     decider.drain()
     locations = {table["location"] for table in decider.get("/v1/tables")["tables"]}
     expected = ("sales/orders", "sales/items", "ops/logs/raw", "größe/ä b")
@@ -157,10 +157,10 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
 
         theirs._adopt = noted
         (found,) = second.run(theirs.run_once())
-        assert found.state is RoundState.DONE
+        assert found.state is DiscoveryState.DONE
         assert len(names(second)) == 9
         assert len(looked) < 9, "the walk began anew"
-        theirs.pace = Pace(interval_s=3_600.0)
+        theirs.pace = DiscoveryLimits(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
     finally:
         for live in (first, second):
@@ -212,7 +212,7 @@ def test_a_root_that_cannot_be_listed_says_so_and_the_others_are_walked(redis_ur
     live = LiveDecider(decider_settings(redis_url, roots=roots, **FAST)).start()
     try:
         found = live.run(live.services.discovery.run_once())
-        assert [one.state for one in found] == [RoundState.FAILED, RoundState.DONE]
+        assert [one.state for one in found] == [DiscoveryState.FAILED, DiscoveryState.DONE]
         assert "absent" in live.get("/v1/discovery")["roots"][0]["problem"]
         assert names(live) == ["t"]
     finally:
@@ -324,7 +324,7 @@ def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_
         assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "no_table_there")
         assert names(live) == ["ops.logs"]
         (found,) = live.run(live.services.discovery.run_once())
-        assert (found.state, found.tables, found.new_tables) == (RoundState.DONE, 2, 1)
+        assert (found.state, found.tables, found.new_tables) == (DiscoveryState.DONE, 2, 1)
         assert names(live) == ["ops.logs", "sales.orders"]
     finally:
         if live is not None:

@@ -267,20 +267,22 @@ def test_switching_off_withdraws_what_waits_and_switching_on_brings_it_back(
 def test_a_policy_changed_while_a_job_runs_lets_it_finish_and_decides_anew(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    from actor.queue_executor import SyncQueue, connect
+    from actor.queue_executor import SyncQueueExecutor, connect
     from shared.queue import commands
-    from shared.queue.model import Beat, JobState
+    from shared.queue.model import HeartbeatEntry, JobState
 
     name = decider.register(table.path)
     with connect(redis_url) as client:
-        queue = SyncQueue(client, "default")
+        queue = SyncQueueExecutor(client, "default")
         (claim,) = queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
         alter(table, {"lakewright.min-input-files": "5", "lakewright.priority": "high"})
         decider.sweep()
         running = decider.get(f"/v1/jobs/{claim.id}")["job"]
         assert running["state"] == JobState.LEASED
         (beat,) = queue.run(
-            commands.heartbeat("default", worker="w", beats=[Beat(claim.id, claim.token, "{}")], lease_ms=60_000)
+            commands.heartbeat(
+                "default", worker="w", beats=[HeartbeatEntry(claim.id, claim.token, "{}")], lease_ms=60_000
+            )
         )
         assert "STOP" not in str(beat).upper()
     records = decider.get(f"/v1/tables/{name}")
@@ -318,13 +320,13 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
 def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
     decider: LiveDecider, table: WrittenTable
 ) -> None:
-    from shared.queue.admin_commands import Slots
-    from shared.queue.model import Level
+    from shared.queue.admin_commands import SlotLimit
+    from shared.queue.model import Scope
 
     name = decider.register(table.path)
     known = decider.run(decider.services.registry.find(name))
     assert known is not None
-    decider.run(decider.services.steering.limit(Level.TABLE, known.id, Slots(7)))
+    decider.run(decider.services.steering.limit(Scope.TABLE, known.id, SlotLimit(7)))
     alter(table, {"lakewright.fan-in": "4"})
     decider.sweep()
     assert decider.run(decider.services.steering.settings())[f"limit:table|{known.id}"] == "7"
@@ -406,7 +408,7 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
 def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    from actor.queue_executor import SyncQueue, connect
+    from actor.queue_executor import SyncQueueExecutor, connect
     from shared.queue import commands
 
     alter(table, {"lakewright.enabled": "false"})
@@ -414,7 +416,7 @@ def test_a_second_wish_while_a_run_is_going_on_is_ignored_visibly(
     alter(table, {"use.optimization.type": "a"})
     decider.sweep()
     with connect(redis_url) as client:
-        queue = SyncQueue(client, "default")
+        queue = SyncQueueExecutor(client, "default")
         assert queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
     alter(table, {"use.optimization.type": "b"})
     decider.sweep()

@@ -4,16 +4,16 @@ import asyncio
 
 import pytest
 
-from decider.archive.ledger_reader import Ledgers
-from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, Settle, Ticked
+from decider.archive.ledger_reader import LedgerReader
+from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, TimerRunner, TimerRunResult
 from decider.decide import ledger
-from decider.decide.decision import Verdict
+from decider.decide.decision import DecisionKind
 from decider.decide.timers import parse_timer
-from decider.state.effective_policy import Defaults
+from decider.state.effective_policy import PolicyDefaults
 from decider.store.cleanup import forget
-from decider.tracking.tracker import Follower
+from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
-from shared.job_payload import Ask, JobFacts
+from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.policy import MIB
 from shared.queue import commands, keys
@@ -31,16 +31,16 @@ def test_a_cell_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
         for _ in range(3):
             await world.write(cell(1), TWO_SMALL)
             world.now_ms += 6 * HOUR_MS - 1
-            assert await world.decider.tick() == Ticked(0, 0)
+            assert await world.decider.tick() == TimerRunResult(0, 0)
             world.now_ms += 1
-            assert await world.decider.tick() == Ticked(1, 1)
+            assert await world.decider.tick() == TimerRunResult(1, 1)
             (job,) = await world.jobs()
-            facts = JobFacts.decode(job.facts)
-            assert (facts.reason, facts.ask) == (Reason.QUIET, Ask.SETTLE)
+            facts = JobPayload.decode(job.facts)
+            assert (facts.reason, facts.ask) == (Reason.QUIET, RewriteKind.SETTLE)
             await world.run_job()
             for _ in range(4):
                 world.now_ms += 6 * HOUR_MS
-                assert await world.decider.tick() == Ticked(0, 0)
+                assert await world.decider.tick() == TimerRunResult(0, 0)
 
     in_world(redis_url, story)
 
@@ -51,10 +51,10 @@ def test_a_commit_in_between_postpones_even_one_that_nobody_told_of(redis_url: s
         world.now_ms += 5 * HOUR_MS
         world.log.add([world.file(cell(1), MIB)])
         world.now_ms += HOUR_MS
-        assert await world.decider.tick() == Ticked(0, 0)
+        assert await world.decider.tick() == TimerRunResult(0, 0)
         assert await world.jobs() == []
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
 
     in_world(redis_url, story)
 
@@ -68,9 +68,9 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
         gone = [RemovedFile(file.path, None, file.size_bytes, file.cell) for file in files]
         world.log.add([world.file(cell(2), 4 * MIB)], gone, data_change=False)
         await world.decider.follow()
-        assert [parse_timer(name) for name in await world.timers.all(TABLE.id)] == [(Ask.SETTLE, cell(1))]
+        assert [parse_timer(name) for name in await world.timers.all(TABLE.id)] == [(RewriteKind.SETTLE, cell(1))]
         world.now_ms += HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
 
     in_world(redis_url, story)
 
@@ -79,13 +79,13 @@ def test_one_late_file_in_a_settled_cell_has_no_timer_and_two_have(redis_url: st
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.run_job()
         await world.write(cell(1), [MIB])
         assert await world.timers.all(TABLE.id) == {}
         await world.write(cell(1), [MIB])
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.run_job()
         assert await world.timers.all(TABLE.id) == {}
 
@@ -106,10 +106,10 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
                     await world.run_job()
         live = (await world.log.snapshot()).files
         assert sorted(file.size_bytes for file in live) == [100_000] * 6 + [300_000] * 4
-        assert {parse_timer(name) for name in await world.timers.all(TABLE.id)} == {(Ask.SETTLE, cell(1))}
+        assert {parse_timer(name) for name in await world.timers.all(TABLE.id)} == {(RewriteKind.SETTLE, cell(1))}
         assert len(await world.timers.all(TABLE.id)) == 2
         world.now_ms += 3 * HOUR_MS
-        assert await world.decider.tick() == Ticked(2, 1)
+        assert await world.decider.tick() == TimerRunResult(2, 1)
         await world.run_job()
         assert await world.timers.all(TABLE.id) == {}
         assert len((await world.log.snapshot()).files) == 6
@@ -125,7 +125,9 @@ def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int
         world.now_ms += 6 * HOUR_MS
         ticked = await asyncio.gather(*(world.new_decider().tick() for _ in range(deciders)))
         assert sum(one.jobs for one in ticked) == len(await world.jobs()) == 8
-        records = [one for one in await Ledgers(world.queue).newest(TABLE.id, limit=100) if one.reason is Reason.QUIET]
+        records = [
+            one for one in await LedgerReader(world.queue).newest(TABLE.id, limit=100) if one.reason is Reason.QUIET
+        ]
         assert len(records) == 8
 
     in_world(redis_url, story)
@@ -144,9 +146,9 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         await restarted.follow()
         # The second cell holds one file that was never settled: there is nothing to merge it with.
         assert list(await world.timers.all(TABLE.id)) == [f"settle {cell(1)}"]
-        assert await restarted.tick() == Ticked(0, 0)
+        assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
-        assert await restarted.tick() == Ticked(1, 1)
+        assert await restarted.tick() == TimerRunResult(1, 1)
 
     in_world(redis_url, story)
 
@@ -159,7 +161,7 @@ def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
         world.log.add(metadata=TableMetadata("u-1", DT, {name: off}), data_change=False)
         await world.decider.follow()
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(0, 0)
+        assert await world.decider.tick() == TimerRunResult(0, 0)
         await world.write(cell(1), [2 * MIB])
         assert await world.timers.all(TABLE.id) == {}
 
@@ -171,7 +173,7 @@ def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> Non
         await world.write(cell(1), TWO_SMALL)
         await world.registry.remove(TABLE)
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(0, 0)
+        assert await world.decider.tick() == TimerRunResult(0, 0)
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
         await world.registry.register(TABLE)
         await world.write(cell(1), [2 * MIB])
@@ -186,9 +188,9 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
         await world.write(cell(1), [100_000] * 9)
         assert len(await world.jobs()) == 1
         world.now_ms += 6 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 0)
+        assert await world.decider.tick() == TimerRunResult(1, 0)
         (job,) = await world.jobs()
-        assert JobFacts.decode(job.facts).ask is Ask.LEVELS
+        assert JobPayload.decode(job.facts).ask is RewriteKind.LEVELS
         assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
 
     in_world(redis_url, story)
@@ -199,12 +201,12 @@ def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_
         world.log.command("MERGE", world.now_ms, 300_000, [world.file(cell(1), size) for size in TWO_SMALL])
         await world.decider.follow()
         world.now_ms += HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 0)
-        (record, *_) = await Ledgers(world.queue).newest(TABLE.id, limit=1)
+        assert await world.decider.tick() == TimerRunResult(1, 0)
+        (record, *_) = await LedgerReader(world.queue).newest(TABLE.id, limit=1)
         assert record.reason is Reason.WRITERS_FIRST
         assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
         world.now_ms += 2 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
         assert await world.timers.all(TABLE.id) == {}
 
     in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.settle-after": "1h"})
@@ -216,12 +218,12 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.write(cell(1), [100_000] * 9)
         (claim,) = await world.queue.run(commands.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
-        facts = JobFacts.decode(claim.facts)
-        assert facts.ask is Ask.LEVELS
-        assert facts.reaching(claim.reach).ask is Ask.FULL
+        facts = JobPayload.decode(claim.facts)
+        assert facts.ask is RewriteKind.LEVELS
+        assert facts.reaching(claim.reach).ask is RewriteKind.FULL
 
     in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
 
@@ -232,14 +234,14 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
         for _ in range(3):
             world.now_ms += 8 * HOUR_MS
             await world.write(cell(1), [100])
-        assert await world.decider.tick() == Ticked(1, 1)
+        assert await world.decider.tick() == TimerRunResult(1, 1)
         (job,) = await world.jobs()
-        facts = JobFacts.decode(job.facts)
-        assert (facts.reason, facts.ask) == (Reason.FULL_DUE, Ask.FULL)
+        facts = JobPayload.decode(job.facts)
+        assert (facts.reason, facts.ask) == (Reason.FULL_DUE, RewriteKind.FULL)
         await world.run_job()
         for _ in range(9):
             world.now_ms += 8 * HOUR_MS
-            assert await world.decider.tick() == Ticked(0, 0)
+            assert await world.decider.tick() == TimerRunResult(0, 0)
 
     in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
 
@@ -262,13 +264,13 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
         world.now_ms += 24 * HOUR_MS
-        assert await world.decider.tick() == Ticked(2, 1)
-        records = await Ledgers(world.queue).newest(TABLE.id, limit=10)
+        assert await world.decider.tick() == TimerRunResult(2, 1)
+        records = await LedgerReader(world.queue).newest(TABLE.id, limit=10)
         assert {record.reason for record in records} >= {Reason.QUIET, Reason.NO_PROMOTION}
         assert all(ledger.recompute(record) is record.verdict for record in records)
         assert not any(ledger.contradictions(record) for record in records)
         quiet = next(record for record in records if record.reason is Reason.QUIET)
-        assert quiet.verdict is Verdict.ENQUEUE
+        assert quiet.verdict is DecisionKind.ENQUEUE
         assert "gone quiet" in quiet.sentence
         assert "A job was queued." in quiet.sentence
 
@@ -309,8 +311,8 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
                 raise ValueError("a log that nobody foresaw")
             raise RetryableError("the bucket is away")
 
-        follower = Follower(world.queue, opened, lambda: world.now_ms, Alone(Defaults(POLICY)))
-        settle = Settle(world.queue, world.registry, follower, lambda: world.now_ms)
+        follower = TableTracker(world.queue, opened, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
+        settle = TimerRunner(world.queue, world.registry, follower, lambda: world.now_ms)
         world.now_ms += 6 * HOUR_MS
         assert [(await settle.run_once()).jobs for _ in range(2)] == [0, 1]
         assert await world.timers.ringing_tables(world.now_ms, limit=9) == ()

@@ -7,7 +7,7 @@ import pytest
 from redis import Redis
 
 from decider.store.redis_health import RedisSafety
-from services.cli.commands.doctor import Status, check_redis
+from services.cli.commands.doctor import FindingLevel, check_redis
 from shared.errors import RetryableError
 from shared.queue import commands
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
@@ -147,5 +147,5 @@ def test_the_doctor_finds_a_redis_that_cannot_save(own_redis_server: RedisServer
     with own_redis_server.client() as client:
         fail_to_save(own_redis_server, client)
     found = {finding.check: finding for finding in check_redis(own_redis_server.url)}
-    assert found["redis durability"].status is Status.FAIL
+    assert found["redis durability"].status is FindingLevel.FAIL
     assert "MISCONF" in found["redis durability"].what

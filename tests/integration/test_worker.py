@@ -9,10 +9,10 @@ from fractions import Fraction
 import pytest
 
 from shared.errors import Corrupt, PermanentError, RetryableError
-from shared.job_payload import JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB
 from shared.queue import admin_commands, commands, queries
-from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
+from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -43,7 +43,7 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
 def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: Bench) -> None:
     bench.engine = MemoryEngine([5 * MIB] * 8)
     policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
-    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB)).encode()
+    facts = JobPayload("memory://t", "t", policy, "worth_it", PredictedCost(8, 4, 40 * MIB)).encode()
     bench.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
     worker = bench.worker()
     while worker.run_next():
@@ -225,7 +225,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
 
 def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench) -> None:
     """Facts of another release must not take a slot with them."""
-    broken = JobSpec(KEY, "default", Band.NORMAL, 5, 0, 1, '{"location": 1}')
+    broken = JobRequest(KEY, "default", Band.NORMAL, 5, 0, 1, '{"location": 1}')
     bench.queue.run(commands.enqueue("default", broken))
     worker = bench.worker()
     assert worker.run_next()
@@ -269,7 +269,7 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     """An urgent job gets the slot of a rewrite that is stuck in one large group; that one comes back behind it."""
 
     def stuck() -> None:
-        urgent = JobSpec(JobKey("t-2", "{}", "compact"), "default", Band.URGENT, 0, 1, 1)
+        urgent = JobRequest(JobKey("t-2", "{}", "compact"), "default", Band.URGENT, 0, 1, 1)
         bench.queue.run(commands.enqueue("default", urgent))
         rules = admin_commands.Preemption(patience_ms=0, run_ms=0)
         assert len(bench.queue.run(admin_commands.preempt("default", rules))) == 1
@@ -282,5 +282,5 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     job = bench.queue.run(queries.job("default", spec(0).id))
     assert job is not None
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
-    assert bench.runs()[0].verdict == Verdict.YIELD
+    assert bench.runs()[0].verdict == RunResult.YIELD
     assert [one.band for one in bench.queue.run(queries.order("default"))] == [Band.URGENT, Band.NORMAL]

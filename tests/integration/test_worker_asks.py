@@ -9,11 +9,11 @@ import redis
 
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
-from shared.job_payload import Ask, JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.partition_stats import SETTLED_TAG
 from shared.policy import MIB
 from shared.queue import commands
-from shared.queue.model import JobState, Verdict
+from shared.queue.model import JobState, RunResult
 from tests.support.memory_engine import MemoryEngine
 from tests.support.worker_bench import EIGHT, POLICY, Bench, counters, spec
 
@@ -22,11 +22,11 @@ pytestmark = pytest.mark.redis
 
 def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([MIB, MIB, 100]))
-    facts = JobFacts.decode(spec(1).facts)
+    facts = JobPayload.decode(spec(1).facts)
     try:
         worker = made.worker()
         for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
-            settle = replace(spec(version), facts=replace(facts, ask=Ask.SETTLE).encode())
+            settle = replace(spec(version), facts=replace(facts, ask=RewriteKind.SETTLE).encode())
             made.queue.run(commands.enqueue("default", settle))
             assert worker.run_next()
             assert [file.size_bytes for file in made.engine.files.values()] == expected
@@ -39,9 +39,9 @@ def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(re
 
 def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    facts = JobFacts.decode(spec(1).facts)
+    facts = JobPayload.decode(spec(1).facts)
     try:
-        full = replace(spec(1), facts=replace(facts, ask=Ask.FULL).encode())
+        full = replace(spec(1), facts=replace(facts, ask=RewriteKind.FULL).encode())
         made.queue.run(commands.enqueue("default", full))
         assert made.worker().run_next()
         sizes = sorted(file.size_bytes for file in made.engine.files.values())
@@ -57,7 +57,7 @@ def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teach
 ) -> None:
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
     try:
-        full = replace(spec(1), facts=replace(JobFacts.decode(spec(1).facts), ask=Ask.FULL).encode(), reach=1)
+        full = replace(spec(1), facts=replace(JobPayload.decode(spec(1).facts), ask=RewriteKind.FULL).encode(), reach=1)
         made.queue.run(commands.enqueue("default", full))
         made.enqueue(2)
         made.engine.version = 2
@@ -122,7 +122,7 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
 def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
     policy = replace(POLICY, tolerance=Fraction(0))
-    facts = JobFacts("memory://t", "t", policy, "worth_it", Predicted(8, 4, 40 * MIB), is_hot=True).encode()
+    facts = JobPayload("memory://t", "t", policy, "worth_it", PredictedCost(8, 4, 40 * MIB), is_hot=True).encode()
     try:
         made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()
@@ -143,7 +143,7 @@ def test_a_table_that_was_switched_off_after_the_decision_is_left_alone(redis_ur
         made.enqueue(1)
         assert made.worker().run_next()
         assert len(made.engine.files) == len(EIGHT)
-        assert [run.verdict for run in made.runs()] == [Verdict.CANCELLED]
+        assert [run.verdict for run in made.runs()] == [RunResult.CANCELLED]
         assert made.state() is None
     finally:
         made.close()
@@ -169,7 +169,9 @@ def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_l
 
 
 def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
-    facts = JobFacts("memory://t", "t", POLICY, "requested", Predicted(8, 7, 800_000), despite_switch=True).encode()
+    facts = JobPayload(
+        "memory://t", "t", POLICY, "requested", PredictedCost(8, 7, 800_000), despite_switch=True
+    ).encode()
     made = Bench(redis_url, MemoryEngine(EIGHT))
     made.engine.configuration = OFF
     try:
@@ -184,11 +186,11 @@ def test_a_job_about_a_table_that_was_dropped_and_made_anew_is_cancelled_with_th
     engine = MemoryEngine(EIGHT)
     made = Bench(redis_url, engine)
     try:
-        facts = replace(JobFacts.decode(spec(1).facts), table_uuid="dropped").encode()
+        facts = replace(JobPayload.decode(spec(1).facts), table_uuid="dropped").encode()
         made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()
         (run,) = made.runs()
-        assert run.verdict == Verdict.CANCELLED
+        assert run.verdict == RunResult.CANCELLED
         assert "dropped" in run.error
         assert (made.state(), len(engine.files), engine.reads) == (None, 8, 0)
     finally:

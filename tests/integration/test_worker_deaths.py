@@ -8,13 +8,13 @@ import pytest
 
 from actor.heartbeat import Heartbeat
 from actor.ports import EngineDeath, EngineDied
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
-from shared.job_payload import JobFacts, Predicted
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
+from shared.job_payload import JobPayload, PredictedCost
 from shared.properties import terms
 from shared.queue import commands, queries
 from shared.queue.limits import DEATHS_UNTIL_ALONE
-from shared.queue.model import Band, JobKey, JobSpec, JobState, Verdict
+from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from shared.queue.records import JobView
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
@@ -125,9 +125,9 @@ def test_a_suspected_job_that_is_innocent_runs_alone_one_group_at_a_time_and_is_
     assert set(bench.engine.group_counts) == {1}
 
 
-def other(number: int) -> JobSpec:
-    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
-    return JobSpec(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, facts.encode())
+def other(number: int) -> JobRequest:
+    facts = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
+    return JobRequest(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, facts.encode())
 
 
 def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> None:
@@ -145,12 +145,12 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
             at_once[0] -= 1
 
     bench.engine.before_commit = work
-    heart = Heartbeat(SyncQueue(connect(bench.url), "default"), "two", TIMES)
-    actor = Actor("two", heart, bench.stopping)
+    heart = Heartbeat(SyncQueueExecutor(connect(bench.url), "default"), "two", TIMES)
+    actor = ActorContext("two", heart, bench.stopping)
     slots = [
         threading.Thread(
             target=Worker(
-                bench.engine, SyncQueue(connect(bench.url), "default"), actor, WorkerSettings(idle_s=0.01)
+                bench.engine, SyncQueueExecutor(connect(bench.url), "default"), actor, WorkerSettings(idle_s=0.01)
             ).run
         )
         for _ in range(2)
@@ -190,7 +190,7 @@ def make_suspected(bench: Bench) -> None:
         for claim in claims:
             end = commands.finish(
                 "default", worker="x", nonce=next(nonces), id=claim.id, token=claim.token,
-                verdict=Verdict.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
+                verdict=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
             )  # fmt: skip
             bench.queue.run(end)
         return bool(claims)

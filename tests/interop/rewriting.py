@@ -12,17 +12,17 @@ from pathlib import Path
 from actor.formats.delta.engine import DeltaEngine
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import GroupStatus, RewriteRequest
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import LakewrightError
-from shared.job_payload import Ask, JobFacts, Predicted
-from shared.layout.planner import FileGroup, Mode
-from shared.partitions import WHOLE_TABLE, cell_key
+from shared.job_payload import JobPayload, PredictedCost, RewriteKind
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.partitions import WHOLE_TABLE, partition_key
 from shared.policy import Policy
 from shared.properties import terms
 from shared.queue import commands, queries
-from shared.queue.model import Band, JobKey, JobSpec
-from shared.table import CellKey
+from shared.queue.model import Band, JobKey, JobRequest
+from shared.table import PartitionKey
 from tests.interop.table_log import TableLog
 from tests.support.delta_lab import mark
 from tests.support.steering import Steering
@@ -45,7 +45,7 @@ class EngineRewrite:
         """Rewrite a table and return how many cells were; raises RewriteRefusedError with our own reason."""
         uri = location.as_uri()
         try:
-            groups = [FileGroup(cell, self._engine.read_cell(uri, cell).files, Mode.MINOR)
+            groups = [FileGroup(cell, self._engine.read_cell(uri, cell).files, RewriteMode.MINOR)
                       for cell in worth_a_rewrite(self._engine, location)]  # fmt: skip
             if not groups:
                 return 0
@@ -63,7 +63,7 @@ class WorkerRewrite:
 
     def __init__(self, engine: DeltaEngine, redis_url: str, worker: Worker) -> None:
         self._engine = engine
-        self._queue = SyncQueue(connect(redis_url), _QUEUE)
+        self._queue = SyncQueueExecutor(connect(redis_url), _QUEUE)
         self._worker = worker
         self._tables = itertools.count()
 
@@ -75,10 +75,10 @@ class WorkerRewrite:
             raise RewriteRefusedError(str(error)) from error
         table, policy = f"lab-{next(self._tables)}", Policy(min_input_files=2)
         for cell in cells:
-            predicted = Predicted(2, 1, 0)
-            facts = JobFacts(location.as_uri(), table, policy, "asked", predicted, terms({}), Ask.FULL)
+            predicted = PredictedCost(2, 1, 0)
+            facts = JobPayload(location.as_uri(), table, policy, "asked", predicted, terms({}), RewriteKind.FULL)
             key = JobKey(table, cell, "compact")
-            self._queue.run(commands.enqueue(_QUEUE, JobSpec(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
+            self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
         before = len(TableLog.read(location).commits)
         while self._worker.run_next():
             pass
@@ -93,22 +93,22 @@ class WorkerRewrite:
 @contextmanager
 def worker_on(engine: DeltaEngine, redis_url: str) -> Iterator[Worker]:
     """A worker with its heartbeat, as an actor has it."""
-    heartbeat = Heartbeat(SyncQueue(connect(redis_url), _QUEUE), "lab", LeaseTimes())
+    heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), _QUEUE), "lab", LeaseTimes())
     heartbeat.start()
     try:
-        actor = Actor("lab", heartbeat, threading.Event())
-        yield Worker(engine, SyncQueue(connect(redis_url), _QUEUE), actor, WorkerSettings(idle_s=0.05))
+        actor = ActorContext("lab", heartbeat, threading.Event())
+        yield Worker(engine, SyncQueueExecutor(connect(redis_url), _QUEUE), actor, WorkerSettings(idle_s=0.05))
     finally:
         heartbeat.close()
 
 
-def worth_a_rewrite(engine: DeltaEngine, location: Path) -> list[CellKey]:
+def worth_a_rewrite(engine: DeltaEngine, location: Path) -> list[PartitionKey]:
     """Return the cells of several files or with deletion vectors; the cells come from a plain replay of the log."""
     uri = location.as_uri()
     columns = engine.read_cell(uri, WHOLE_TABLE).metadata.partition_columns
-    files: dict[CellKey, list[dict[str, object]]] = {}
+    files: dict[PartitionKey, list[dict[str, object]]] = {}
     for add in TableLog.read(location).live():
-        files.setdefault(cell_key(columns, add["partitionValues"]), []).append(add)
+        files.setdefault(partition_key(columns, add["partitionValues"]), []).append(add)
     return sorted(
         cell for cell, adds in files.items() if len(adds) > 1 or any(add.get("deletionVector") for add in adds)
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from shared.layout.partition_stats import CellState, recount
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.locations import table_id
 from shared.queue import keys
 from tests.load.lake import Lake
@@ -174,8 +174,8 @@ class Load:
         with self._stack.redis.client() as redis:
             for table in self._lake.tables:
                 raw = redis.hgetall(keys.cells(QUEUE, table_id(table.path.as_uri())))
-                stored = {cell.decode(): CellState.decode(state.decode()) for cell, state in raw.items()}
-                wrong += stored != {cell: recount(POLICY.ladder, sizes) for cell, sizes in table.live.items()}
+                stored = {cell.decode(): PartitionStats.decode(state.decode()) for cell, state in raw.items()}
+                wrong += stored != {cell: stats_of_sizes(POLICY.ladder, sizes) for cell, sizes in table.live.items()}
         return wrong
 
 

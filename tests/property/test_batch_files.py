@@ -8,14 +8,14 @@ import random
 import pytest
 
 from decider.state.batch_files import BatchFiles
-from decider.state.fold import fold, recount
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, SETTLED_TAG, CellState
+from decider.state.fold import count_live_files, fold
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, SETTLED_TAG, PartitionStats
 from shared.path_keys import canonical_path
 from shared.policy import MIB, Policy
-from shared.table import CellKey, Commit, DataFile, RemovedFile, TableMetadata
+from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
 HERE = TableMetadata("t-1")
-CELLS = [CellKey(f'{{"dt":"{number}"}}') for number in range(2)]
+CELLS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(2)]
 SPELLINGS = ("{}", "./{}", "x/../{}")
 COMMITS = 40
 
@@ -25,7 +25,7 @@ class Story:
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
-        self.cell_of: dict[str, CellKey] = {}
+        self.cell_of: dict[str, PartitionKey] = {}
         base = [self.new_file(f"base{number}") for number in range(6)]
         self.base = tuple(base)
         self.live = {(file.path, file.dv_id): file for file in base}
@@ -90,14 +90,14 @@ class Story:
 def test_a_batch_that_repeats_adds_and_removals_folds_to_what_a_replay_leaves(seed: int) -> None:
     story = Story(seed)
     policy = Policy(target_bytes=8 * MIB)
-    state: dict[CellKey, CellState] = recount(story.base, policy)
+    state: dict[PartitionKey, PartitionStats] = count_live_files(story.base, policy)
     batch = BatchFiles()
     for version in range(1, COMMITS):
         made = fold(story.commit(version), HERE, policy, batch)
         assert made.rescan is None
         for cell, change in made.changes.items():
-            state[cell] = (state.get(cell, EMPTY_CELL) + change).plausible()
-        expected = recount(story.live.values(), policy)
+            state[cell] = (state.get(cell, EMPTY_STATS) + change).plausible()
+        expected = count_live_files(story.live.values(), policy)
         assert {cell: one for cell, one in state.items() if one.files} == expected, f"seed {seed}, version {version}"
 
 

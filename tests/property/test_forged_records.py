@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.decision import Decision, Verdict, corrected, decide, decide_rung, decide_state, heed
-from decider.decide.ledger import Record
-from shared.job_payload import Ask
+from decider.decide.decision import Decision, DecisionKind, corrected, decide, decide_rung, decide_state, heed
+from decider.decide.ledger import LedgerRecord
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.layout.partition_stats import EMPTY_CELL, CellState, file_state
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
 from shared.policy import MIB, DmlPolicy, MaxMode, Policy
-from shared.table import CellKey, Commit, Origin, PartitionColumn
+from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
 """Reasons that lie outside of the numbers: what the commit was, and that somebody asked."""
@@ -34,10 +34,10 @@ GROUPS = st.lists(
 """Files of a cell, as size, count and whether they have deletion vectors; small ones and full ones."""
 
 
-def counted(policy: Policy, groups: list[tuple[int, int, bool]]) -> CellState:
-    state = EMPTY_CELL
+def counted(policy: Policy, groups: list[tuple[int, int, bool]]) -> PartitionStats:
+    state = EMPTY_STATS
     for size, count, has_dv in groups:
-        one = file_state(policy.ladder, size, has_dv=has_dv, deleted_rows=int(has_dv))
+        one = file_stats(policy.ladder, size, has_dv=has_dv, deleted_rows=int(has_dv))
         for _ in range(count):
             state += one
     return state
@@ -58,19 +58,19 @@ CALIBRATIONS = st.sampled_from([UNCALIBRATED, Calibration(4, 400, 800, 400, 240,
 HEATS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 
 
-def decided(record: Record, way: str) -> Decision:
+def decided(record: LedgerRecord, way: str) -> Decision:
     """Decide as deciders do on the way that leads to such a record: after a commit, a timer's ring or a request."""
     numbers = (record.cell, record.state, record.policy)
-    if record.ask is not Ask.LEVELS:
+    if record.ask is not RewriteKind.LEVELS:
         made = decide_rung(record.ask, *numbers, record.version)
     elif way == "request":
         made = decide_state(*numbers, record.version, record.purgeable, record.columns)
     else:
-        origin = Origin("j", 1) if way == Reason.OWN_COMMIT else None
+        origin = CommitOrigin("j", 1) if way == Reason.OWN_COMMIT else None
         commit = Commit(record.version, 0, "WRITE", data_change=way == "commit", origin=origin)
         made = decide(*numbers, commit, record.purgeable, record.columns)
     made = corrected(made, record.calibration)
-    if way == "request" and record.ask is Ask.LEVELS and made.prediction is not None:
+    if way == "request" and record.ask is RewriteKind.LEVELS and made.prediction is not None:
         return replace(made, reason=Reason.REQUESTED, heat=record.heat)
     return heed(made, record.heat, record.policy)
 
@@ -81,17 +81,21 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
     way = draw(st.sampled_from(["commit", "commit", "commit", "request", Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE]))
     policy, columns = draw(POLICIES), draw(st.sampled_from([PLAIN, MAPPED]))
     state = counted(policy, draw(GROUPS))
-    inputs = Record(
+    inputs = LedgerRecord(
         at_ms=17,
         version=4,
-        cell=CellKey(json.dumps({columns[0].physical: draw(st.sampled_from(["a", "b", "c"]))}, separators=(",", ":"))),
-        verdict=Verdict.SKIP,
+        cell=PartitionKey(
+            json.dumps({columns[0].physical: draw(st.sampled_from(["a", "b", "c"]))}, separators=(",", ":"))
+        ),
+        verdict=DecisionKind.SKIP,
         reason=Reason.DISABLED,
         state=state,
         policy=policy,
         predicted={},
         purgeable=draw(st.integers(0, min(2, state.dv_files))),
-        ask=draw(st.sampled_from([Ask.LEVELS, Ask.LEVELS, *Ask])) if way == "commit" else Ask.LEVELS,
+        ask=draw(st.sampled_from([RewriteKind.LEVELS, RewriteKind.LEVELS, *RewriteKind]))
+        if way == "commit"
+        else RewriteKind.LEVELS,
         calibration=draw(CALIBRATIONS),
         heat=draw(HEATS),
         columns=columns,
@@ -121,9 +125,9 @@ def test_a_field_of_another_record_is_noticed_unless_the_same_follows_from_it(
     _expect_noticed(forged, way)
 
 
-@given(honest(), st.sampled_from(Reason), st.sampled_from(Verdict), st.booleans())
+@given(honest(), st.sampled_from(Reason), st.sampled_from(DecisionKind), st.booleans())
 def test_a_forged_verdict_is_noticed_with_any_reason(
-    written: tuple[str, dict[str, Any]], reason: Reason, verdict: Verdict, is_bare: bool
+    written: tuple[str, dict[str, Any]], reason: Reason, verdict: DecisionKind, is_bare: bool
 ) -> None:
     """Bare: what the decision predicted was taken away, too."""
     way, raw = written

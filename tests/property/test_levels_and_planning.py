@@ -8,15 +8,15 @@ from itertools import count
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from shared.layout.eligibility import judge
+from shared.layout.eligibility import evaluate
 from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.packing import cover
-from shared.layout.partition_stats import EMPTY_CELL, CellState, file_state
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
 from shared.layout.planner import Plan, plan, state_of
 from shared.policy import KIB, MaxMode, Policy
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 
-CELL = CellKey("{}")
+CELL = PartitionKey("{}")
 
 
 @st.composite
@@ -51,7 +51,7 @@ def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]
 @given(policies(), st.lists(sizes, max_size=60))
 def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
-    verdict = judge(state_of(files, policy.ladder), policy)
+    verdict = evaluate(state_of(files, policy.ladder), policy)
     assert verdict.is_work == bool(plan(CELL, files, policy).groups)
 
 
@@ -136,13 +136,13 @@ def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, siz
     gone = list(sizes_bytes)
     for size in kept:
         gone.remove(size)
-    changes = [file_state(rungs, size) for size in sizes_bytes] + [EMPTY_CELL - file_state(rungs, s) for s in gone]
+    changes = [file_stats(rungs, size) for size in sizes_bytes] + [EMPTY_STATS - file_stats(rungs, s) for s in gone]
     rng.shuffle(changes)
-    state = EMPTY_CELL
+    state = EMPTY_STATS
     for change in changes:
         state += change
     assert state == state_of(files_of(kept), rungs)
-    assert CellState.decode(state.encode()) == state
+    assert PartitionStats.decode(state.encode()) == state
 
 
 @given(st.integers(10, 5_000), st.data())

@@ -11,17 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.state.fold import recount
-from shared.layout.eligibility import Reason, judge
+from decider.state.fold import count_live_files
+from shared.layout.eligibility import Reason, evaluate
 from shared.layout.file_selection import window_of
-from shared.layout.levels import FULL, SMALL_LEVELS, Ladder
+from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, contribution
-from shared.layout.planner import FileGroup, Mode, Plan, plan, plan_full, plan_settling, state_of
+from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, contribution
+from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_settling, state_of
 from shared.policy import KIB, MaxMode, Policy
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 
-CELL = CellKey("{}")
+CELL = PartitionKey("{}")
 POLICIES = st.builds(
     Policy,
     target_bytes=st.sampled_from([64 * KIB, 100_003]),
@@ -52,7 +52,7 @@ class Life:
         self.names = count()
         self.files: list[DataFile] = []
         self.rewrites: dict[str, dict[str, int]] = {}
-        self.state = EMPTY_CELL
+        self.state = EMPTY_STATS
 
     def add(self, size: int, at_ms: int) -> None:
         file = DataFile(f"i{next(self.names)}", size, CELL, modified_ms=at_ms)
@@ -83,13 +83,13 @@ class Life:
         assert self.state == state_of(self.files, rungs)
 
 
-def nasty_size(rungs: Ladder, dice: random.Random) -> int:
+def nasty_size(rungs: SizeLevels, dice: random.Random) -> int:
     """Return a size around the bounds that decide, or a share of one, which several files reach together."""
     bound = rungs.floors[dice.randint(1, FULL)]
     return max(1, dice.choice([bound - 1, bound, bound // dice.randint(2, 9), dice.randint(1, 2 * bound)]))
 
 
-def nasty_sizes(rungs: Ladder, seed: int) -> list[int]:
+def nasty_sizes(rungs: SizeLevels, seed: int) -> list[int]:
     """Return the sizes of so many files that most plans have several groups."""
     dice = random.Random(seed)
     return [nasty_size(rungs, dice) for _ in range(dice.randint(0, 60))]
@@ -119,7 +119,10 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
     law()
     print(f"groups by mode, and what else was met: {dict(seen)}")
     # A law about rewrites says nothing where there are none.
-    assert min(seen[Mode.MINOR], seen[Mode.MAJOR], seen[Mode.SETTLE], seen["again"], seen["removed"]) >= 5
+    assert (
+        min(seen[RewriteMode.MINOR], seen[RewriteMode.MAJOR], seen[RewriteMode.SETTLE], seen["again"], seen["removed"])
+        >= 5
+    )
 
 
 def test_the_bound_with_settling_is_reached() -> None:
@@ -151,8 +154,8 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
         # The rolling state tells the two newest windows apart: work in these is known, and no other is promised.
         newest = {file.modified_ms // (length_s * 1000) for file in files[::-1]}
         known = set(sorted(newest)[-2:])
-        state = recount(files, windowed)[CELL] if files else EMPTY_CELL
-        assert judge(state, windowed).is_work == any(start <= known for start in starts)
+        state = count_live_files(files, windowed)[CELL] if files else EMPTY_STATS
+        assert evaluate(state, windowed).is_work == any(start <= known for start in starts)
         seen["groups"] += len(starts)
         seen["groups of windows not known"] += sum(not start <= known for start in starts)
         # The outputs still know their window, although they were written now.
@@ -170,7 +173,7 @@ def test_the_promotion_rule_holds_for_the_predicted_output(policy: Policy, sizes
     learned = Policy.decode(policy.encode().replace('"shrink":"1"', f'"shrink":"{shrink}"'))
     files, rungs = files_of(sizes), learned.ladder
     made = plan(CELL, files, learned)
-    assert bool(made.groups) == judge(state_of(files, rungs), learned).is_work
+    assert bool(made.groups) == evaluate(state_of(files, rungs), learned).is_work
     for group in made.groups:
         assert rungs.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
             rungs.level(file.size_bytes) for file in group.files
@@ -185,13 +188,13 @@ def test_a_cap_at_minor_leaves_the_top_level_alone_and_nothing_else() -> None:
         sizes = nasty_sizes(policy.ladder, seed)
         capped, files, rungs = replace(policy, max_mode=MaxMode.MINOR), files_of(sizes), policy.ladder
         made = plan(CELL, files, capped)
-        assert all(group.mode is Mode.MINOR for group in made.groups)
+        assert all(group.mode is RewriteMode.MINOR for group in made.groups)
         assert all(rungs.level(file.size_bytes) < SMALL_LEVELS - 1 for group in made.groups for file in group.files)
         free = plan(CELL, files, replace(policy, max_mode=MaxMode.MAJOR))
         # What is permitted below the cap is not lost with what lies above it.
-        assert made.groups or all(group.mode is Mode.MAJOR for group in free.groups)
+        assert made.groups or all(group.mode is RewriteMode.MAJOR for group in free.groups)
         seen["capped"] += len(made.groups)
-        seen["above the cap"] += sum(group.mode is Mode.MAJOR for group in free.groups)
+        seen["above the cap"] += sum(group.mode is RewriteMode.MAJOR for group in free.groups)
 
     law()
     print(f"groups that were met: {dict(seen)}")
@@ -233,7 +236,7 @@ def test_a_file_with_many_deleted_rows_is_purged_alone_or_in_a_group_and_others_
     assert len(taken) == len({file.path for file in taken})
     assert {file.path for file in files if file.deleted_rows >= 5} <= {file.path for file in taken}
     for group in made.groups:
-        if group.mode is Mode.PURGE:
+        if group.mode is RewriteMode.PURGE:
             assert [file.deleted_rows >= 5 for file in group.files] == [True]
         else:
             assert len(group.files) > 1
@@ -257,7 +260,7 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
         policy, dice = replace(drawn, max_mode=MaxMode.MAJOR), random.Random(seed)
         rungs = policy.ladder
         sizes = [nasty_size(rungs, dice) for _ in range(dice.randint(3, 9))]
-        if judge(state_of(files_of(sizes), rungs), policy).reason is not Reason.NO_PROMOTION:
+        if evaluate(state_of(files_of(sizes), rungs), policy).reason is not Reason.NO_PROMOTION:
             return
         small = [size for size in sizes if rungs.level(size) < FULL]
         for mask in range(1, 1 << len(small)):

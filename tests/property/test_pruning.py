@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 
-from shared.layout.eligibility import Reason, judge, judge_settling
+from shared.layout.eligibility import Reason, evaluate, evaluate_idle
 from shared.layout.planner import state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
@@ -63,7 +63,7 @@ def test_no_merge_of_a_cell_that_entropy_prunes_removes_more_than_is_tolerated()
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
         state = state_of(files, policy.ladder)
         bound = (policy.tolerance * TARGET) ** 2 * len(files)
-        for name, worth in (("levels", judge(state, policy)), ("settling", judge_settling(state, policy))):
+        for name, worth in (("levels", evaluate(state, policy)), ("settling", evaluate_idle(state, policy))):
             if worth.reason is not Reason.WITHIN_TOLERANCE:
                 continue
             assert most_removed(small) < bound

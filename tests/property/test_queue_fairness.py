@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import admin_commands, commands
-from shared.queue.admin_commands import Slots
-from shared.queue.model import Band, Claim, JobKey, JobSpec, Level, Verdict
+from shared.queue.admin_commands import SlotLimit
+from shared.queue.model import Band, Claim, JobKey, JobRequest, RunResult, Scope
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -43,8 +43,8 @@ class Flow:
 class Race:
     """Competitors at one level that always have more jobs than the workers can take."""
 
-    queue: SyncQueue
-    level: Level
+    queue: SyncQueueExecutor
+    level: Scope
     flows: list[Flow]
     shared_table: bool = False
     arrived: list[int] = field(default_factory=list)
@@ -58,22 +58,22 @@ class Race:
                 self.arrive(number)
 
     def name(self, number: int) -> str:
-        return str(number + 1) if self.level is Level.BAND else f"{self.level}-{number}"
+        return str(number + 1) if self.level is Scope.BAND else f"{self.level}-{number}"
 
     def table(self, number: int) -> str:
         if self.shared_table:
             return SHARED
-        return self.name(number) if self.level is Level.TABLE else f"of-{number}"
+        return self.name(number) if self.level is Scope.TABLE else f"of-{number}"
 
     def arrive(self, number: int) -> None:
         """Enqueue the flow's next job."""
         flow, serial = self.flows[number], self.arrived[number]
-        spec = JobSpec(
+        spec = JobRequest(
             JobKey(self.table(number), f"{number}-{serial}", "compact"),
             tenant=self.name(number)
-            if self.level is Level.TENANT
-            else f"t-{0 if self.level is Level.TABLE else number}",
-            band=Band(number + 1) if self.level is Level.BAND else Band.NORMAL,
+            if self.level is Scope.TENANT
+            else f"t-{0 if self.level is Scope.TABLE else number}",
+            band=Band(number + 1) if self.level is Scope.BAND else Band.NORMAL,
             priority=5,
             cost_bytes=flow.sizes[serial % len(flow.sizes)] * MIB,
             version=1,
@@ -82,7 +82,7 @@ class Race:
         self.arrived[number] += 1
 
     def number_of(self, claim: Claim) -> int:
-        name = {Level.BAND: str(int(claim.band)), Level.TENANT: claim.tenant, Level.TABLE: claim.key.table}[self.level]
+        name = {Scope.BAND: str(int(claim.band)), Scope.TENANT: claim.tenant, Scope.TABLE: claim.key.table}[self.level]
         return next(number for number in range(len(self.flows)) if self.name(number) == name)
 
     def note(self, claim: Claim, cost_bytes: int | None = None) -> None:
@@ -101,22 +101,22 @@ class Race:
 
 
 @pytest.fixture(scope="module")
-def queue(redis_server: RedisServer) -> Iterator[SyncQueue]:
+def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
     with redis_server.client() as client:
-        yield SyncQueue(client, QUEUE, library=library_with_test_clock())
+        yield SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
         client.flushdb()
 
 
-def emptied(queue: SyncQueue) -> TestClock:
+def emptied(queue: SyncQueueExecutor) -> TestClock:
     queue.redis.flushdb()
     return TestClock(queue.redis, QUEUE)
 
 
-@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT, Level.TABLE])
+@pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
 @settings(max_examples=12)
 @given(data=st.data())
 def test_two_flows_never_drift_further_apart_than_the_bound(
-    queue: SyncQueue, level: Level, data: st.DataObject
+    queue: SyncQueueExecutor, level: Scope, data: st.DataObject
 ) -> None:
     """Checked over every interval that starts at a fifth of the race, while workers come and go."""
     emptied(queue)
@@ -139,16 +139,18 @@ def test_two_flows_never_drift_further_apart_than_the_bound(
     assert min(race.served) > 0
 
 
-@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT])
+@pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT])
 @settings(max_examples=12)
 @given(data=st.data())
-def test_a_limit_that_all_share_leaves_the_bound_as_it_is(queue: SyncQueue, level: Level, data: st.DataObject) -> None:
+def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
+    queue: SyncQueueExecutor, level: Scope, data: st.DataObject
+) -> None:
     """Whoever asks for more than the limit allows finds everybody parked, and must not wipe out who is owed what."""
     emptied(queue)
     flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
     race = Race(queue, level, flows, shared_table=True)
     limit = data.draw(st.integers(1, 3))
-    queue.run(admin_commands.limit(QUEUE, Level.TABLE, SHARED, Slots(limit)))
+    queue.run(admin_commands.limit(QUEUE, Scope.TABLE, SHARED, SlotLimit(limit)))
     marks = [list(race.served)]
     running: list[Claim] = []
     for step in range(CLAIMS):
@@ -169,10 +171,12 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(queue: SyncQueue, leve
     assert min(race.served) > 0
 
 
-@pytest.mark.parametrize("level", [Level.BAND, Level.TENANT, Level.TABLE])
+@pytest.mark.parametrize("level", [Scope.BAND, Scope.TENANT, Scope.TABLE])
 @settings(max_examples=12)
 @given(data=st.data())
-def test_the_bound_holds_for_what_jobs_cost_in_the_end(queue: SyncQueue, level: Level, data: st.DataObject) -> None:
+def test_the_bound_holds_for_what_jobs_cost_in_the_end(
+    queue: SyncQueueExecutor, level: Scope, data: st.DataObject
+) -> None:
     """Estimates may be wrong by any factor: the difference is settled when the run ends."""
     emptied(queue)
     actual = data.draw(st.lists(st.lists(st.integers(1, 64), min_size=1, max_size=4), min_size=2, max_size=3))
@@ -195,11 +199,11 @@ def test_the_bound_holds_for_what_jobs_cost_in_the_end(queue: SyncQueue, level: 
         race.check(mark)
 
 
-def claimed(queue: SyncQueue, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
+def claimed(queue: SyncQueueExecutor, nonce: str, slots: int = 1) -> tuple[Claim, ...]:
     return queue.run(commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS))
 
 
-def finish(queue: SyncQueue, claim: Claim, cost_bytes: int | None = None) -> None:
+def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None) -> None:
     queue.run(
         commands.finish(
             QUEUE,
@@ -207,18 +211,18 @@ def finish(queue: SyncQueue, claim: Claim, cost_bytes: int | None = None) -> Non
             nonce=f"f{claim.token}",
             id=claim.id,
             token=claim.token,
-            verdict=Verdict.DONE,
+            verdict=RunResult.DONE,
             cost_bytes=claim.cost_bytes if cost_bytes is None else cost_bytes,
             seen_version=1,
         )
     )
 
 
-def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobSpec:
-    return JobSpec(JobKey(table, cell, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
+def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:
+    return JobRequest(JobKey(table, cell, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
 
 
-def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueue) -> None:
+def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueueExecutor) -> None:
     """Its tag is the tree's virtual time, which no backlog can be before; on the same table's level as well."""
     emptied(queue)
     queue.run(commands.enqueue(QUEUE, wish("0")))
@@ -245,7 +249,7 @@ LIBRARY = library_with_test_clock()
     rivals=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 200_000)), min_size=1, max_size=40),
 )
 def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
-    queue: SyncQueue, priority: int, rivals: list[tuple[int, int]]
+    queue: SyncQueueExecutor, priority: int, rivals: list[tuple[int, int]]
 ) -> None:
     """A better priority p' overtakes priority p only if it arrives less than (p - p') ageing intervals later."""
     clock = emptied(queue)

@@ -11,26 +11,26 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
     Band,
-    Beat,
-    BeatStatus,
     CancelOutcome,
     Claim,
     Debounce,
     Finished,
     FinishOutcome,
+    HeartbeatEntry,
+    HeartbeatStatus,
     JobId,
     JobKey,
-    JobSpec,
+    JobRequest,
     JobState,
-    Level,
     MoveOutcome,
-    Verdict,
+    RunResult,
+    Scope,
 )
 from shared.queue.settings import QueueSettings
 from tests.support.queue_audit import mended
@@ -47,12 +47,12 @@ LEASE_MS = 60_000
 STALE = Finished(FinishOutcome.STALE)
 EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
 STEPS = 50
-NAMES = {Level.BAND: ["2", "3"], Level.TENANT: ["x", "y"], Level.TABLE: ["t1", "t2"]}
+NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
 MENDABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
 """Keys without which an audit can still tell what they held."""
 
 specs = st.builds(
-    JobSpec,
+    JobRequest,
     key=st.builds(
         JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
     ),
@@ -75,7 +75,7 @@ class QueueMachine(RuleBasedStateMachine):
         super().__init__()
         client.flushdb()
         self.client = client
-        self.queue = SyncQueue(client, QUEUE, library=library_with_test_clock())
+        self.queue = SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
         self.clock = TestClock(client, QUEUE)
         self.model = QueueModel(SETTINGS, self.clock.now_ms)
         self.claims: list[Claim] = []
@@ -83,11 +83,11 @@ class QueueMachine(RuleBasedStateMachine):
         self.claimed_at: dict[int, int] = {}
         self.cursor = -1
         self.steps = 0
-        self.remembered: list[tuple[Transition[Any], Any]] = []
-        self.again: tuple[Transition[Any], Any] | None = None
+        self.remembered: list[tuple[Command[Any], Any]] = []
+        self.again: tuple[Command[Any], Any] | None = None
         self.queue.run(commands.configure(QUEUE, asdict(SETTINGS)))
 
-    def run(self, transition: Transition[Any]) -> Any:
+    def run(self, transition: Command[Any]) -> Any:
         """Run a transition and keep it, so that `lost_reply` can run it a second time."""
         self.steps += 1
         reply = self.queue.run(transition)
@@ -96,7 +96,7 @@ class QueueMachine(RuleBasedStateMachine):
             self.remembered.append(self.again)
         return reply
 
-    def arrived(self, spec: JobSpec) -> None:
+    def arrived(self, spec: JobRequest) -> None:
         self.waiting.setdefault(spec.id, []).append((self.steps, spec.version))
 
     def served(self, job: JobId, test: Callable[[int, int], bool]) -> None:
@@ -104,12 +104,12 @@ class QueueMachine(RuleBasedStateMachine):
         self.waiting[job] = left
 
     @rule(spec=specs)
-    def enqueue(self, spec: JobSpec) -> None:
+    def enqueue(self, spec: JobRequest) -> None:
         assert self.run(commands.enqueue(QUEUE, spec)) == self.model.put(spec)
         self.arrived(spec)
 
     @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
-    def ingest(self, wishes: list[JobSpec], *, on_time: bool) -> None:
+    def ingest(self, wishes: list[JobRequest], *, on_time: bool) -> None:
         mine = [spec for spec in wishes if spec.key.table == "t1"]
         expected = self.cursor if on_time else self.cursor + 1
         before = self.dump()
@@ -171,12 +171,15 @@ class QueueMachine(RuleBasedStateMachine):
 
     @precondition(lambda self: self.claims)
     @rule(
-        data=st.data(), verdict=st.sampled_from(Verdict), seen=st.integers(-1, 3), actual=st.sampled_from([0, 9 << 20])
+        data=st.data(),
+        verdict=st.sampled_from(RunResult),
+        seen=st.integers(-1, 3),
+        actual=st.sampled_from([0, 9 << 20]),
     )
-    def finish(self, data: st.DataObject, verdict: Verdict, seen: int, actual: int) -> None:
+    def finish(self, data: st.DataObject, verdict: RunResult, seen: int, actual: int) -> None:
         self.finish_with(self.some_claim(data), verdict, seen, actual)
 
-    def finish_with(self, claim: Claim, verdict: Verdict, seen: int, actual: int) -> None:
+    def finish_with(self, claim: Claim, verdict: RunResult, seen: int, actual: int) -> None:
         job = self.model.jobs.get(claim.id)
         stopping = job is not None and job.stopping
         before = self.dump()
@@ -197,9 +200,9 @@ class QueueMachine(RuleBasedStateMachine):
             assert self.dump() == before, "I4: a stale call changes nothing"
             return
         started = self.claimed_at[claim.token]
-        if verdict is Verdict.DONE:
+        if verdict is RunResult.DONE:
             self.served(claim.id, lambda step, version: step < started or version <= seen)
-        elif verdict is Verdict.CANCELLED or stopping:
+        elif verdict is RunResult.CANCELLED or stopping:
             self.served(claim.id, lambda step, _: step < started)
 
     @precondition(lambda self: self.model.of(JobState.LEASED))
@@ -208,25 +211,25 @@ class QueueMachine(RuleBasedStateMachine):
         """An event arrives, and the run is done: it has seen the version before the event's, that one, or the next."""
         running = [claim for claim in self.claims if self.model.holds(claim)]
         claim = data.draw(st.sampled_from(running))
-        self.enqueue(JobSpec(claim.key, claim.tenant, claim.band, 5, 1, claim.version + 1))
+        self.enqueue(JobRequest(claim.key, claim.tenant, claim.band, 5, 1, claim.version + 1))
         pending = self.model.jobs[claim.id].pending
         assert pending is not None
-        self.finish_with(claim, Verdict.DONE, pending.version + ahead, 1)
+        self.finish_with(claim, RunResult.DONE, pending.version + ahead, 1)
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data())
     def heartbeat(self, data: st.DataObject) -> None:
         claim = self.some_claim(data)
         before = self.dump()
-        beats = [Beat(claim.id, claim.token, "{}")]
+        beats = [HeartbeatEntry(claim.id, claim.token, "{}")]
         (reply,) = self.run(commands.heartbeat(QUEUE, worker="w1", beats=beats, lease_ms=LEASE_MS))
         if not self.model.holds(claim):
-            assert reply.status is BeatStatus.LOST
+            assert reply.status is HeartbeatStatus.LOST
             assert self.dump() == before, "I4: a stale call changes nothing"
             return
         job = self.model.jobs[claim.id]
         job.at_ms = self.clock.now_ms + LEASE_MS
-        assert reply.status is (BeatStatus.STOP if job.stopping or job.revoked else BeatStatus.OK)
+        assert reply.status is (HeartbeatStatus.STOP if job.stopping or job.revoked else HeartbeatStatus.OK)
 
     @precondition(lambda self: self.model.jobs)
     @rule(data=st.data())
@@ -240,30 +243,30 @@ class QueueMachine(RuleBasedStateMachine):
         self.served(job_id, lambda step, _: step >= started)
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
-    def weigh(self, data: st.DataObject, level: Level, weight: float | None) -> None:
+    def weigh(self, data: st.DataObject, level: Scope, weight: float | None) -> None:
         self.run(admin_commands.weigh(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
 
     @rule(
         data=st.data(),
-        level=st.sampled_from([Level.TENANT, Level.TABLE]),
-        most=st.sampled_from([None, admin_commands.Slots(1), admin_commands.Slots(2)]),
+        level=st.sampled_from([Scope.TENANT, Scope.TABLE]),
+        most=st.sampled_from([None, admin_commands.SlotLimit(1), admin_commands.SlotLimit(2)]),
     )
-    def limit(self, data: st.DataObject, level: Level, most: admin_commands.Slots | None) -> None:
+    def limit(self, data: st.DataObject, level: Scope, most: admin_commands.SlotLimit | None) -> None:
         name = data.draw(st.sampled_from(NAMES[level]))
         self.run(admin_commands.limit(QUEUE, level, name, most))
         self.model.limits.pop((level, name), None)
         if most is not None:
             self.model.limits[level, name] = most.count
 
-    @rule(data=st.data(), level=st.sampled_from(Level), paused=st.booleans())
-    def pause(self, data: st.DataObject, level: Level, *, paused: bool) -> None:
+    @rule(data=st.data(), level=st.sampled_from(Scope), paused=st.booleans())
+    def pause(self, data: st.DataObject, level: Scope, *, paused: bool) -> None:
         """What is paused is more often resumed, or nothing would be served for most of a life."""
         name = data.draw(st.sampled_from(NAMES[level])) if level in NAMES else ""
         if self.model.paused and paused:
             level, name, paused = *data.draw(st.sampled_from(sorted(self.model.paused))), False
         self.run(admin_commands.pause(QUEUE, level, name, paused=paused))
         (self.model.paused.add if paused else self.model.paused.discard)((level, name))
-        if level is Level.BAND and paused:
+        if level is Scope.BAND and paused:
             self.model.held_back.add(name)
 
     @precondition(lambda self: self.model.jobs)

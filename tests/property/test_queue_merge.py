@@ -10,9 +10,9 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from shared.queue import commands, queries
-from shared.queue.model import Band, Debounce, JobKey, JobSpec
+from shared.queue.model import Band, Debounce, JobKey, JobRequest
 from tests.support.queue_state import TestClock, library_with_test_clock
 from tests.support.redis_server import RedisServer
 
@@ -25,7 +25,7 @@ KEY = JobKey("t", "{}", "compact")
 FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 wishes = st.builds(
-    JobSpec,
+    JobRequest,
     key=st.just(KEY),
     tenant=st.sampled_from(["a", "b", "ä"]),
     band=st.sampled_from(Band),
@@ -40,19 +40,19 @@ wishes = st.builds(
 
 
 @pytest.fixture
-def queue(redis_server: RedisServer) -> Iterator[SyncQueue]:
+def queue(redis_server: RedisServer) -> Iterator[SyncQueueExecutor]:
     with redis_server.client() as client:
-        yield SyncQueue(client, QUEUE, library=library_with_test_clock())
+        yield SyncQueueExecutor(client, QUEUE, library=library_with_test_clock())
         client.flushdb()
 
 
-def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tuple[bytes, ...]:
+def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: bool) -> tuple[bytes, ...]:
     """Return what becomes of these wishes, waiting or beside a run."""
     redis_client: redis.Redis = queue.redis
     redis_client.flushdb()
     TestClock(redis_client, QUEUE)
     if while_running:
-        queue.run(commands.enqueue(QUEUE, JobSpec(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
+        queue.run(commands.enqueue(QUEUE, JobRequest(KEY, "zz", Band.LOW, 9, 9, 9, "zz")))
         queue.run(commands.claim(QUEUE, worker="w", nonce="n", slots=1, lease_ms=60_000))
     for spec in specs:
         queue.run(commands.enqueue(QUEUE, spec))
@@ -64,14 +64,14 @@ def merged(queue: SyncQueue, specs: list[JobSpec], *, while_running: bool) -> tu
     return (*(raw.get(mark + name, b"0") for name in WISH), *delay)
 
 
-def texts(spec: JobSpec) -> tuple[bytes, bytes]:
+def texts(spec: JobRequest) -> tuple[bytes, bytes]:
     return spec.facts.encode(), spec.tenant.encode()
 
 
 @FLUSHED_BY_HAND
 @given(specs=st.lists(wishes, min_size=1, max_size=5), data=st.data(), while_running=st.booleans())
 def test_order_and_repetition_of_wishes_change_nothing(
-    queue: SyncQueue, specs: list[JobSpec], data: st.DataObject, *, while_running: bool
+    queue: SyncQueueExecutor, specs: list[JobRequest], data: st.DataObject, *, while_running: bool
 ) -> None:
     """I11: merging is commutative, associative and idempotent, in bytes and not in a server's locale."""
     other = data.draw(st.permutations(specs + data.draw(st.lists(st.sampled_from(specs), max_size=3))))
@@ -102,7 +102,7 @@ def test_order_and_repetition_of_wishes_change_nothing(
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data(), by_tenant=st.booleans())
 def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
-    queue: SyncQueue, data: st.DataObject, *, by_tenant: bool
+    queue: SyncQueueExecutor, data: st.DataObject, *, by_tenant: bool
 ) -> None:
     """Start-time fair queueing: |S_i - S_j| <= L_i + L_j over any time in which both are ready (Goyal et al. 1996).
 
@@ -120,7 +120,7 @@ def test_two_flows_that_stay_ready_get_the_same_within_one_job_each(
         if flow:
             for _ in range(data.draw(st.integers(1, 4))):
                 key = JobKey("t" if by_tenant else flow, f"{next(numbers)}", "compact")
-                spec = JobSpec(key, flow if by_tenant else "x", Band.NORMAL, 5, costs[flow], 1)
+                spec = JobRequest(key, flow if by_tenant else "x", Band.NORMAL, 5, costs[flow], 1)
                 queue.run(commands.enqueue(QUEUE, spec))
                 waiting[flow] += 1
         else:

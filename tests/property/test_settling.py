@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from decider.decide.timers import timers_after_commit
-from shared.layout.eligibility import Reason, judge_settling
+from shared.layout.eligibility import Reason, evaluate_idle
 from shared.layout.levels import FULL, SMALL_LEVELS
-from shared.layout.partition_stats import SETTLED_TAG, CellState
+from shared.layout.partition_stats import SETTLED_TAG, PartitionStats
 from shared.layout.planner import plan, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, MaxMode, Policy
@@ -47,7 +47,7 @@ def test_the_state_alone_says_whether_there_is_anything_to_settle_and_the_cap_ho
         files, rungs = files_of(tagged), policy.ladder
         state = state_of(files, rungs)
         made = plan_settling(WHOLE_TABLE, files, policy)
-        assert judge_settling(state, policy).is_work == bool(made.groups)
+        assert evaluate_idle(state, policy).is_work == bool(made.groups)
         assert made.predicted == state_of(landed(files, made.groups), rungs)
         highest = SMALL_LEVELS if policy.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
         taken = [file for group in made.groups for file in group.files]
@@ -81,7 +81,7 @@ def test_settling_twice_finds_nothing_the_second_time() -> None:
         once = landed(files, groups)
         seen[bool(groups)] += 1
         assert not plan_settling(WHOLE_TABLE, once, policy).groups
-        assert not judge_settling(state_of(once, policy.ladder), policy).is_work
+        assert not evaluate_idle(state_of(once, policy.ladder), policy).is_work
 
     law()
     assert seen[True] >= 10
@@ -107,7 +107,7 @@ def test_a_cap_at_minor_holds_for_settling_and_its_timer() -> None:
     policy = Policy(max_mode=MaxMode.MINOR)
     large = files_of([(40 * MIB, False), (50 * MIB, False)])
     state = state_of(large, policy.ladder)
-    assert judge_settling(state, policy).reason is Reason.SETTLED
+    assert evaluate_idle(state, policy).reason is Reason.SETTLED
     (timer,) = timers_after_commit(WHOLE_TABLE, state, policy, 0, ())
     assert timer.change is TimerChange.STOP
     assert plan_settling(WHOLE_TABLE, large, Policy()).groups
@@ -121,7 +121,7 @@ def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_writte
     tagged: list[tuple[int, bool]],
 ) -> None:
     state = state_of(files_of(tagged), Policy(target_bytes=64 * KIB).ladder)
-    assert CellState.decode(state.encode()) == state
+    assert PartitionStats.decode(state.encode()) == state
     fresh = state_of(files_of([(size, False) for size, _ in tagged]), Policy(target_bytes=64 * KIB).ladder)
     assert fresh.encode().count(",") == 17
     assert state.encode().startswith(fresh.encode())
@@ -129,4 +129,4 @@ def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_writte
 
 def test_a_state_of_another_length_is_refused() -> None:
     with pytest.raises(ValueError, match="18, 24 or 25 integers"):
-        CellState.decode("1,2,3")
+        PartitionStats.decode("1,2,3")

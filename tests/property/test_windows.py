@@ -13,18 +13,18 @@ import pytest
 
 from decider.decide.decision import decide_state
 from decider.decide.timers import timers_after_commit, timers_after_recount, timers_after_rewrite
-from decider.state.fold import fold, merged_in, recount
+from decider.state.fold import count_live_files, fold, merged_in
 from decider.whatif.simulator import replay_lakewright
-from decider.whatif.trace import History
-from shared.layout.eligibility import judge_settling
+from decider.whatif.trace import CommitTrace
+from shared.layout.eligibility import evaluate_idle
 from shared.layout.file_selection import window_of
 from shared.layout.levels import FULL
-from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, WINDOWS_KEPT, CellState
+from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, WINDOWS_KEPT, PartitionStats
 from shared.layout.planner import Plan, plan, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE as CELL
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
-from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata
+from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata
 
 MINUTE_MS = 60_000
 HERE = TableMetadata("u-1")
@@ -37,7 +37,7 @@ class Cell:
         self.policy, self.seen = policy, seen
         self.names, self.versions = count(), count(1)
         self.files: dict[str, DataFile] = {}
-        self.state = EMPTY_CELL
+        self.state = EMPTY_STATS
         self.timers: dict[str, int] = {}
         self.came: dict[str, int] = {}
 
@@ -66,7 +66,7 @@ class Cell:
             return
         out = [DataFile(f"r{next(self.names)}", g.bytes, CELL, modified_ms=at_ms, tags=g.tags) for g in made.groups]
         gone = [file for group in made.groups for file in group.files]
-        origin = Origin("j", next(self.versions))
+        origin = CommitOrigin("j", next(self.versions))
         commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), told(gone), data_change=False, origin=origin)
         self.take(commit)
         rewritten = merged_in(commit, self.policy)[CELL]
@@ -81,11 +81,11 @@ class Cell:
         rungs = self.policy.ladder
         total = state_of(self.files.values(), rungs)
         assert (self.state.counts, self.state.sizes) == (total.counts, total.sizes)
-        assert CellState.decode(self.state.encode()) == self.state
+        assert PartitionStats.decode(self.state.encode()) == self.state
         assert len(self.state.windows) <= WINDOWS_KEPT
         there = {start: state_of(files, rungs) for start, files in self.windows().items()}
         for start, known in self.state.windows:
-            real = there.get(start, EMPTY_CELL)
+            real = there.get(start, EMPTY_STATS)
             assert all(few <= many for few, many in zip(known.counts, real.counts, strict=True))
             assert all(few <= many for few, many in zip(known.sizes, real.sizes, strict=True))
 
@@ -100,7 +100,7 @@ class Cell:
         while due := sorted((at, name) for name, at in self.timers.items() if at <= until_ms):
             at_ms, name = due[0]
             del self.timers[name]
-            if judge_settling(self.state, self.policy).is_work:
+            if evaluate_idle(self.state, self.policy).is_work:
                 closed_ms = at_ms - (self.policy.settle_after_s or 0) * 1000
                 files = list(self.files.values())
                 self.run(plan_settling(CELL, files, self.policy, closed_ms=closed_ms), at_ms, "settling")
@@ -160,10 +160,10 @@ def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_no
 def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each_closed_window(
     window_s: int, gap_min: int, commits: int
 ) -> None:
-    def stream(sizes: int) -> History:
+    def stream(sizes: int) -> CommitTrace:
         times = [(n, n * gap_min * MINUTE_MS) for n in range(sizes)]
         files = [DataFile(f"f{n}", MIB, CELL, modified_ms=at_ms) for n, at_ms in times]
-        return History((), tuple(Commit(n, at_ms, "WRITE", (files[n],)) for n, at_ms in times))
+        return CommitTrace((), tuple(Commit(n, at_ms, "WRITE", (files[n],)) for n, at_ms in times))
 
     policy = Policy(time_window_s=window_s)
     done = replay_lakewright(stream(commits), policy, tail_ms=3 * 86_400_000)
@@ -181,7 +181,7 @@ def test_a_recount_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all
     hour = 3_600_000
     files = [DataFile(f"f{n}", MIB, CELL, modified_ms=n * hour // 2) for n in range(48)]
     at_ms = 24 * hour
-    cells = recount(files, policy)
+    cells = count_live_files(files, policy)
     timers = list(timers_after_recount(files, cells, policy, at_ms, ()))
     overdue = [timer for timer in timers if timer.at_ms <= at_ms]
     assert len(overdue) == 1

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
 from tests.soak.tables import TABLES
 from tests.support.stack import Process, Stack
@@ -55,7 +55,7 @@ class Household:
         if not self.with_lakewright:
             return
         self.start_decider()
-        SyncQueue(connect(self.stack.redis.url), "default").run(commands.configure("default", QUEUE_SETTINGS))
+        SyncQueueExecutor(connect(self.stack.redis.url), "default").run(commands.configure("default", QUEUE_SETTINGS))
         for spec in TABLES:
             body = {"location": (self.stack.tables / spec.place).as_uri(), "name": f"soak.{spec.name}"}
             self.stack.post("/v1/tables", body).raise_for_status()

@@ -2,7 +2,7 @@
 
 import json
 
-from shared.layout.partition_stats import SETTLED_TAG, CellState, file_state
+from shared.layout.partition_stats import SETTLED_TAG, PartitionStats, file_stats
 from tests.soak.log import TableLog
 from tests.soak.tables import TableSpec
 from tests.soak.values import Value, from_log
@@ -14,21 +14,21 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
     """Return the partitions whose stored state is not what a recount finds."""
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
     raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
-    stored = {_values(spec, log, json.loads(cell)): CellState.decode(text.decode()) for cell, text in raw.items()}
+    stored = {_values(spec, log, json.loads(cell)): PartitionStats.decode(text.decode()) for cell, text in raw.items()}
     counted = recount(spec, log)
     return [
         f"{spec.name} {cell}: stored {stored.get(cell)}, counted {counted.get(cell)}"
         for cell in sorted(stored.keys() | counted.keys(), key=str)
-        if stored.get(cell, CellState()) != counted.get(cell, CellState())
+        if stored.get(cell, PartitionStats()) != counted.get(cell, PartitionStats())
     ]
 
 
-def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], CellState]:
+def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
     """Return the state of each partition by its values, from the live files alone."""
-    cells: dict[tuple[Value, ...], CellState] = {}
+    cells: dict[tuple[Value, ...], PartitionStats] = {}
     for live in log.live.values():
         vector = live.add.get("deletionVector")
-        one = file_state(
+        one = file_stats(
             POLICY.ladder,
             int(live.add["size"]),
             has_dv=bool(vector),
@@ -36,7 +36,7 @@ def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], CellState
             is_settled=SETTLED_TAG in (live.add.get("tags") or {}),
         )
         cell = _values(spec, log, live.add["partitionValues"])
-        cells[cell] = cells.get(cell, CellState()) + one
+        cells[cell] = cells.get(cell, PartitionStats()) + one
     return cells
 
 

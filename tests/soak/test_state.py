@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from shared.layout.partition_stats import CellState, file_state
+from shared.layout.partition_stats import PartitionStats, file_stats
 from tests.soak.log import TableLog
 from tests.soak.state import recount, state_differences
 from tests.soak.tables import spec_of
@@ -17,7 +17,7 @@ FIELDS = [{"name": name, "metadata": {}} for name in ("id", "value", "at", "ts")
 class FakeStack:
     """A decider that stores these cells."""
 
-    def __init__(self, cells: dict[str, CellState]) -> None:
+    def __init__(self, cells: dict[str, PartitionStats]) -> None:
         self._cells = cells
 
     def get(self, path: str) -> dict[str, str]:
@@ -46,7 +46,7 @@ def add(path: str, ts: str, size: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
-    spec, one = spec_of("stamps"), file_state(POLICY.ladder, 5_000)
+    spec, one = spec_of("stamps"), file_stats(POLICY.ladder, 5_000)
     log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", 5_000), add("b", "2024-01-01T00:00:00.000000Z", 5_000))
     cell = '{"ts":"2024-01-01T00:00:00.000000"}'
     assert state_differences(FakeStack({cell: one + one}), spec, log) == []  # type: ignore[arg-type]
@@ -55,7 +55,7 @@ def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
 
 
 def test_an_empty_cell_is_no_difference(tmp_path: Path) -> None:
-    cells = {'{"ts":"2024-01-01T00:00:00.000000"}': CellState()}
+    cells = {'{"ts":"2024-01-01T00:00:00.000000"}': PartitionStats()}
     assert state_differences(FakeStack(cells), spec_of("stamps"), log_of(tmp_path)) == []  # type: ignore[arg-type]
 
 

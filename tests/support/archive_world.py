@@ -9,18 +9,18 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, QueryBuilder
 
-from decider.archive.delta_archive import Archive, ArchivePlace
+from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_batches import LedgerBatches
-from decider.archive.ledger_reader import Ledgers
+from decider.archive.ledger_reader import LedgerReader
 from decider.archive.ledger_rows import LEDGER_SCHEMA
-from decider.background.ledger_archiver import APP, LedgerArchive
+from decider.background.ledger_archiver import APP, LedgerArchiver
 from decider.decide import ledger
 from decider.decide.decision import decide_state
-from decider.events.refresh_queue import Inbox
-from decider.store.queue_executor import AsyncQueue, connect
+from decider.events.refresh_queue import RefreshQueue
+from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
-from shared.layout.partition_stats import recount
+from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.queue import commands
@@ -35,9 +35,9 @@ class World:
     """Three tables whose ledgers grow, and an archive that any number of deciders fill."""
 
     def __init__(self, url: str, folder: Path) -> None:
-        self.queue = AsyncQueue(connect(url), "default")
+        self.queue = AsyncQueueExecutor(connect(url), "default")
         self.registry = TableRegistry(self.queue.redis)
-        self.ledgers = Ledgers(self.queue)
+        self.ledgers = LedgerReader(self.queue)
         self.folder = folder
         self.tables = [TableRef(TableId(f"t-{n}"), f"lake.t{n}", f"file:///lake/t{n}") for n in range(3)]
         self.written = 0
@@ -52,7 +52,7 @@ class World:
             await self.registry.register(table)
             for _ in range(records):
                 self.written += 1
-                made = decide_state(WHOLE_TABLE, recount(Policy().ladder, [1_000] * 9), Policy(), self.written)
+                made = decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1_000] * 9), Policy(), self.written)
                 await self.keep(table, ledger.encode(made, Policy(), self.written))
 
     async def keep(self, table: TableRef, record: str) -> None:
@@ -72,14 +72,14 @@ class World:
         assert self.archived() == Counter(range(1, self.written + 1))
 
 
-class Watched(LedgerArchive):
+class Watched(LedgerArchiver):
     """A decider's archive duty that can be made to die at a labelled point."""
 
     def __init__(self, world: World) -> None:
         own = TableRef(TableId("own"), APP, world.folder.as_uri())
-        self.archive = Archive(ArchivePlace(world.folder.as_uri(), LEDGER_SCHEMA, ("day",)))
+        self.archive = DeltaArchive(ArchiveSpec(world.folder.as_uri(), LEDGER_SCHEMA, ("day",)))
         self.batches = LedgerBatches(world.queue)
-        super().__init__(self.archive, self.batches, world.registry, Inbox(_ignored), own=own)
+        super().__init__(self.archive, self.batches, world.registry, RefreshQueue(_ignored), own=own)
 
     def dies_at(self, part: object, call: str) -> "Watched":
         async def dead(*_: object, **__: object) -> None:

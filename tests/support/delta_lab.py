@@ -10,13 +10,13 @@ from pyspark.sql import functions as f
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import RewriteOutcome, RewriteRequest
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 from tests.support.steering import Steering
 
-CELL_1 = CellKey('{"dt":"2026-01-01"}')
-CELL_2 = CellKey('{"dt":"2026-01-02"}')
+CELL_1 = PartitionKey('{"dt":"2026-01-01"}')
+CELL_2 = PartitionKey('{"dt":"2026-01-02"}')
 
 
 class DeltaLab:
@@ -30,19 +30,19 @@ class DeltaLab:
     def sql(self, statement: str) -> list[Any]:
         return self.spark.sql(statement).collect()
 
-    def cell(self, **values: str | None) -> CellKey:
+    def cell(self, **values: str | None) -> PartitionKey:
         """The key of a cell whose values are spelled canonically."""
-        return CellKey(json.dumps(values, sort_keys=True, separators=(",", ":")))
+        return PartitionKey(json.dumps(values, sort_keys=True, separators=(",", ":")))
 
-    def files(self, location: str, cell: CellKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
+    def files(self, location: str, cell: PartitionKey = WHOLE_TABLE) -> tuple[DataFile, ...]:
         """The live files of a cell, in a fixed order."""
         return tuple(sorted(self.engine.read_cell(location, cell).files, key=lambda file: (file.rows or 0, file.path)))
 
-    def group(self, location: str, cell: CellKey = WHOLE_TABLE, *, first: int = 0, count: int = 4) -> FileGroup:
+    def group(self, location: str, cell: PartitionKey = WHOLE_TABLE, *, first: int = 0, count: int = 4) -> FileGroup:
         """A group of `count` live files, leaving out the `first` ones."""
         files = self.files(location, cell)[first : first + count]
         assert len(files) == count
-        return FileGroup(cell, files, Mode.MINOR)
+        return FileGroup(cell, files, RewriteMode.MINOR)
 
     def rewrite(
         self,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from decider.events.table_hint import Confirm, Echo, Hint, Taken
+from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, TableHint, ValidationHandshake
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "events"
 
@@ -19,7 +19,7 @@ class Sample:
 
     file: str
     source: str
-    taken: Taken
+    taken: ParsedEvents
     needed: tuple[Place, ...]
 
     @property
@@ -37,20 +37,20 @@ class Damage:
     field: str
 
 
-def hints(*found: Hint) -> Taken:
-    return Taken(hints=found)
+def hints(*found: TableHint) -> ParsedEvents:
+    return ParsedEvents(hints=found)
 
 
-def counted(reason: str, count: int = 1) -> Taken:
-    return Taken(ignored=((reason, count),))
+def counted(reason: str, count: int = 1) -> ParsedEvents:
+    return ParsedEvents(ignored=((reason, count),))
 
 
-ORDERS = Hint("s3://lake/sales/orders%20eu", version=42)
+ORDERS = TableHint("s3://lake/sales/orders%20eu", version=42)
 ARN = "arn:aws:sns:eu-west-1:123456789012:lake-commits"
 CONFIRM_URL = f"https://sns.eu-west-1.amazonaws.com/?Action=ConfirmSubscription&TopicArn={ARN}&Token=2336412f37EXAMPLE"
 BLOBS = (
-    Hint("abfss://lake@lakeacct.dfs.core.windows.net/sales/orders", version=42),
-    Hint("abfss://lake@lakeacct.dfs.core.windows.net/sales/returns%20eu", version=7),
+    TableHint("abfss://lake@lakeacct.dfs.core.windows.net/sales/orders", version=42),
+    TableHint("abfss://lake@lakeacct.dfs.core.windows.net/sales/returns%20eu", version=7),
 )
 RECORD: tuple[Place, ...] = (
     ("Records",),
@@ -71,7 +71,7 @@ SAMPLES = (
     Sample(
         "sns_subscription",
         "sns",
-        Taken(handshake=Confirm(ARN, CONFIRM_URL)),
+        ParsedEvents(handshake=SubscriptionConfirmation(ARN, CONFIRM_URL)),
         (("Type",), ("MessageId",), ("TopicArn",), ("Message",), ("Token",), ("SubscribeURL",)),
     ),
     Sample("sqs", "sqs", hints(ORDERS), (("Records", 0), ("Records", 0, "messageId"), ("Records", 0, "body"))),
@@ -93,7 +93,7 @@ SAMPLES = (
     Sample(
         "glue",
         "glue",
-        hints(Hint(name="sales.orders")),
+        hints(TableHint(name="sales.orders")),
         (
             ("detail-type",),
             ("source",),
@@ -103,11 +103,13 @@ SAMPLES = (
             ("detail", "typeOfChange"),
         ),
     ),
-    Sample("minio", "minio", hints(Hint("s3://lake/sales/orders", version=42)), (("EventName",), ("Key",), *RECORD)),
+    Sample(
+        "minio", "minio", hints(TableHint("s3://lake/sales/orders", version=42)), (("EventName",), ("Key",), *RECORD)
+    ),
     Sample(
         "gcs",
         "gcs",
-        hints(Hint("gs://lake/sales/orders", version=42)),
+        hints(TableHint("gs://lake/sales/orders", version=42)),
         (
             ("message",),
             ("subscription",),
@@ -119,7 +121,7 @@ SAMPLES = (
     Sample(
         "gcs_eventarc",
         "cloudevents",
-        hints(Hint("gs://lake/sales/orders", version=42)),
+        hints(TableHint("gs://lake/sales/orders", version=42)),
         (*CLOUD, ("data",), ("data", "bucket"), ("data", "name")),
     ),
     Sample(
@@ -138,15 +140,15 @@ SAMPLES = (
     Sample(
         "azure_validation",
         "azure",
-        Taken(handshake=Echo("512d38b6-c7b8-40c8-89fe-f46f9e9622b6")),
+        ParsedEvents(handshake=ValidationHandshake("512d38b6-c7b8-40c8-89fe-f46f9e9622b6")),
         ((0, "eventType"), (0, "data"), (0, "data", "validationCode")),
     ),
     Sample("azure_cloudevent", "cloudevents", hints(BLOBS[0]), (*CLOUD, ("data",), ("data", "destinationUrl"))),
-    Sample("cloudevents", "cloudevents", hints(Hint(name="sales.orders", version=42)), CLOUD),
+    Sample("cloudevents", "cloudevents", hints(TableHint(name="sales.orders", version=42)), CLOUD),
     Sample(
         "cloudevents_batch",
         "cloudevents",
-        hints(Hint(name="sales.orders", version=42), Hint(name="sales.returns")),
+        hints(TableHint(name="sales.orders", version=42), TableHint(name="sales.returns")),
         ((0,), (0, "specversion"), (1, "id"), (1, "source"), (1, "type")),
     ),
     Sample(
@@ -155,11 +157,13 @@ SAMPLES = (
         counted("iceberg_not_supported_yet"),
         (*CLOUD, ("name",), ("namespace",), ("tabular-id",), ("data",)),
     ),
-    Sample("hudi", "hudi", hints(Hint("s3://lake/sales/orders")), (("commitTime",), ("tableName",), ("basePath",))),
+    Sample(
+        "hudi", "hudi", hints(TableHint("s3://lake/sales/orders")), (("commitTime",), ("tableName",), ("basePath",))
+    ),
     Sample(
         "openlineage",
         "openlineage",
-        hints(Hint("s3://lake/sales/orders"), Hint(name="sales.returns")),
+        hints(TableHint("s3://lake/sales/orders"), TableHint(name="sales.returns")),
         (
             ("eventType",),
             ("run",),
@@ -204,22 +208,23 @@ SAMPLES = (
     Sample(
         "airflow",
         "airflow",
-        Taken(
-            hints=(Hint("s3://lake/sales/orders"), Hint(name="sales.returns")), ignored=(("not_a_table_location", 1),)
+        ParsedEvents(
+            hints=(TableHint("s3://lake/sales/orders"), TableHint(name="sales.returns")),
+            ignored=(("not_a_table_location", 1),),
         ),
         (("dag_id",), ("state",), ("outlets",), ("outlets", 0), ("outlets", 0, "uri")),
     ),
-    Sample("lakewright", "lakewright", hints(Hint(name="sales.orders", version=42)), (("table",),)),
+    Sample("lakewright", "lakewright", hints(TableHint(name="sales.orders", version=42)), (("table",),)),
     Sample(
         "lakewright_list",
         "lakewright",
-        hints(Hint(name="sales.orders", version=42), Hint("s3://lake/sales/returns")),
+        hints(TableHint(name="sales.orders", version=42), TableHint("s3://lake/sales/returns")),
         ((0,), (0, "table"), (1, "table")),
     ),
     Sample(
         "lakewright_commit",
         "lakewright",
-        hints(Hint("s3://lake/sales/orders", version=42)),
+        hints(TableHint("s3://lake/sales/orders", version=42)),
         (("table",), ("added", 0), ("added", 0, "path"), ("removed", 0, "path")),
     ),
 )

@@ -24,7 +24,7 @@ from actor.formats.delta.columns import Column
 from actor.formats.delta.footers import Bounds, Storage
 from actor.formats.delta.live_files import LiveGroup, find_live
 from actor.formats.delta.log import TableLog
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 
 LOCATION = "file:///lake/t"
 NAME_PREFIX = "spark.databricks.delta.testOnly.dataFileNamePrefix"
@@ -474,7 +474,7 @@ class FakeSessions:
         yield FakeSession(self._table)
 
 
-def group_of(table: FakeTable, *paths: str, mode: Mode = Mode.MINOR) -> FileGroup:
+def group_of(table: FakeTable, *paths: str, mode: RewriteMode = RewriteMode.MINOR) -> FileGroup:
     """A planned group of files that are live now, as the snapshot decodes them."""
     log = table.log()
     snapshot = log.snapshot()

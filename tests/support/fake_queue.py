@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 
 
@@ -21,15 +21,15 @@ class FakeClock:
 
 
 class FakeQueue:
-    """Stands for `actor.queue_executor.SyncQueue`; `answer` returns a script's raw reply, or raises."""
+    """Stands for `actor.queue_executor.SyncQueueExecutor`; `answer` returns a script's raw reply, or raises."""
 
     name = "default"
 
-    def __init__(self, answer: Callable[[Transition], Any]) -> None:
+    def __init__(self, answer: Callable[[Command], Any]) -> None:
         self.answer = answer
-        self.sent: list[Transition] = []
+        self.sent: list[Command] = []
 
-    def run(self, transition: Transition) -> Any:
+    def run(self, transition: Command) -> Any:
         self.sent.append(transition)
         return transition.decode(self.answer(transition))
 

@@ -23,7 +23,7 @@ from decider.api.dependencies import Services
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, parse_policy
-from shared.layout.partition_stats import CellState, recount
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy import Policy
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
@@ -105,7 +105,7 @@ class LiveDecider:
         self.drain()
         return str(answer.json()["name"])
 
-    def cells(self, name: str) -> dict[str, CellState]:
+    def cells(self, name: str) -> dict[str, PartitionStats]:
         """Return the stored state of every cell, as integers."""
         table = self.run(self.services.registry.find(name))
         assert table is not None
@@ -186,13 +186,13 @@ class WrittenTable:
         """Return the S3 notification of one commit."""
         return s3_event(f"{self.path.name}/_delta_log/{version:020d}.json", bucket)
 
-    def recount(self, policy: Policy = POLICY) -> dict[str, CellState]:
+    def recount(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
         """Count the live files as `deltalake` lists them, cell by cell."""
         actions = pa.table(DeltaTable(str(self.path)).get_add_actions(flatten=True)).to_pydict()
         sizes: dict[str, list[int]] = {}
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
-        return {cell: recount(policy.ladder, found) for cell, found in sizes.items()}
+        return {cell: stats_of_sizes(policy.ladder, found) for cell, found in sizes.items()}
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:

@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable, Iterable
 from itertools import count
 
-from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from shared.errors import OtherTable, Unsupported
 from shared.partitions import WHOLE_TABLE
-from shared.table import CellKey, DataFile, Origin, TableMetadata, TableProtocol
+from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
 class MemoryEngine:
@@ -17,7 +17,7 @@ class MemoryEngine:
     def __init__(self, sizes: Iterable[int] = ()) -> None:
         self.version = 0
         self.files: dict[str, DataFile] = {}
-        self.origins: dict[int, Origin] = {}
+        self.origins: dict[int, CommitOrigin] = {}
         self.before_commit: Callable[[], None] = lambda: None
         self.after_commit: Callable[[], None] = lambda: None
         self.cancelled = threading.Event()
@@ -49,14 +49,14 @@ class MemoryEngine:
     def cancel(self, job: str) -> None:
         self.cancelled.set()
 
-    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         if table_uuid not in ("", self.table_uuid):
             raise OtherTable(f"{location} holds the table {self.table_uuid}, not {table_uuid}", field="table_uuid")
         if self.refusal:
             raise Unsupported(self.refusal, field=self.refused_field)
         with self._lock:
             self.reads += 1
-            return LiveCell(
+            return LivePartition(
                 self.version,
                 TableMetadata(self.table_uuid, (), self.configuration),
                 TableProtocol(1, 2),
@@ -86,7 +86,7 @@ class MemoryEngine:
             if live:
                 self.version += 1
                 ours = json.loads(request.user_metadata)["lakewright"]
-                self.origins[self.version] = Origin(ours["job"], ours["token"])
+                self.origins[self.version] = CommitOrigin(ours["job"], ours["token"])
             version = self.version if live else None
         if version is not None:
             control.reached("committed")
@@ -100,5 +100,5 @@ class MemoryEngine:
         return self.death
 
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
-        wanted = Origin(job, token)
+        wanted = CommitOrigin(job, token)
         return next((v for v, origin in self.origins.items() if v > since_version and origin == wanted), None)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from decider.formats.delta.checksum import Checksum
-from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 
 class MemoryLog:
@@ -29,7 +29,7 @@ class MemoryLog:
         data_change: bool = True,
         by_us: bool = False,
     ) -> int:
-        version, origin = len(self.commits), Origin("j", 1) if by_us else None
+        version, origin = len(self.commits), CommitOrigin("j", 1) if by_us else None
         files = (tuple(added), tuple(removed))
         self.commits.append(
             Commit(
@@ -50,7 +50,7 @@ class MemoryLog:
     ) -> None:
         """Commit what a command did that ran for so long and ended at `at_ms`; or a rewrite of ours."""
         made = Commit(len(self.commits), at_ms, operation, tuple(added), execution_ms=execution_ms)
-        self.commits.append(replace(made, origin=Origin("j", 1), data_change=False) if by_us else made)
+        self.commits.append(replace(made, origin=CommitOrigin("j", 1), data_change=False) if by_us else made)
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
         if not self.oldest <= version < len(self.commits):

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from shared.layout.partition_stats import CellState, recount
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy import KIB, Policy
 from tests.support.stack import Stack, commits_of
 from tests.support.waiting import until
@@ -48,12 +48,12 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
 def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> None:
     """Compare the stored cells with a recount of the live files by another reader, integer for integer."""
     raw = stack.redis.client().hgetall(f"{{lw:default}}:cells:{table_id}")
-    stored = {json.loads(cell)["day"]: CellState.decode(text.decode()) for cell, text in raw.items()}
+    stored = {json.loads(cell)["day"]: PartitionStats.decode(text.decode()) for cell, text in raw.items()}
     live: dict[str, list[int]] = {}
     actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pydict()
     for day, size in zip(actions["partition.day"], actions["size_bytes"], strict=True):
         live.setdefault(day, []).append(size)
-    assert stored == {day: recount(POLICY.ladder, sizes) for day, sizes in live.items()}
+    assert stored == {day: stats_of_sizes(POLICY.ladder, sizes) for day, sizes in live.items()}
 
 
 def assert_stays_at_rest(stack: Stack, name: str, table: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import redis
 
 from shared.queue import audit, keys
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from tests.support.queue_executors import Executor
 
 
@@ -22,8 +22,8 @@ def mended_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[i
         yield from _pages(executor, asked)
 
 
-def _pages(queue: Executor, asked: Transition[Any]) -> Iterator[int]:
-    call: Transition[Any] | None = asked
+def _pages(queue: Executor, asked: Command[Any]) -> Iterator[int]:
+    call: Command[Any] | None = asked
     while call is not None:
         reply = queue.run(call)
         if isinstance(reply, int):

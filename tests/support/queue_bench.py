@@ -9,15 +9,15 @@ import redis
 from shared.queue import commands, queries
 from shared.queue.model import (
     Band,
-    Beat,
-    BeatReply,
     Claim,
     Enqueued,
     FinishOutcome,
+    HeartbeatEntry,
+    HeartbeatReply,
     Ingested,
     JobKey,
-    JobSpec,
-    Verdict,
+    JobRequest,
+    RunResult,
 )
 from shared.queue.records import JobView
 from shared.queue.settings import QueueSettings
@@ -29,9 +29,11 @@ LEASE_MS = 60_000
 SETTINGS = QueueSettings(max_attempts=3)
 
 
-def spec(version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any) -> JobSpec:
+def spec(
+    version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
+) -> JobRequest:
     values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "facts": f'{{"v":{version}}}', **more}
-    return JobSpec(JobKey(table, cell, "compact"), band=band, version=version, **values)
+    return JobRequest(JobKey(table, cell, "compact"), band=band, version=version, **values)
 
 
 class Bench:
@@ -49,19 +51,19 @@ class Bench:
         """A name for a call that none before had."""
         return next(self._nonces)
 
-    def enqueue(self, wish: JobSpec) -> Enqueued:
+    def enqueue(self, wish: JobRequest) -> Enqueued:
         return self.run(commands.enqueue(QUEUE, wish))
 
     def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
         nonce = nonce or next(self._nonces)
         return self.run(commands.claim(QUEUE, worker=worker, nonce=nonce, slots=slots, lease_ms=LEASE_MS))
 
-    def beat(self, claim: Claim, progress: str = "") -> BeatReply:
-        beats = [Beat(claim.id, claim.token, progress)]
+    def beat(self, claim: Claim, progress: str = "") -> HeartbeatReply:
+        beats = [HeartbeatEntry(claim.id, claim.token, progress)]
         return self.run(commands.heartbeat(QUEUE, worker="w-1", beats=beats, lease_ms=LEASE_MS))[0]
 
     def finish(
-        self, claim: Claim, verdict: Verdict = Verdict.DONE, *, seen: int | None = None, **more: Any
+        self, claim: Claim, verdict: RunResult = RunResult.DONE, *, seen: int | None = None, **more: Any
     ) -> FinishOutcome:
         values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
         seen = claim.version if seen is None else seen
@@ -72,10 +74,10 @@ class Bench:
         values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
         return self.run(commands.ingest(QUEUE, expected=expected, **values))
 
-    def find(self, wish: JobSpec | None = None) -> JobView | None:
+    def find(self, wish: JobRequest | None = None) -> JobView | None:
         return self.run(queries.job(QUEUE, (wish or spec()).id))
 
-    def job(self, wish: JobSpec | None = None) -> JobView:
+    def job(self, wish: JobRequest | None = None) -> JobView:
         found = self.find(wish)
         assert found is not None, "the job is gone"
         return found

@@ -7,17 +7,17 @@ from typing import Any
 from redis import Redis
 
 from shared.queue import admin_commands, audit, commands, keys
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.model import (
     Band,
-    Beat,
     Claim,
+    HeartbeatEntry,
     JobKey,
-    JobSpec,
-    Level,
-    Staged,
+    JobRequest,
+    RunResult,
+    Scope,
+    StagedState,
     Timer,
-    Verdict,
 )
 from tests.support.queue_executors import Executor
 
@@ -25,29 +25,29 @@ QUEUE = "default"
 LEASE_MS = 60_000
 
 
-def spec(cell: str = "{}", version: int = 1) -> JobSpec:
-    return JobSpec(JobKey("t-1", cell, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
+def spec(cell: str = "{}", version: int = 1) -> JobRequest:
+    return JobRequest(JobKey("t-1", cell, "compact"), "acme", Band.NORMAL, 5, 1 << 20, version)
 
 
-def claim(nonce: str = "c-1") -> Transition[tuple[Claim, ...]]:
+def claim(nonce: str = "c-1") -> Command[tuple[Claim, ...]]:
     return commands.claim(QUEUE, worker="w-1", nonce=nonce, slots=1, lease_ms=LEASE_MS)
 
 
-def finish(held: Claim, nonce: str = "f-1") -> Transition[Any]:
+def finish(held: Claim, nonce: str = "f-1") -> Command[Any]:
     return commands.finish(
         QUEUE,
         worker="w-1",
         nonce=nonce,
         id=held.id,
         token=held.token,
-        verdict=Verdict.DONE,
+        verdict=RunResult.DONE,
         cost_bytes=1,
         seen_version=held.version,
         counters={"runs": 1},
     )
 
 
-def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Transition[Any]:
+def ingest(expected: int = -1, cells: dict[str, str | None] | None = None) -> Command[Any]:
     return commands.ingest(
         QUEUE,
         table="t-1",
@@ -66,8 +66,8 @@ def held(executor: Executor) -> Claim:
     return found
 
 
-def beat(of: Claim) -> Transition[Any]:
-    return commands.heartbeat(QUEUE, worker="w-1", beats=[Beat(of.id, of.token, "{}")], lease_ms=LEASE_MS)
+def beat(of: Claim) -> Command[Any]:
+    return commands.heartbeat(QUEUE, worker="w-1", beats=[HeartbeatEntry(of.id, of.token, "{}")], lease_ms=LEASE_MS)
 
 
 def failed(made: Executor) -> None:
@@ -87,11 +87,11 @@ class Place:
     executor: Executor
     client: Redis
 
-    def run(self, transition: Transition[Any]) -> Any:
+    def run(self, transition: Command[Any]) -> Any:
         return self.executor.run(transition)
 
 
-def timer_rang(made: Place) -> Transition[Any]:
+def timer_rang(made: Place) -> Command[Any]:
     timer = Timer("a", 50)
     made.run(replaced(-1, timers=[timer, Timer("b", 90)]))
     return commands.decide(
@@ -99,7 +99,7 @@ def timer_rang(made: Place) -> Transition[Any]:
     )
 
 
-def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged | None = None) -> Transition[Any]:
+def replaced(expected: int, *, timers: list[Timer] | None = None, staged: StagedState | None = None) -> Command[Any]:
     cursor = {"version": str(expected + 1)}
     return commands.ingest(
         QUEUE,
@@ -114,17 +114,17 @@ def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged
     )
 
 
-def staged(made: Place) -> Transition[Any]:
+def staged(made: Place) -> Command[Any]:
     made.run(ingest())
     made.client.hset(keys.staged_cells(QUEUE, "x"), mapping={"a": "1", "b": "2"})
     made.client.zadd(keys.staged_timers(QUEUE, "x"), {"a": 7})
     for key in (keys.staged_cells(QUEUE, "x"), keys.staged_timers(QUEUE, "x")):
         made.client.expire(key, 100)
-    return replaced(0, staged=Staged("x", 2, 1))
+    return replaced(0, staged=StagedState("x", 2, 1))
 
 
-SLOTS = admin_commands.Slots
-CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
+SLOTS = admin_commands.SlotLimit
+CALLS: dict[str, Callable[[Place], Command[Any]]] = {
     "enqueue": lambda _: commands.enqueue(QUEUE, spec()),
     "claim": lambda made: (made.run(commands.enqueue(QUEUE, spec())), claim())[1],
     "heartbeat": lambda made: beat(held(made)),
@@ -136,9 +136,9 @@ CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
     "cancel": lambda made: commands.cancel(QUEUE, held(made).id, nonce="x-1"),
     "promote": lambda made: (made.run(commands.enqueue(QUEUE, spec())), admin_commands.promote(QUEUE, spec().id))[1],
     "requeue": lambda made: (failed(made), admin_commands.requeue(QUEUE, spec().id))[1],
-    "weigh": lambda _: admin_commands.weigh(QUEUE, Level.TABLE, "t-1", 2),
-    "limit": lambda made: (held(made), admin_commands.limit(QUEUE, Level.TABLE, "t-1", SLOTS(1)))[1],
-    "pause": lambda made: (held(made), admin_commands.pause(QUEUE, Level.TENANT, "acme"))[1],
+    "weigh": lambda _: admin_commands.weigh(QUEUE, Scope.TABLE, "t-1", 2),
+    "limit": lambda made: (held(made), admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SLOTS(1)))[1],
+    "pause": lambda made: (held(made), admin_commands.pause(QUEUE, Scope.TENANT, "acme"))[1],
     "pause: resume": lambda made: (
         made.run(commands.enqueue(QUEUE, spec())),
         made.run(PAUSE),
@@ -151,13 +151,13 @@ CALLS: dict[str, Callable[[Place], Transition[Any]]] = {
 }
 """A call of each transition, with what must have happened before it; behind a colon, another use of the same one."""
 
-PAUSE = admin_commands.pause(QUEUE, Level.TENANT, "acme")
-RESUME = admin_commands.pause(QUEUE, Level.TENANT, "acme", paused=False)
+PAUSE = admin_commands.pause(QUEUE, Scope.TENANT, "acme")
+RESUME = admin_commands.pause(QUEUE, Scope.TENANT, "acme", paused=False)
 CANCEL = commands.cancel(QUEUE, spec().id, nonce="o-1")
 NEXT = commands.enqueue(QUEUE, spec(version=2))
 TAKE = commands.claim(QUEUE, worker="w-2", nonce="o-1", slots=1, lease_ms=LEASE_MS)
 FIRST, LAST = "first", "last"
-MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
+MEANWHILE: dict[str, tuple[str, tuple[Command[Any], ...]]] = {
     "claim": (FIRST, (CANCEL,)),
     "heartbeat": (FIRST, (CANCEL,)),
     "finish": (FIRST, (NEXT, TAKE)),
@@ -168,8 +168,8 @@ MEANWHILE: dict[str, tuple[str, tuple[Transition[Any], ...]]] = {
     "cancel": (FIRST, (NEXT,)),
     "promote": (FIRST, (TAKE,)),
     "requeue": (FIRST, (TAKE,)),
-    "weigh": (LAST, (admin_commands.weigh(QUEUE, Level.TABLE, "t-1", 3),)),
-    "limit": (LAST, (admin_commands.limit(QUEUE, Level.TABLE, "t-1", SLOTS(2)),)),
+    "weigh": (LAST, (admin_commands.weigh(QUEUE, Scope.TABLE, "t-1", 3),)),
+    "limit": (LAST, (admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SLOTS(2)),)),
     "pause": (LAST, (RESUME,)),
     "pause: resume": (LAST, (PAUSE,)),
     "preempt": (FIRST, (CANCEL,)),

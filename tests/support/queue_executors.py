@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from actor import queue_executor as for_threads
 from decider.store import queue_executor as for_asyncio
-from shared.queue.command import Transition, Tries
+from shared.queue.command import Command, RetryPolicy
 from shared.queue.lua_library import ScriptLibrary
 from tests.support.time_limits import scaled
 
@@ -17,31 +17,31 @@ R = TypeVar("R")
 class Executor(Protocol):
     """Runs transitions of one queue."""
 
-    def run(self, transition: Transition[R]) -> R:
+    def run(self, transition: Command[R]) -> R:
         """Carry out one transition."""
 
 
 class _Asyncio:
-    def __init__(self, queue: for_asyncio.AsyncQueue, runner: asyncio.Runner) -> None:
+    def __init__(self, queue: for_asyncio.AsyncQueueExecutor, runner: asyncio.Runner) -> None:
         self._queue = queue
         self._runner = runner
 
-    def run(self, transition: Transition[Any]) -> Any:
+    def run(self, transition: Command[Any]) -> Any:
         return self._runner.run(self._queue.run(transition))
 
 
 @contextmanager
-def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
+def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     client = for_threads.connect(url, timeout_s=scaled(2.0))
-    yield for_threads.SyncQueue(client, queue, library=library, tries=tries)
+    yield for_threads.SyncQueueExecutor(client, queue, library=library, tries=tries)
     client.close()
 
 
 @contextmanager
-def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Tries) -> Iterator[Executor]:
+def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     with asyncio.Runner() as runner:
         client = for_asyncio.connect(url, timeout_s=scaled(2.0))
-        yield _Asyncio(for_asyncio.AsyncQueue(client, queue, library=library, tries=tries), runner)
+        yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, tries=tries), runner)
         runner.run(client.aclose())
 
 

@@ -12,10 +12,10 @@ from shared.queue.model import (
     FinishOutcome,
     JobId,
     JobKey,
-    JobSpec,
+    JobRequest,
     JobState,
-    Level,
-    Verdict,
+    RunResult,
+    Scope,
 )
 from shared.queue.settings import QueueSettings
 
@@ -79,8 +79,8 @@ class QueueModel:
     now_ms: int
     jobs: dict[JobId, Job] = field(default_factory=dict)
     last_token: int = 0
-    limits: dict[tuple[Level, str], int] = field(default_factory=dict)
-    paused: set[tuple[Level, str]] = field(default_factory=set)
+    limits: dict[tuple[Scope, str], int] = field(default_factory=dict)
+    paused: set[tuple[Scope, str]] = field(default_factory=set)
     held_back: set[str] = field(default_factory=set)
     looked_at_ms: int = 0
     strict_row: int = 0
@@ -89,7 +89,7 @@ class QueueModel:
     def of(self, state: JobState) -> dict[JobId, Job]:
         return {job_id: job for job_id, job in self.jobs.items() if job.state is state}
 
-    def put(self, spec: JobSpec) -> Enqueued:
+    def put(self, spec: JobRequest) -> Enqueued:
         wish = Wish(
             *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms),
             insistence=spec.insistence,
@@ -142,24 +142,24 @@ class QueueModel:
     def _queue(self, job: Job) -> None:
         job.state, job.at_ms, job.debounced = JobState.QUEUED, None, False
 
-    def in_flight(self, level: Level, name: str) -> int:
+    def in_flight(self, level: Scope, name: str) -> int:
         running = self.of(JobState.LEASED).values()
-        return sum((job.key.table if level is Level.TABLE else job.wish.tenant) == name for job in running)
+        return sum((job.key.table if level is Scope.TABLE else job.wish.tenant) == name for job in running)
 
-    def is_blocked(self, level: Level, name: str) -> bool:
+    def is_blocked(self, level: Scope, name: str) -> bool:
         limit = self.limits.get((level, name))
         return (level, name) in self.paused or (limit is not None and self.in_flight(level, name) >= limit)
 
     def ready(self) -> dict[JobId, Job]:
         """The jobs that a claim may hand out."""
-        if (Level.QUEUE, "") in self.paused:
+        if (Scope.QUEUE, "") in self.paused:
             return {}
         return {
             job_id: job
             for job_id, job in self.of(JobState.QUEUED).items()
-            if (Level.BAND, str(job.wish.band)) not in self.paused
-            and not self.is_blocked(Level.TENANT, job.wish.tenant)
-            and not self.is_blocked(Level.TABLE, job.key.table)
+            if (Scope.BAND, str(job.wish.band)) not in self.paused
+            and not self.is_blocked(Scope.TENANT, job.wish.tenant)
+            and not self.is_blocked(Scope.TABLE, job.key.table)
         }
 
     def check_and_take(self, claim: Claim, lease_ms: int) -> None:
@@ -222,7 +222,7 @@ class QueueModel:
         job = self.jobs.get(claim.id)
         return job is not None and job.state is JobState.LEASED and job.token == claim.token
 
-    def finish(self, claim: Claim, verdict: Verdict, seen_version: int) -> FinishOutcome:
+    def finish(self, claim: Claim, verdict: RunResult, seen_version: int) -> FinishOutcome:
         if not self.holds(claim):
             return FinishOutcome.STALE
         return self._end(claim.id, verdict.value, seen_version)

@@ -1,12 +1,12 @@
 """The defaults of a decider that nobody shares a Redis with."""
 
-from decider.state.effective_policy import Defaults
+from decider.state.effective_policy import PolicyDefaults
 
 
 class Alone:
     """The defaults of a decider that shares its Redis with no other."""
 
-    def __init__(self, defaults: Defaults) -> None:
+    def __init__(self, defaults: PolicyDefaults) -> None:
         self.current = defaults
 
     async def refresh(self) -> bool:

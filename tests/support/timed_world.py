@@ -5,13 +5,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import replace
 from typing import Any
 
-from decider.background.timer_runner import Settle, Ticked
-from decider.state.effective_policy import Defaults
-from decider.store.queue_executor import AsyncQueue, connect
+from decider.background.timer_runner import TimerRunner, TimerRunResult
+from decider.state.effective_policy import PolicyDefaults
+from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_registry import TableRegistry
-from decider.store.timer_queries import Timers
-from decider.tracking.tracker import Follower
-from shared.job_payload import Ask, JobFacts
+from decider.store.timer_queries import TimerStore
+from decider.tracking.tracker import TableTracker
+from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.partition_stats import SETTLED_TAG
 from shared.layout.planner import FileGroup, plan, plan_full, plan_settling
 from shared.policy import MIB, Policy
@@ -19,7 +19,7 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState
 from shared.queue.model import Verdict as RunVerdict
 from shared.queue.records import JobView
-from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile, TableId, TableMetadata, TableRef
+from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -35,9 +35,9 @@ class World:
     def __init__(self, url: str, configuration: dict[str, str]) -> None:
         self.metadata = TableMetadata("u-1", DT, configuration)
         self.log = MemoryLog(self.metadata)
-        self.queue = AsyncQueue(connect(url), "default")
+        self.queue = AsyncQueueExecutor(connect(url), "default")
         self.registry = TableRegistry(self.queue.redis)
-        self.timers = Timers(self.queue)
+        self.timers = TimerStore(self.queue)
         self.now_ms = 1_000_000
         self.files = 0
         self.decider = self.new_decider()
@@ -45,12 +45,12 @@ class World:
     def new_decider(self) -> "Decider":
         return Decider(self)
 
-    async def write(self, cell: CellKey, sizes: Iterable[int]) -> None:
+    async def write(self, cell: PartitionKey, sizes: Iterable[int]) -> None:
         """Commit files, and let the decider see it."""
         self.log.add([self.file(cell, size) for size in sizes])
         await self.decider.follow()
 
-    def file(self, cell: CellKey, size: int, *, settled: bool = False) -> DataFile:
+    def file(self, cell: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
         self.files += 1
         tags = {SETTLED_TAG: "1"} if settled else {}
         return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
@@ -64,7 +64,7 @@ class World:
         (claim,) = await self.queue.run(
             commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        cell, facts = CellKey(claim.key.cell), JobFacts.decode(claim.facts).reaching(claim.reach)
+        cell, facts = PartitionKey(claim.key.cell), JobPayload.decode(claim.facts).reaching(claim.reach)
         rounds = 0
         while groups := _planned(cell, await self._live(cell), facts):
             merged = [replace(self.file(cell, group.bytes), tags=group.tags) for group in groups]
@@ -90,15 +90,15 @@ class World:
         )
         await self.decider.follow()
 
-    async def _live(self, cell: CellKey) -> list[DataFile]:
+    async def _live(self, cell: PartitionKey) -> list[DataFile]:
         return [file for file in (await self.log.snapshot()).files if file.cell == cell]
 
 
-def _planned(cell: CellKey, files: list[DataFile], facts: JobFacts) -> tuple[FileGroup, ...]:
-    if facts.ask is Ask.FULL:
+def _planned(cell: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
+    if facts.ask is RewriteKind.FULL:
         return plan_full(cell, files, facts.policy).groups
     groups = plan(cell, files, facts.policy).groups
-    if groups or facts.ask is Ask.LEVELS:
+    if groups or facts.ask is RewriteKind.LEVELS:
         return groups
     return plan_settling(cell, files, facts.policy, closed_ms=facts.closed_ms).groups
 
@@ -107,18 +107,20 @@ class Decider:
     """A follower and its timers."""
 
     def __init__(self, world: World) -> None:
-        self.follower = Follower(world.queue, lambda _: world.log, lambda: world.now_ms, Alone(Defaults(POLICY)))
-        self.settle = Settle(world.queue, world.registry, self.follower, lambda: world.now_ms)
+        self.follower = TableTracker(
+            world.queue, lambda _: world.log, lambda: world.now_ms, Alone(PolicyDefaults(POLICY))
+        )
+        self.settle = TimerRunner(world.queue, world.registry, self.follower, lambda: world.now_ms)
 
     async def follow(self) -> None:
         await self.follower.follow(TABLE)
 
-    async def tick(self) -> Ticked:
+    async def tick(self) -> TimerRunResult:
         return await self.settle.run_once()
 
 
-def cell(name: object) -> CellKey:
-    return CellKey(f'{{"dt":"{name}"}}')
+def cell(name: object) -> PartitionKey:
+    return PartitionKey(f'{{"dt":"{name}"}}')
 
 
 def in_world(

@@ -5,13 +5,13 @@ import threading
 import redis
 
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.queue_executor import SyncQueue, connect
-from actor.worker import Actor, Worker, WorkerSettings
-from shared.job_payload import JobFacts, Predicted
+from actor.queue_executor import SyncQueueExecutor, connect
+from actor.worker import ActorContext, Worker, WorkerSettings
+from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
 from shared.properties import terms
 from shared.queue import commands, queries
-from shared.queue.model import Band, JobKey, JobSpec, JobState
+from shared.queue.model import Band, JobKey, JobRequest, JobState
 from tests.support.memory_engine import MemoryEngine
 from tests.support.time_limits import scaled
 
@@ -23,9 +23,9 @@ TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.2, margin_s=scaled(0.5), gr
 EIGHT = [100_000] * 8
 
 
-def spec(version: int) -> JobSpec:
-    facts = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
-    return JobSpec(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
+def spec(version: int) -> JobRequest:
+    facts = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
+    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
 
 
 class Bench:
@@ -34,19 +34,19 @@ class Bench:
     def __init__(self, url: str, engine: MemoryEngine) -> None:
         self.url = url
         self.engine = engine
-        self.queue = SyncQueue(connect(url), "default")
+        self.queue = SyncQueueExecutor(connect(url), "default")
         known = commands.ingest("default", table="t-1", expected=-1, cursor={"version": "0"}, cells={})
         self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []
 
     def worker(self, name: str = "a-1", *, groups_per_commit: int = 8) -> Worker:
-        heart = Heartbeat(SyncQueue(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
+        heart = Heartbeat(SyncQueueExecutor(connect(self.url), "default"), name, TIMES, cancel=self.engine.cancel)
         heart.start()
         self._hearts.append(heart)
         settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
-        queue = SyncQueue(connect(self.url), "default")
-        return Worker(self.engine, queue, Actor(name, heart, self.stopping), settings)
+        queue = SyncQueueExecutor(connect(self.url), "default")
+        return Worker(self.engine, queue, ActorContext(name, heart, self.stopping), settings)
 
     def enqueue(self, version: int) -> None:
         self.queue.run(commands.enqueue("default", spec(version)))

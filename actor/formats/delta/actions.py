@@ -12,8 +12,8 @@ from typing import Any
 from shared import commit_metadata
 from shared.boundary import vector_leads_out
 from shared.errors import Corrupt, InvalidInput, Unsupported
-from shared.partitions import cell_key
-from shared.table import DataFile, FileKey, Origin, PartitionColumn, TableMetadata, TableProtocol
+from shared.partitions import partition_key
+from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> Da
     return DataFile(
         path=add["path"],
         size_bytes=int(add["size"]),
-        cell=cell_key(columns, add.get("partitionValues") or {}),
+        cell=partition_key(columns, add.get("partitionValues") or {}),
         dv_id=vector_id(vector),
         rows=None if rows is None else int(rows),
         deleted_rows=int(vector["cardinality"]) if vector else 0,
@@ -102,13 +102,13 @@ def decode_protocol(text: str) -> TableProtocol:
     )
 
 
-def decode_origin(user_metadata: str | None) -> Origin | None:
+def decode_origin(user_metadata: str | None) -> CommitOrigin | None:
     """Return whose commit this userMetadata marks, None if it is not one of ours."""
     mark = commit_metadata.decode(user_metadata)
     return None if mark is None else mark.origin
 
 
-def require_origin(user_metadata: str) -> Origin:
+def require_origin(user_metadata: str) -> CommitOrigin:
     """Return the job and token of a request's userMetadata; raises InvalidInput if it carries none."""
     origin = decode_origin(user_metadata)
     if origin is None:

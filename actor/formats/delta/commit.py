@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from actor.formats.delta.conflicts import Verdict, classify, first_line, refused
+from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
 from actor.formats.delta.live_files import resolve
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.metrics import operation_metrics
@@ -21,7 +21,7 @@ from actor.jvm.scala import Scala
 from actor.ports import Control
 from shared.errors import Conflict, RetryableError
 from shared.layout.planner import FileGroup
-from shared.table import FileKey, Origin
+from shared.table import CommitOrigin, FileKey
 
 METADATA_CHANGED = "MetadataChangedException"
 
@@ -29,7 +29,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
+class CommitResult:
     """How a commit ended: its version (None: no group was left), what landed, what was stale, conflicts met."""
 
     version: int | None
@@ -41,14 +41,14 @@ class Landing:
 class Committer:
     """Brings written groups into one table; `shape` is what their files were written under."""
 
-    def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: Origin, control: Control) -> None:
+    def __init__(self, scala: Scala, log: TableLog, shape: TableShape, origin: CommitOrigin, control: Control) -> None:
         self._scala = scala
         self._log = log
         self._shape = shape
         self._origin = origin
         self._control = control
 
-    def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> Landing:
+    def commit(self, written: Sequence[WrittenGroup], *, attempts: int) -> CommitResult:
         """Commit the groups that are still live, trying at most `attempts` times."""
         offered, conflicts = tuple(written), 0
         last: Conflict | None = None
@@ -75,13 +75,13 @@ class Committer:
             else:
                 return self._landing(version, offered, written, conflicts)
         self.discard(offered)
-        raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=Verdict.BUSY)
+        raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=CommitFailure.BUSY)
 
     def _landing(
         self, version: int | None, landed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
-    ) -> Landing:
+    ) -> CommitResult:
         stale = tuple(group.live.group for group in written if group.live.group not in {g.live.group for g in landed})
-        return Landing(version, landed, stale, conflicts)
+        return CommitResult(version, landed, stale, conflicts)
 
     def _set_aside(
         self, txn: Any, offered: tuple[WrittenGroup, ...]
@@ -139,12 +139,12 @@ class Committer:
         )
         if version is not None:
             return version
-        if verdict is Verdict.UNKNOWN:
+        if verdict is CommitFailure.UNKNOWN:
             raise RetryableError(
                 f"the outcome of a commit to {self._log.location} is unknown ({first_line(error)}), and the log does "
                 f"not show job {self._origin.job}, token {self._origin.token}; its files are left to VACUUM",
             ) from error
-        if verdict is Verdict.REFUSED:
+        if verdict is CommitFailure.REFUSED:
             self.discard(offered)
             raise refused(error, self._log.location) from error
         return None

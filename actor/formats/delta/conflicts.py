@@ -25,7 +25,7 @@ _LINE_CHARACTERS = 500
 _BUSY = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
 
 
-class Verdict(StrEnum):
+class CommitFailure(StrEnum):
     """What a failed commit attempt means."""
 
     TAKEN = "taken"  # Others removed an input: what is left may still be committed.
@@ -55,22 +55,22 @@ def conflict_kind(error: BaseException) -> str | None:
     return next((name for name in found if name != _ROOT), found[0] if found else None)
 
 
-def classify(error: BaseException) -> Verdict:
+def classify(error: BaseException) -> CommitFailure:
     """Say what a failed commit attempt means."""
     match conflict_kind(error):
         case "ConcurrentDeleteReadException" | "ConcurrentDeleteDeleteException":
-            return Verdict.TAKEN
+            return CommitFailure.TAKEN
         case "MetadataChangedException" | "ProtocolChangedException":
-            return Verdict.CHANGED
+            return CommitFailure.CHANGED
         case None:
-            return Verdict.BUSY if _BUSY in str(error) else Verdict.UNKNOWN
+            return CommitFailure.BUSY if _BUSY in str(error) else CommitFailure.UNKNOWN
         case _:
-            return Verdict.REFUSED
+            return CommitFailure.REFUSED
 
 
 def refused(error: BaseException, location: str) -> Conflict:
     """Return our Conflict for one of Delta's."""
-    kind = conflict_kind(error) or Verdict.BUSY
+    kind = conflict_kind(error) or CommitFailure.BUSY
     return Conflict(f"the rewrite of {location} was refused ({kind}): {first_line(error)}; plan it again", kind=kind)
 
 

@@ -14,18 +14,18 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
 from actor.formats.delta.preflight import check_location
 from actor.formats.delta.read import read_cell
-from actor.formats.delta.read_cache import TableMemory
-from actor.formats.delta.self_test import SelfTest, self_test
+from actor.formats.delta.read_cache import ReadCache
+from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.jvm.autopsy import Autopsy
 from actor.jvm.conditional_put import ConditionalPuts
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.jvm.spark import jvm_process
-from actor.ports import Control, EngineDeath, LiveCell, RewriteOutcome, RewriteRequest
+from actor.ports import Control, EngineDeath, LivePartition, RewriteOutcome, RewriteRequest
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
-from shared.table import CellKey, Origin
+from shared.table import CommitOrigin, PartitionKey
 
 _log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ class DeltaEngine:
         self._spark = spark
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
-        self._memory = TableMemory()
+        self._memory = ReadCache()
         self._jvm = jvm_process(spark, secrets=self._settings.secrets)
         self._autopsy = Autopsy(self._jvm)
         self._puts = ConditionalPuts(self._scala, spark)
@@ -72,7 +72,7 @@ class DeltaEngine:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
         self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
 
-    def read_cell(self, location: str, cell: CellKey, *, table_uuid: str = "") -> LiveCell:
+    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a cell at the newest version.
 
         Raises:
@@ -85,7 +85,7 @@ class DeltaEngine:
             seen = read_cell(log, cell, self._memory, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
         self._settings.boundary.check_files(location, files)
-        return LiveCell(seen.version, seen.shape.metadata, seen.shape.protocol, files)
+        return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Replace the groups' files without changing data; see the executor for what it raises."""
@@ -100,7 +100,7 @@ class DeltaEngine:
     def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
         with self._log(location, "find") as log:
-            return log.find_origin(Origin(job, token), since_version=since_version)
+            return log.find_origin(CommitOrigin(job, token), since_version=since_version)
 
     def is_alive(self) -> bool:
         """Ask the JVM whether its Spark still runs."""
@@ -131,7 +131,7 @@ class DeltaEngine:
             yield TableLog(self._scala, session, location)
 
 
-def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTest]:
+def start_engine(spark: SparkSession, settings: EngineSettings, *, scratch: str) -> tuple[DeltaEngine, SelfTestResult]:
     """Return an engine that has proven itself on a table below `scratch`, or uses the fallback if it could not.
 
     `scratch` is the URI of a directory that driver and executors can write to.

@@ -18,7 +18,7 @@ from actor.formats.delta.conflicts import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
 from shared.errors import InvalidInput, PermanentError
 from shared.locations import hadoop_path
-from shared.table import FileKey, Origin, TableMetadata, TableProtocol
+from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
 """Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
@@ -164,7 +164,7 @@ class TableLog:
                     touched[body["path"]] = version
         return touched
 
-    def find_origin(self, origin: Origin, *, since_version: int) -> int | None:
+    def find_origin(self, origin: CommitOrigin, *, since_version: int) -> int | None:
         """Return the version above `since_version` that carries this job and token, None if there is none."""
         newest = int(self.snapshot().version())
         if newest - since_version > MAX_COMMITS_SEARCHED:
@@ -176,7 +176,7 @@ class TableLog:
         versions = range(since_version + 1, newest + 1)
         return next((version for version in versions if self._origin(version) == origin), None)
 
-    def _origin(self, version: int) -> Origin | None:
+    def _origin(self, version: int) -> CommitOrigin | None:
         """Read a commit's first line only: Delta, which wrote ours, puts commitInfo there."""
         try:
             lines = self._log.store().readAsIterator(self._commit_path(version), self._log.newDeltaHadoopConf())

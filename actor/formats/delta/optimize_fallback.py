@@ -13,11 +13,11 @@ from itertools import groupby
 from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origin, vector_id
-from actor.formats.delta.conflicts import Verdict, classify, first_line, refused
+from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
 from actor.formats.delta.live_files import LiveGroup, resolve
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
-from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.snapshot import paths_condition, sql_text
 from actor.formats.delta.transaction import COMMITTED
 from actor.formats.delta.write import json_array, logical_rows
@@ -27,8 +27,8 @@ from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, Rewr
 from shared.errors import Corrupt, RetryableError
 from shared.layout.planner import FileGroup
 from shared.locations import hadoop_path
-from shared.partitions import cell_values
-from shared.table import CellKey, FileKey, Origin, PartitionColumn
+from shared.partitions import partition_values
+from shared.table import CommitOrigin, FileKey, PartitionColumn, PartitionKey
 
 _MIN = "spark.databricks.delta.optimize.minFileSize"
 _MAX = "spark.databricks.delta.optimize.maxFileSize"
@@ -39,7 +39,7 @@ class OptimizeExecutor:
 
     exact = False
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, memory: ReadCache) -> None:
         self._scala = scala
         self._sessions = sessions
         self._memory = memory
@@ -72,7 +72,7 @@ class OptimizeExecutor:
         )
 
     def _compact(
-        self, request: RewriteRequest, cell: CellKey, groups: Sequence[FileGroup], control: Control
+        self, request: RewriteRequest, cell: PartitionKey, groups: Sequence[FileGroup], control: Control
     ) -> tuple[int | None, list[GroupOutcome]]:
         """Run one OPTIMIZE; returns its version, None if it found nothing to do, and how each group ended."""
         origin = require_origin(request.user_metadata)
@@ -130,14 +130,14 @@ class OptimizeExecutor:
             return told
         return log.rows(snapshot, self._scala.seq(self._scala.add_files(json_array(files))))
 
-    def _run(self, log: TableLog, statement: str, origin: Origin, before: int) -> int | None:
+    def _run(self, log: TableLog, statement: str, origin: CommitOrigin, before: int) -> int | None:
         try:
             log.session.sql(statement).collect()
         except Exception as error:
             version = log.find_origin(origin, since_version=before)
             if version is not None:
                 return version
-            if classify(error) is Verdict.UNKNOWN:
+            if classify(error) is CommitFailure.UNKNOWN:
                 raise RetryableError(
                     f"OPTIMIZE of {log.location} failed ({first_line(error)}), and the log does not show job "
                     f"{origin.job}, token {origin.token}; as far as the log tells the table is unchanged"
@@ -150,8 +150,8 @@ def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> Logge
     return LoggedFile(decode_add(add, columns), encode(add))
 
 
-def _statement(location: str, columns: Sequence[PartitionColumn], cell: CellKey) -> str:
-    values = cell_values(cell)
+def _statement(location: str, columns: Sequence[PartitionColumn], cell: PartitionKey) -> str:
+    values = partition_values(cell)
     conditions = [
         f"{_quoted(column.name)} IS NULL"
         if values[column.physical] is None

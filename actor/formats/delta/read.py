@@ -10,16 +10,16 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.preflight import check_files, check_identity, check_table
-from actor.formats.delta.read_cache import Remembered, TableMemory, brought_up
+from actor.formats.delta.read_cache import CachedRead, ReadCache, brought_up
 from actor.formats.delta.snapshot import list_cell
-from shared.table import CellKey
+from shared.table import PartitionKey
 
 WHOLE_TABLE_FILES = 2_000
 """Files up to which a table is listed as a whole: some 2 MB of JSON, little beside the Spark job that lists them."""
 
 
 @dataclass(frozen=True, slots=True)
-class CellSnapshot:
+class PartitionSnapshot:
     """One cell's live files at one version, and the shape of the table they belong to."""
 
     version: int
@@ -27,7 +27,7 @@ class CellSnapshot:
     files: tuple[LoggedFile, ...]
 
 
-def read_cell(log: TableLog, cell: CellKey, memory: TableMemory, *, table_uuid: str = "") -> CellSnapshot:
+def read_cell(log: TableLog, cell: PartitionKey, memory: ReadCache, *, table_uuid: str = "") -> PartitionSnapshot:
     """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten.
 
     Raises OtherTable where the table's id is not `table_uuid` (empty: any).
@@ -42,16 +42,16 @@ def read_cell(log: TableLog, cell: CellKey, memory: TableMemory, *, table_uuid: 
     memory.remember(log.location, seen)
     files = seen.of(cell)
     check_files(log.location, tuple(logged.file for logged in files))
-    return CellSnapshot(version, shape, files)
+    return PartitionSnapshot(version, shape, files)
 
 
-def _listed(log: TableLog, snapshot: Any, shape: TableShape, cell: CellKey) -> Remembered:
+def _listed(log: TableLog, snapshot: Any, shape: TableShape, cell: PartitionKey) -> CachedRead:
     """List the whole table if it is small, else the cell."""
     version, columns = int(snapshot.version()), shape.metadata.partition_columns
     digest = log.digest(version)
     few = log.few_files(snapshot, WHOLE_TABLE_FILES)
     if few is not None:
         everything = decode_adds(few, columns)
-        return Remembered(None, version, digest, shape, {logged.key: logged for logged in everything})
+        return CachedRead(None, version, digest, shape, {logged.key: logged for logged in everything})
     found = list_cell(log, snapshot, columns, cell)
-    return Remembered(cell, version, digest, shape, {logged.key: logged for logged in found})
+    return CachedRead(cell, version, digest, shape, {logged.key: logged for logged in found})

@@ -16,7 +16,7 @@ from actor.formats.delta.actions import LoggedFile, decode_add, encode, vector_i
 from actor.formats.delta.live_files import MAX_COMMITS_REPLAYED, LiveGroup, is_plain
 from actor.formats.delta.log import TableLog, TableShape
 from shared.layout.planner import FileGroup
-from shared.table import CellKey, FileKey
+from shared.table import FileKey, PartitionKey
 
 MAX_REMEMBERED_FILES = 100_000
 """Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
@@ -26,19 +26,19 @@ A cell or table counts as one file more: one without files has to be forgotten, 
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class CachedRead:
     """The live files of one cell, or of the whole table (`cell` None), at one version under one shape.
 
     `digest` is that version's commit's: None matches no commit.
     """
 
-    cell: CellKey | None
+    cell: PartitionKey | None
     version: int
     digest: str | None
     shape: TableShape
     files: Mapping[FileKey, LoggedFile]
 
-    def of(self, cell: CellKey) -> tuple[LoggedFile, ...]:
+    def of(self, cell: PartitionKey) -> tuple[LoggedFile, ...]:
         """Return the files of a cell that is covered."""
         return tuple(logged for logged in self.files.values() if self.cell is not None or logged.file.cell == cell)
 
@@ -48,18 +48,18 @@ class Remembered:
         return 1 + len(self.files)
 
 
-class TableMemory:
+class ReadCache:
     """What the latest reads saw; bounded, and safe to use from several threads."""
 
     def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
         self._max_files = max_files
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[str, CellKey | None], Remembered] = OrderedDict()
+        self._seen: OrderedDict[tuple[str, PartitionKey | None], CachedRead] = OrderedDict()
         self._weight = 0
         # Of each table the newest, as long as anything is known under it: a wide schema outweighs many cells.
         self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
 
-    def remember(self, location: str, seen: Remembered) -> None:
+    def remember(self, location: str, seen: CachedRead) -> None:
         """Keep what was read, replacing what was known of that cell or table."""
         with self._lock:
             before = self._seen.pop((location, seen.cell), None)
@@ -76,7 +76,7 @@ class TableMemory:
         self._shapes[location] = shape
         return shape
 
-    def recall(self, location: str, cell: CellKey) -> Remembered | None:
+    def recall(self, location: str, cell: PartitionKey) -> CachedRead | None:
         """Return what was seen last of a cell, None if nothing is known."""
         with self._lock:
             known = [self._seen.get((location, key)) for key in (None, cell)]
@@ -90,7 +90,7 @@ class TableMemory:
         return LiveGroup(group, tuple(seen.files[file.key] for file in group.files), seen.version, seen.digest)
 
 
-def brought_up(log: TableLog, seen: Remembered, shape: TableShape, *, version: int) -> Remembered | None:
+def brought_up(log: TableLog, seen: CachedRead, shape: TableShape, *, version: int) -> CachedRead | None:
     """Return the same cell or table at a later version, None if the commits in between do not tell for certain."""
     if shape != seen.shape or not 0 <= version - seen.version <= MAX_COMMITS_REPLAYED:
         return None
@@ -102,10 +102,10 @@ def brought_up(log: TableLog, seen: Remembered, shape: TableShape, *, version: i
     files = _replayed(log, seen, shape, version)
     if files is None or not log.stands(seen.version, seen.digest):
         return None
-    return Remembered(seen.cell, version, digest, shape, files)
+    return CachedRead(seen.cell, version, digest, shape, files)
 
 
-def _replayed(log: TableLog, seen: Remembered, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
+def _replayed(log: TableLog, seen: CachedRead, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
     columns = shape.metadata.partition_columns
     files = dict(seen.files)
     for number in range(seen.version + 1, version + 1):

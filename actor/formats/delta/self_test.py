@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from actor.formats.delta.conflicts import first_line
 from actor.jvm.scala import Scala, jvm_session
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
 
@@ -27,7 +27,7 @@ _RECURSIVELY = True  # Scala's positional flag by name.
 
 
 @dataclass(frozen=True, slots=True)
-class SelfTest:
+class SelfTestResult:
     """The verdict: `reason` is empty if it passed, otherwise says which expectation did not hold."""
 
     reason: str
@@ -39,12 +39,12 @@ class SelfTest:
         return not self.reason
 
 
-class _Unmet(Exception):  # noqa: N818 - it never leaves this module
+class _ExpectationFailed(Exception):  # noqa: N818 - it never leaves this module
     """An expectation that did not hold."""
 
 
 @dataclass(slots=True)
-class _Control:
+class _SelfTestControl:
     """Lets everything pass, and runs one action before the first commit."""
 
     before_commit: Callable[[], object] = lambda: None
@@ -60,7 +60,7 @@ class _Control:
         pass
 
 
-def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTest:
+def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTestResult:
     """Try `engine` on a new table below the directory `scratch` (a URI that executors can write to)."""
     started = time.monotonic()
     location = f"{scratch}/self-test-{uuid.uuid4().hex}"
@@ -71,16 +71,16 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
         reason = first_line(error)
     finally:
         _remove(spark, location)
-    return SelfTest(reason, round((time.monotonic() - started) * 1000))
+    return SelfTestResult(reason, round((time.monotonic() - started) * 1000))
 
 
 def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
     files = engine.read_cell(location, WHOLE_TABLE).files
     _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
-    group = FileGroup(WHOLE_TABLE, files, Mode.FULL)
+    group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
     landed: list[RewriteOutcome] = []
-    control = _Control(lambda: landed.append(_rewrite(engine, location, group, token=1)))
+    control = _SelfTestControl(lambda: landed.append(_rewrite(engine, location, group, token=1)))
     late = _rewrite(engine, location, group, token=2, control=control)
 
     _expect(len(landed) == 1, "it committed without asking whether it may")
@@ -104,12 +104,12 @@ def _remove(spark: SparkSession, location: str) -> None:
 
 
 def _rewrite(
-    engine: TableEngine, location: str, group: FileGroup, *, token: int, control: _Control | None = None
+    engine: TableEngine, location: str, group: FileGroup, *, token: int, control: _SelfTestControl | None = None
 ) -> RewriteOutcome:
     mark = json.dumps({"lakewright": {"job": "self-test", "token": token}})
-    return engine.rewrite(RewriteRequest(location, (group,), mark), control or _Control())
+    return engine.rewrite(RewriteRequest(location, (group,), mark), control or _SelfTestControl())
 
 
 def _expect(holds: bool, otherwise: str) -> None:  # noqa: FBT001 - reads as an assertion
     if not holds:
-        raise _Unmet(otherwise)
+        raise _ExpectationFailed(otherwise)

@@ -1,7 +1,7 @@
 """The live files of one cell in a snapshot, listed by Delta itself: one Spark job and one string.
 
 Delta filters the snapshot's state by the text of the partition values, so that only the cell's files cross into
-Python. That filter may let too much through, never too little; `shared.partitions.cell_key` then decides, because
+Python. That filter may let too much through, never too little; `shared.partitions.partition_key` then decides, because
 several spellings name one value.
 """
 
@@ -10,21 +10,21 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog
-from shared.partitions import cell_values
-from shared.table import CellKey, PartitionColumn
+from shared.partitions import partition_values
+from shared.table import PartitionColumn, PartitionKey
 
 
 def list_cell(
-    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], cell: CellKey
+    log: TableLog, snapshot: Any, columns: tuple[PartitionColumn, ...], cell: PartitionKey
 ) -> Sequence[LoggedFile]:
     """Return the live files of a cell in a snapshot."""
     found = decode_adds(log.files(snapshot, cell_condition(columns, cell)), columns)
     return [logged for logged in found if logged.file.cell == cell]
 
 
-def cell_condition(columns: tuple[PartitionColumn, ...], cell: CellKey) -> str:
+def cell_condition(columns: tuple[PartitionColumn, ...], cell: PartitionKey) -> str:
     """Return an SQL condition on `add` fields that holds for every file of the cell, and for few others."""
-    values = cell_values(cell)
+    values = partition_values(cell)
     return " AND ".join(
         _value_condition(column, values[column.physical]) for column in columns if column.physical in values
     )

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from actor.formats.delta.actions import require_origin
-from actor.formats.delta.commit import Committer, Landing
+from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.free_space import MIB, require_free_space
 from actor.formats.delta.live_files import resolve
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.preflight import check_identity, check_table
-from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.write import GroupWriter
-from actor.formats.delta.write_groups import Prepared, Workshop, write_groups
+from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.ports import Control, GroupOutcome, GroupStatus, RewriteOutcome, RewriteRequest
@@ -44,7 +44,7 @@ class TransactionExecutor:
 
     exact = True
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: TableMemory, settings: TransactionSettings) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, memory: ReadCache, settings: TransactionSettings) -> None:
         self._scala = scala
         self._sessions = sessions
         self._memory = memory
@@ -77,7 +77,7 @@ class TransactionExecutor:
             live = resolve(log, reading.snapshot(), known, columns)
             input_bytes = sum(group.group.bytes for group in live)
             require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
-            workshop = Workshop(
+            workshop = WriteContext(
                 writer=GroupWriter(self._scala, log, reading, shape, paths),
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
@@ -91,9 +91,9 @@ class TransactionExecutor:
             landing = self._commit(prepared, committer, control)
             return _outcome(request, prepared, landing, started, written_at)
 
-    def _commit(self, prepared: Prepared, committer: Committer, control: Control) -> Landing:
+    def _commit(self, prepared: WriteResult, committer: Committer, control: Control) -> CommitResult:
         if not prepared.written:
-            return Landing(None, (), (), 0)
+            return CommitResult(None, (), (), 0)
         try:
             control.reached(FILES_WRITTEN)
         except BaseException:
@@ -106,7 +106,7 @@ class TransactionExecutor:
 
 
 def _outcome(
-    request: RewriteRequest, prepared: Prepared, landing: Landing, started: float, written_at: float
+    request: RewriteRequest, prepared: WriteResult, landing: CommitResult, started: float, written_at: float
 ) -> RewriteOutcome:
     landed = {
         group.live.group: GroupOutcome(

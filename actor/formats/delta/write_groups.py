@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class WriteResult:
     """What writing led to: every group is in exactly one of these."""
 
     written: tuple[WrittenGroup, ...] = ()
@@ -31,7 +31,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class WriteContext:
     """What groups are written with: a writer, threads, how a thread enters the session, when to stop, who is live."""
 
     writer: GroupWriter
@@ -43,7 +43,7 @@ class Workshop:
     sweep: Callable[[Sequence[WrittenGroup]], None]  # Delete whatever this attempt wrote besides these groups.
 
 
-def write_groups(workshop: Workshop, groups: Sequence[LiveGroup]) -> Prepared:
+def write_groups(workshop: WriteContext, groups: Sequence[LiveGroup]) -> WriteResult:
     """Write groups until told to stop; raises the first failure that staleness does not explain."""
     attempts = _attempt_all(workshop, groups)
     written = tuple(result for result in attempts if isinstance(result, WrittenGroup))
@@ -59,10 +59,10 @@ def write_groups(workshop: Workshop, groups: Sequence[LiveGroup]) -> Prepared:
                 workshop.discard(written)
                 raise
             stale.append(live.group)
-    return Prepared(written, tuple(stale), skipped)
+    return WriteResult(written, tuple(stale), skipped)
 
 
-def _attempt_all(workshop: Workshop, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
+def _attempt_all(workshop: WriteContext, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
     failed = threading.Event()
 
     def attempt(live: LiveGroup) -> WrittenGroup | Exception | None:
@@ -82,7 +82,7 @@ def _attempt_all(workshop: Workshop, groups: Sequence[LiveGroup]) -> list[Writte
         return list(pool.map(attempt, groups))
 
 
-def _explain(workshop: Workshop, live: LiveGroup, error: Exception) -> None:
+def _explain(workshop: WriteContext, live: LiveGroup, error: Exception) -> None:
     """Return if others have taken the group's inputs, raise its error otherwise."""
     if isinstance(error, LakewrightError):
         raise error

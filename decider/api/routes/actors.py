@@ -6,9 +6,9 @@ from fastapi import APIRouter, Path
 
 from decider.api.dependencies import Parts
 from decider.api.openapi import failures
-from decider.api.schemas.actors import Actor, Actors
-from decider.api.schemas.queue import Done
-from decider.store.actor_registry import ActorSeen
+from decider.api.schemas.actors import ActorList, ActorView
+from decider.api.schemas.queue import AdminResult
+from decider.store.actor_registry import ActorRecord
 from decider.web.base_model import moment
 from decider.web.errors import not_found
 from shared.queue.limits import MAX_NAME_CHARS
@@ -27,10 +27,10 @@ ActorPath = Annotated[
 
 
 @router.get("", summary="List actors", responses=failures())
-async def list_actors(parts: Parts) -> Actors:
+async def list_actors(parts: Parts) -> ActorList:
     """List the actors that are there with their slots, jobs, versions and the age of their last word."""
     seen = await parts.actors.all()
-    return Actors(
+    return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(len(one.jobs) for one in seen),
         actors=tuple(map(_actor_view, seen)),
@@ -38,18 +38,18 @@ async def list_actors(parts: Parts) -> Actors:
 
 
 @router.post("/{actor}/drain", summary="Drain an actor", responses=failures(404, 422))
-async def drain_actor(actor: ActorPath, parts: Parts) -> Done:
+async def drain_actor(actor: ActorPath, parts: Parts) -> AdminResult:
     """Let an actor finish the jobs it has and take no more, so that it can be stopped without losing work.
 
     It hears of it with its next heartbeat, and stays drained until its process is started anew.
     """
     if not await parts.actors.drain(actor):
         raise not_found("actor", actor)
-    return Done(sentence=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
+    return AdminResult(sentence=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
 
 
-def _actor_view(one: ActorSeen) -> Actor:
-    return Actor(
+def _actor_view(one: ActorRecord) -> ActorView:
+    return ActorView(
         id=one.name,
         state=one.state,
         slots=one.slots,

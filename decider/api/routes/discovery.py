@@ -6,7 +6,7 @@ from decider.api.dependencies import Parts
 from decider.api.openapi import failures
 from decider.api.schemas.discovery import Discoveries, RootProgress
 from decider.background.discovery import Discovery
-from decider.store.discovery_lease import Round
+from decider.store.discovery_lease import DiscoveryProgress
 from decider.web.base_model import moment
 
 router = APIRouter(prefix="/v1/discovery", tags=["tables"])
@@ -36,8 +36,8 @@ async def _shown(discovery: Discovery) -> Discoveries:
     )
 
 
-def _view(root: str, found: Round | None) -> RootProgress:
-    shown = found or Round(root)
+def _view(root: str, found: DiscoveryProgress | None) -> RootProgress:
+    shown = found or DiscoveryProgress(root)
     return RootProgress(
         root=root,
         state=shown.state if found else "waiting",

@@ -10,10 +10,10 @@ from fastapi.responses import JSONResponse
 from decider.api.dependencies import Parts, Services
 from decider.api.event_examples import BODY
 from decider.api.openapi import failures
-from decider.api.schemas.events import EventsTaken, IgnoredHints, Validation
+from decider.api.schemas.events import EventsAccepted, IgnoredEvents, SubscriptionValidation
 from decider.events.detect import SHAPES, recognise
-from decider.events.table_hint import Confirm, Echo, Taken
-from decider.web.errors import Refused
+from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, ValidationHandshake
+from decider.web.errors import ApiError
 from shared.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
@@ -26,7 +26,7 @@ LONG_BODY_BYTES = 65_536
 """Longer bodies, of a hundred events and more, are read beside the event loop: they would hold the others up."""
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"model": Validation, "description": "The code of Event Grid's handshake; nothing was taken."}
+    200: {"model": SubscriptionValidation, "description": "The code of Event Grid's handshake; nothing was taken."}
 }
 
 _GRANTED: dict[int | str, dict[str, Any]] = {
@@ -62,12 +62,12 @@ Origin = Annotated[
 @router.post(
     "",
     status_code=202,
-    response_model=EventsTaken,
+    response_model=EventsAccepted,
     summary="Tell of a commit, in any known shape",
     openapi_extra=BODY,
     responses=failures(409) | _ANSWERS,
 )
-async def post_event(request: Request, parts: Parts) -> EventsTaken | Response:
+async def post_event(request: Request, parts: Parts) -> EventsAccepted | Response:
     """Take an event or a batch of events, recognising the shape.
 
     Events are hints: what they say about a table is checked against its log, so lost, doubled, reordered and forged
@@ -80,12 +80,12 @@ async def post_event(request: Request, parts: Parts) -> EventsTaken | Response:
 @router.post(
     "/{source}",
     status_code=202,
-    response_model=EventsTaken,
+    response_model=EventsAccepted,
     summary="Tell of a commit, in the shape of one source",
     openapi_extra=BODY,
     responses=failures(404, 409, 422) | _ANSWERS,
 )
-async def post_event_of(source: Source, request: Request, parts: Parts) -> EventsTaken | Response:
+async def post_event_of(source: Source, request: Request, parts: Parts) -> EventsAccepted | Response:
     """Take an event or a batch of events of one source; a body of another shape is refused."""
     return await _take(request, _known(source), parts)
 
@@ -110,7 +110,7 @@ async def ask_to_send_of(source: Source, origin: Origin, parts: Parts) -> Respon
 
 def _known(source: str) -> str:
     if source not in SOURCES:
-        raise Refused(
+        raise ApiError(
             404, f"there is no event source {source!r}", field="source", value=source, allowed=", ".join(SOURCES)
         )
     return source
@@ -118,7 +118,7 @@ def _known(source: str) -> str:
 
 def _grant(origin: str, parts: Services) -> Response:
     if origin not in parts.settings.webhook_origins:
-        raise Refused(
+        raise ApiError(
             403,
             "this origin may not send events; add it to LAKEWRIGHT_WEBHOOK_ORIGINS",
             field="WebHook-Request-Origin",
@@ -128,7 +128,7 @@ def _grant(origin: str, parts: Services) -> Response:
     return Response(headers={"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": per_minute})
 
 
-async def _take(request: Request, source: str | None, parts: Services) -> EventsTaken | Response:
+async def _take(request: Request, source: str | None, parts: Services) -> EventsAccepted | Response:
     body = await request.body()
     try:
         read = partial(recognise, body, source=source, bucket_locations=parts.settings.bucket_locations)
@@ -138,19 +138,19 @@ async def _take(request: Request, source: str | None, parts: Services) -> Events
             taken = read(headers=request.headers)
     except InvalidInput as problem:
         # What cannot be recognised cannot be read at all, which is 400; a value that is read but unusable is 422.
-        raise Refused(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
-    if isinstance(taken.handshake, Echo):
+        raise ApiError(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
+    if isinstance(taken.handshake, ValidationHandshake):
         # Event Grid takes 200 for an answer and 202 for none.
-        return JSONResponse(Validation(validationResponse=taken.handshake.code).model_dump(mode="json"))
+        return JSONResponse(SubscriptionValidation(validationResponse=taken.handshake.code).model_dump(mode="json"))
     return await _take_hints(taken, parts)
 
 
-async def _take_hints(taken: Taken, parts: Services) -> EventsTaken:
+async def _take_hints(taken: ParsedEvents, parts: Services) -> EventsAccepted:
     accepted, refused = await parts.intake.take(taken.hints)
     for reason, count in taken.ignored:
         refused[reason] += count
-    if isinstance(taken.handshake, Confirm):
+    if isinstance(taken.handshake, SubscriptionConfirmation):
         refused[str(await parts.confirmer.confirm(taken.handshake))] += 1
     parts.metrics.count_hints(accepted, refused)
-    ignored = tuple(IgnoredHints(reason=reason, count=count) for reason, count in sorted(refused.items()))
-    return EventsTaken(accepted=accepted, ignored=ignored)
+    ignored = tuple(IgnoredEvents(reason=reason, count=count) for reason, count in sorted(refused.items()))
+    return EventsAccepted(accepted=accepted, ignored=ignored)

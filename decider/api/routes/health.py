@@ -4,34 +4,34 @@ import structlog
 from fastapi import APIRouter, Request, Response
 
 from decider.api.dependencies import Parts
-from decider.api.lifecycle import Duties
-from decider.api.metrics import CONTENT_TYPE, Snapshot
-from decider.api.routes.status import RecentPulse
-from decider.api.schemas.status import Alive, Ready
-from decider.web.errors import Refused
-from decider.web.problem_document import Problem
+from decider.api.lifecycle import BackgroundTasks
+from decider.api.metrics import CONTENT_TYPE, MetricsSnapshot
+from decider.api.routes.status import CachedHealth
+from decider.api.schemas.status import Liveness, Readiness
+from decider.web.errors import ApiError
+from decider.web.problem_document import ProblemDocument
 
 log = structlog.get_logger()
 
 router = APIRouter(tags=["health"])
 
-_NOT_WELL = {"model": Problem, "description": "It is not; `detail` says why."}
+_NOT_WELL = {"model": ProblemDocument, "description": "It is not; `detail` says why."}
 
 
 @router.get("/livez", summary="Is the process alive", responses={503: _NOT_WELL})
-async def livez(request: Request) -> Alive:
+async def livez(request: Request) -> Liveness:
     """Answer 200 unless a background duty has died, which only a restart cures. Redis does not matter here."""
-    duties: Duties = request.app.state.duties
+    duties: BackgroundTasks = request.app.state.duties
     if duties.dead:
-        raise Refused(503, f"these duties have ended and need a restart: {', '.join(duties.dead)}")
-    return Alive(status="alive")
+        raise ApiError(503, f"these duties have ended and need a restart: {', '.join(duties.dead)}")
+    return Liveness(status="alive")
 
 
 @router.get("/readyz", summary="Can calls be served", responses={503: _NOT_WELL})
-async def readyz(request: Request, parts: Parts) -> Ready:
+async def readyz(request: Request, parts: Parts) -> Readiness:
     """Answer 200 if Redis answers and keeps what it is given, and all duties run; else 503 with the reasons."""
-    duties: Duties = request.app.state.duties
-    recent: RecentPulse = request.app.state.pulse
+    duties: BackgroundTasks = request.app.state.duties
+    recent: CachedHealth = request.app.state.pulse
     pulse = await recent.feel()
     ill = pulse.reasons
     if ill and parts.settings.credentials.are_needed:
@@ -40,8 +40,8 @@ async def readyz(request: Request, parts: Parts) -> Ready:
         ill = ("Redis does not answer" if pulse.server is None else "Redis is not safe, see /v1/status",)
     reasons = (*ill, *(f"the duty {name} has ended" for name in duties.dead))
     if reasons:
-        raise Refused(503, "; ".join(reasons))
-    return Ready(status="ready", reasons=())
+        raise ApiError(503, "; ".join(reasons))
+    return Readiness(status="ready", reasons=())
 
 
 @router.get(
@@ -60,9 +60,9 @@ async def readyz(request: Request, parts: Parts) -> Ready:
 )
 async def metrics(request: Request, parts: Parts) -> Response:
     """Return every metric; they are answered while Redis is away, too, with `lakewright_redis_up` at 0."""
-    recent: RecentPulse = request.app.state.pulse
+    recent: CachedHealth = request.app.state.pulse
     pulse = await recent.feel()
-    snapshot = Snapshot(
+    snapshot = MetricsSnapshot(
         # Whoever may not ask for the status learns no version here.
         release="" if parts.settings.credentials.are_needed else parts.settings.release,
         redis_up=pulse.server is not None,

@@ -6,11 +6,11 @@ from fastapi import APIRouter, Path, Query
 
 from decider.api.dependencies import Parts
 from decider.api.openapi import failures
-from decider.api.schemas.jobs import Cancelled, JobDetail, Jobs
-from decider.api.schemas.queue import Moved
+from decider.api.schemas.jobs import CancelResult, JobDetail, JobList
+from decider.api.schemas.queue import MoveResult
 from decider.api.views.calibration import job_calibration
 from decider.api.views.jobs import cancelled_view, job_view, moved_view, timeline
-from decider.store.run_queries import Stage
+from decider.store.run_queries import JobStage
 from decider.web.errors import not_found
 from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, MoveOutcome
@@ -34,14 +34,14 @@ JobPath = Annotated[
 @router.get("", summary="List jobs", responses=failures(404, 422))
 async def list_jobs(
     parts: Parts,
-    state: Annotated[Stage | None, Query(description="Only jobs in this state.", examples=["queued"])] = None,
+    state: Annotated[JobStage | None, Query(description="Only jobs in this state.", examples=["queued"])] = None,
     table: Annotated[
         str | None,
         Query(max_length=520, description="Only jobs of this table, by name or id.", examples=["sales.orders"]),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")] = 50,
     cursor: Annotated[str | None, Query(max_length=100, description="The `cursor` of the page before.")] = None,
-) -> Jobs:
+) -> JobList:
     """List jobs: running, queued, delayed, quarantined, then finished runs with the newest first."""
     known = None
     if table is not None:
@@ -49,7 +49,7 @@ async def list_jobs(
         if known is None:
             raise not_found("table", table)
     page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, cursor=cursor)
-    return Jobs(jobs=tuple(map(job_view, page.entries)), cursor=page.cursor)
+    return JobList(jobs=tuple(map(job_view, page.entries)), cursor=page.cursor)
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
@@ -69,7 +69,7 @@ async def show_job(job: JobPath, parts: Parts) -> JobDetail:
 
 
 @router.delete("/{job}", summary="Cancel a job", responses=failures(404, 422))
-async def cancel_job(job: JobPath, parts: Parts) -> Cancelled:
+async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
     """Delete a job that waits; tell the actor of one that runs to stop. The next commit may ask for it again."""
     outcome = await parts.runs.cancel(JobId(job))
     if outcome is CancelOutcome.UNKNOWN:
@@ -78,18 +78,18 @@ async def cancel_job(job: JobPath, parts: Parts) -> Cancelled:
 
 
 @router.post("/{job}/promote", summary="Promote a job", responses=failures(404, 422))
-async def promote_job(job: JobPath, parts: Parts) -> Moved:
+async def promote_job(job: JobPath, parts: Parts) -> MoveResult:
     """Make a waiting job ready now, in the urgent band at the best priority."""
     return _moved(job, await parts.steering.promote(JobId(job)))
 
 
 @router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))
-async def requeue_job(job: JobPath, parts: Parts) -> Moved:
+async def requeue_job(job: JobPath, parts: Parts) -> MoveResult:
     """Make a delayed or quarantined job ready now, and forget its failures: what made it fail has been mended."""
     return _moved(job, await parts.steering.requeue(JobId(job)))
 
 
-def _moved(job: str, outcome: MoveOutcome) -> Moved:
+def _moved(job: str, outcome: MoveOutcome) -> MoveResult:
     if outcome is MoveOutcome.UNKNOWN:
         raise not_found("job", job)
     return moved_view(outcome)

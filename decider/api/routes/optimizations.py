@@ -1,4 +1,4 @@
-"""Optimizations: what was rewritten, as the table's own log tells it: the answer is the same after Redis was lost."""
+"""RewriteList: what was rewritten, as the table's own log tells it: the answer is the same after Redis was lost."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query
 
 from decider.api.dependencies import KnownTable, Parts
 from decider.api.openapi import failures
-from decider.api.schemas.optimizations import FileStats, OptimizationEvent, Optimizations
+from decider.api.schemas.optimizations import FileStatsView, RewriteList, RewriteView
 from decider.formats.delta import rewrites
 from decider.optimize.partition_selector import label
 from decider.web.base_model import MAX_PAGE, moment
 from shared.errors import LakewrightError
-from shared.partitions import cell_values
-from shared.table import CellKey, PartitionColumn, TableId
+from shared.partitions import partition_values
+from shared.table import PartitionColumn, PartitionKey, TableId
 
 MAX_WITH_FILES = 20
 """Events of one page that list their files: each may name thousands."""
@@ -34,7 +34,7 @@ async def list_optimizations(
     files: Annotated[  # noqa: FBT002 - a query parameter
         bool, Query(description=f"Name every file; a page then holds at most {MAX_WITH_FILES} rewrites.")
     ] = False,
-) -> Optimizations:
+) -> RewriteList:
     """List the rewrites of a table, newest first, as far back as its log goes.
 
     They are read from the table's own log. One page looks at a thousand commits at most, so it may be empty and still
@@ -45,18 +45,18 @@ async def list_optimizations(
     history = parts.open_history(table.location)
     async with parts.dear.looks.turn():
         page = await history.page(limit=min(limit, MAX_WITH_FILES) if files else limit, before=before)
-    return Optimizations(
+    return RewriteList(
         optimizations=tuple(event_view(event, table.id, columns, files=files) for event in page.events),
         before=page.before,
     )
 
 
 def event_view(
-    event: rewrites.OptimizationEvent, table: TableId, columns: Sequence[PartitionColumn], *, files: bool
-) -> OptimizationEvent:
+    event: rewrites.Rewrite, table: TableId, columns: Sequence[PartitionColumn], *, files: bool
+) -> RewriteView:
     """Show one rewrite."""
     mark = event.mark
-    return OptimizationEvent(
+    return RewriteView(
         version=event.version,
         optimization_name=mark.mode,
         write_id=mark.write_id,
@@ -75,8 +75,8 @@ def event_view(
     )
 
 
-def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStats:
-    return FileStats(
+def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStatsView:
+    return FileStatsView(
         num_files=stats.num_files,
         bytes=stats.bytes,
         element_count=stats.rows,
@@ -90,7 +90,7 @@ def _label(cell: str | None, columns: Sequence[PartitionColumn]) -> str | None:
     if cell is None:
         return None
     try:
-        cell_values(CellKey(cell))
+        partition_values(PartitionKey(cell))
     except (LakewrightError, ValueError, AttributeError):
         return cell
-    return label(CellKey(cell), columns)
+    return label(PartitionKey(cell), columns)

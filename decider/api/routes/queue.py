@@ -9,12 +9,12 @@ from fastapi import APIRouter, Query
 from decider.api.dependencies import Parts
 from decider.api.openapi import failures
 from decider.api.schemas import queue_settings
-from decider.api.schemas.queue import AuditReport, Done, Lever, NextJob, Queue, Weight
+from decider.api.schemas.queue import AdminResult, AuditReport, NextJobView, PauseRequest, QueueView, ShareRequest
 from decider.web.base_model import moment
-from shared.queue.admin_commands import Quota, Slots
+from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.limits import MAX_FORESEEN
-from shared.queue.model import Level
-from shared.queue.queries import Next, Why
+from shared.queue.model import Scope
+from shared.queue.queries import DispatchReason, NextJob
 from shared.queue.settings import SETTINGS, QueueSettings
 
 FORESEEN = (
@@ -28,14 +28,14 @@ router = APIRouter(prefix="/v1/queue", tags=["queue"])
 @router.get("", summary="Show the queue", responses=failures(422))
 async def show_queue(
     parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
-) -> Queue:
+) -> QueueView:
     """Show depth and wait, who waits by band, tenant and table, the settings, and the order of the next claims."""
     depth = await parts.steering.depth()
     waiting = await parts.steering.waiting()
     order = await parts.steering.order(next_claims)
     oldest = await parts.steering.oldest()
     held = await parts.steering.occupancy()
-    return Queue(
+    return QueueView(
         depth={state.value: count for state, count in depth.depth.items()},
         oldest_wait_s=depth.oldest_wait_ms / 1000,
         bands=dict(waiting.bands),
@@ -55,13 +55,13 @@ async def show_queue(
 
 
 @router.get("/settings", summary="Show the queue's settings", responses=failures())
-async def show_settings(parts: Parts) -> queue_settings.QueueSettings:
+async def show_settings(parts: Parts) -> queue_settings.QueueSettingsView:
     """Show each setting of the queue with its value, unit, default, range and meaning."""
     return _settings(await parts.steering.in_force())
 
 
 @router.patch("/settings", summary="Change the queue's settings", responses=failures(400, 413, 422))
-async def change_settings(asked: queue_settings.Change, parts: Parts) -> queue_settings.QueueSettings:
+async def change_settings(asked: queue_settings.QueueSettingsUpdate, parts: Parts) -> queue_settings.QueueSettingsView:
     """Change settings while the queue runs: they hold from the next call on, and what is left out stays.
 
     What waits already keeps its times: a delay or a quarantine that has begun ends as it would have.
@@ -71,34 +71,34 @@ async def change_settings(asked: queue_settings.Change, parts: Parts) -> queue_s
 
 
 @router.put("/weights", summary="Set a share or limit", responses=failures(422))
-async def set_weight(body: Weight, parts: Parts) -> Done:
+async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
     """Set what a band, tenant or table gets relative to its siblings, or how many of its jobs run at once."""
-    level = Level(body.level)
+    level = Scope(body.level)
     said = []
     if body.weight is not None:
         await parts.steering.weigh(level, body.name, body.weight)
         said.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
-        await parts.steering.limit(level, body.name, Quota(body.quota_percent))
+        await parts.steering.limit(level, body.name, SlotQuota(body.quota_percent))
         said.append(f"at most {body.quota_percent} % of the slots")
     elif body.limit is not None:
-        await parts.steering.limit(level, body.name, Slots(body.limit) if body.limit else None)
+        await parts.steering.limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         said.append(f"at most {body.limit} at once" if body.limit else "no limit")
-    return Done(sentence=f"{body.level.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
+    return AdminResult(sentence=f"{body.level.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
 
 
 @router.post("/pause", summary="Pause", responses=failures(422))
-async def pause(body: Lever, parts: Parts) -> Done:
+async def pause(body: PauseRequest, parts: Parts) -> AdminResult:
     """Hand out nothing of the queue, a band, a tenant or a table; what runs goes on, what arrives waits."""
-    await parts.steering.pause(Level(body.level), body.name, paused=True)
-    return Done(sentence=f"{_named(body)} is paused; what runs goes on.")
+    await parts.steering.pause(Scope(body.level), body.name, paused=True)
+    return AdminResult(sentence=f"{_named(body)} is paused; what runs goes on.")
 
 
 @router.post("/resume", summary="Resume", responses=failures(422))
-async def resume(body: Lever, parts: Parts) -> Done:
+async def resume(body: PauseRequest, parts: Parts) -> AdminResult:
     """Hand out again what was paused, within the limits that were there before."""
-    await parts.steering.pause(Level(body.level), body.name, paused=False)
-    return Done(sentence=f"{_named(body)} is no longer paused.")
+    await parts.steering.pause(Scope(body.level), body.name, paused=False)
+    return AdminResult(sentence=f"{_named(body)} is no longer paused.")
 
 
 @router.post("/audit", summary="Audit and mend", responses=failures())
@@ -112,11 +112,11 @@ def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
     return {name: wait_ms / 1000 for name, wait_ms in waits_ms.items()}
 
 
-def _settings(in_force: QueueSettings) -> queue_settings.QueueSettings:
+def _settings(in_force: QueueSettings) -> queue_settings.QueueSettingsView:
     values = asdict(in_force)
-    return queue_settings.QueueSettings(
+    return queue_settings.QueueSettingsView(
         settings=tuple(
-            queue_settings.QueueSetting(
+            queue_settings.QueueSettingView(
                 name=name,
                 value=values[name],
                 unit=known.unit.value,
@@ -131,18 +131,18 @@ def _settings(in_force: QueueSettings) -> queue_settings.QueueSettings:
     )
 
 
-def _named(body: Lever) -> str:
+def _named(body: PauseRequest) -> str:
     return "The queue" if body.level == "queue" else f"{body.level.capitalize()} {body.name}"
 
 
-def _next(one: Next) -> NextJob:
+def _next(one: NextJob) -> NextJobView:
     band = one.band.name.lower()
     sentence = {
-        Why.STRICT: f"Band {band} comes first, whatever the others have had.",
-        Why.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
-        Why.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} have had the least of their shares.",
+        DispatchReason.STRICT: f"Band {band} comes first, whatever the others have had.",
+        DispatchReason.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
+        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} have had the least of their shares.",
     }[one.why]
-    return NextJob(
+    return NextJobView(
         id=one.id,
         table=one.table,
         tenant=one.tenant,

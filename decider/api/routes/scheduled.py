@@ -9,8 +9,8 @@ from fastapi import APIRouter, Query
 
 from decider.api.dependencies import Parts, Services
 from decider.api.openapi import failures
-from decider.api.schemas.optimizations import Scheduled, ScheduledTable
-from decider.store.run_queries import Stage
+from decider.api.schemas.optimizations import ScheduledTable, ScheduledTables
+from decider.store.run_queries import JobStage
 from decider.web.base_model import MAX_PAGE, moment
 from shared.queue.limits import MAX_PAGE as QUEUE_PAGE
 from shared.queue.model import JobState
@@ -32,7 +32,7 @@ _SAID = {
 
 
 @dataclass(slots=True)
-class _Work:
+class _QueuedWork:
     """Jobs by table and state, when the first delayed one of a table may run, and each table's newest finished run."""
 
     jobs: dict[str, Counter[JobState]] = field(default_factory=dict)
@@ -49,15 +49,15 @@ async def list_scheduled(
     prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many tables to look at.")] = 100,
     cursor: Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")] = None,
-) -> Scheduled:
+) -> ScheduledTables:
     """List the tables that are optimized without being asked, with what is due and how the last run ended."""
     page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
     work = await _work(parts)
     shown = [await _scheduled(table, work, parts) for table in page.tables]
-    return Scheduled(tables=tuple(table for table in shown if table is not None), cursor=page.after)
+    return ScheduledTables(tables=tuple(table for table in shown if table is not None), cursor=page.after)
 
 
-async def _scheduled(table: TableRef, work: _Work, parts: Services) -> ScheduledTable | None:
+async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> ScheduledTable | None:
     """Show a table, None if it is not optimized by itself: switched off, refused, or never looked at."""
     state = await parts.states.cursor(table.id)
     if state is None or await parts.registry.refusal(table.id) is not None:
@@ -83,12 +83,12 @@ async def _scheduled(table: TableRef, work: _Work, parts: Services) -> Scheduled
     )
 
 
-async def _work(parts: Services) -> _Work:
+async def _work(parts: Services) -> _QueuedWork:
     """Look once at all jobs; queued ones are counted by their flows, of which there may be very many."""
-    work = _Work()
+    work = _QueuedWork()
     for table, waiting in (await parts.steering.waiting()).tables.items():
         work.count(table, JobState.QUEUED, waiting)
-    for stage in (Stage.LEASED, Stage.DELAYED, Stage.QUARANTINED, Stage.FINISHED):
+    for stage in (JobStage.LEASED, JobStage.DELAYED, JobStage.QUARANTINED, JobStage.FINISHED):
         cursor: str | None = None
         for _ in range(MAX_LOOKS):
             page = await parts.runs.page(limit=QUEUE_PAGE, stage=stage, cursor=cursor)
@@ -100,7 +100,7 @@ async def _work(parts: Services) -> _Work:
     return work
 
 
-def _note(work: _Work, entry: JobView | RunRecord) -> None:
+def _note(work: _QueuedWork, entry: JobView | RunRecord) -> None:
     table = entry.key.table
     if isinstance(entry, RunRecord):
         work.last.setdefault(table, entry)

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 
 from decider.api.dependencies import Parts, Services
 from decider.api.openapi import failures
-from decider.api.schemas.status import Backlog, DefaultsInForce, QueueStatus, RedisStatus, Savings, Status
+from decider.api.schemas.status import Backlog, DeciderStatus, DefaultsInForce, QueueStatus, RedisStatus, Savings
 from decider.store.redis_health import ServerFacts
 from decider.web.base_model import moment
 from shared.errors import LakewrightError
@@ -27,7 +27,7 @@ NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Pulse:
+class HealthSnapshot:
     """What Redis says at a moment; `server` is None and `trouble` says why if it does not answer."""
 
     server: ServerFacts | None
@@ -46,7 +46,7 @@ class Pulse:
         return self.server.issues
 
 
-async def feel_pulse(parts: Services) -> Pulse:
+async def read_health(parts: Services) -> HealthSnapshot:
     """Ask Redis for everything that a status shows."""
     try:
         server = await parts.safety.facts()
@@ -55,37 +55,37 @@ async def feel_pulse(parts: Services) -> Pulse:
         funnel = dict(await parts.counters.read())
         actors = dict(Counter(one.state for one in await parts.actors.all()))
     except LakewrightError as problem:
-        return Pulse(None, None, None, NO_DEPTH, {}, {}, str(problem))
-    return Pulse(server, tables, refused, depth, funnel, actors, "")
+        return HealthSnapshot(None, None, None, NO_DEPTH, {}, {}, str(problem))
+    return HealthSnapshot(server, tables, refused, depth, funnel, actors, "")
 
 
-class RecentPulse:
+class CachedHealth:
     """Asks Redis once for all who want to know at about the same time: probes and scrapers need no token."""
 
     def __init__(self, parts: Services, clock_s: Callable[[], float]) -> None:
         self._parts = parts
         self._clock_s = clock_s
-        self._found: tuple[float, Pulse] | None = None
+        self._found: tuple[float, HealthSnapshot] | None = None
         self._asking = asyncio.Lock()
 
-    async def feel(self) -> Pulse:
+    async def feel(self) -> HealthSnapshot:
         """Return the pulse as it was within the last PULSE_S seconds."""
         async with self._asking:
             if self._found is None or self._clock_s() - self._found[0] >= PULSE_S:
-                pulse = await feel_pulse(self._parts)
+                pulse = await read_health(self._parts)
                 self._found = (self._clock_s(), pulse)
             return self._found[1]
 
 
 @router.get("", summary="Show the service at a glance", responses=failures())
-async def show_status(parts: Parts) -> Status:
+async def show_status(parts: Parts) -> DeciderStatus:
     """Show versions, the safety of Redis, the backlog, the funnel from commits to rewrites, and what was saved."""
-    pulse = await feel_pulse(parts)
+    pulse = await read_health(parts)
     server = pulse.server
     started_at = moment(parts.started.at_ms)
     if started_at is None:
         raise ValueError("the service was built without a clock")
-    return Status(
+    return DeciderStatus(
         version=parts.settings.release,
         started_at=started_at,
         uptime_s=round(time.monotonic() - parts.started.monotonic_s, 3),

@@ -16,16 +16,16 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from decider.api.dependencies import Parts, Services
 from decider.api.openapi import failures
-from decider.api.schemas.stream import Decided, Hello, JobTold, QueueTold
+from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent
 from decider.api.views.tables import UNREADABLE
 from decider.decide import ledger
-from decider.decide.ledger import Record
+from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
-from decider.store.stream_reader import LEDGER, NOTES, RUNS, Entry, Tail, resumed
-from decider.web.errors import Refused, not_found
+from decider.store.stream_reader import LEDGER, NOTES, RUNS, StreamEntry, StreamPosition, resumed
+from decider.web.errors import ApiError, not_found
 from shared.errors import LakewrightError
-from shared.partitions import cell_label
-from shared.table import CellKey, TableId, TableRef
+from shared.partitions import partition_label
+from shared.table import PartitionKey, TableId, TableRef
 
 MAX_TABLES = 200
 """Tables whose decisions one reader hears of; beyond that it has to name them."""
@@ -55,7 +55,7 @@ async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
     """Hold one of the readers' places until the answer is over."""
     seats, client = parts.seats, request.scope.get("lakewright.client") or address(request.scope)
     if not seats.take(client):
-        raise Refused(
+        raise ApiError(
             503,
             f"{seats.limit} readers watch already, or {seats.per_client} of yours; try again later, or ask another "
             "decider",
@@ -71,7 +71,7 @@ async def _reader(
     last_event_id: Annotated[
         str | None, Header(max_length=400, description="Id of the last event that was seen: go on behind it.")
     ] = None,
-) -> Tail:
+) -> StreamPosition:
     return await parts.tails.now() if last_event_id is None else resumed(last_event_id)
 
 
@@ -109,7 +109,7 @@ async def _named(
 )
 async def watch(
     parts: Parts,
-    tail: Annotated[Tail, Depends(_reader)],
+    tail: Annotated[StreamPosition, Depends(_reader)],
     named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
     about: Annotated[
         list[About] | None, Query(max_length=3, description="What to hear of; everything without it.")
@@ -120,7 +120,7 @@ async def watch(
     Resume with `Last-Event-ID`; events of one millisecond may then come twice, and what the capped streams dropped
     meanwhile does not come at all.
     """
-    watching = _Watching(parts, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
+    watching = _Subscription(parts, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
     yield await watching.begin()
     while True:
         try:
@@ -132,11 +132,11 @@ async def watch(
 
 
 @dataclass(slots=True)
-class _Watching:
+class _Subscription:
     """One reader: what it hears of, where it is, and the depth that it was told last."""
 
     parts: Services
-    tail: Tail
+    tail: StreamPosition
     named: tuple[TableRef, ...] | None
     about: frozenset[str]
     tables: dict[TableId, TableRef] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class _Watching:
         """List the tables and say what will come."""
         everything = await self._list()
         return ServerSentEvent(
-            event="hello", data=Hello(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
+            event="hello", data=ConnectedEvent(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
         )
 
     async def look(self) -> list[ServerSentEvent]:
@@ -179,9 +179,11 @@ class _Watching:
         if depth == self.depth:
             return None
         self.depth = depth
-        return ServerSentEvent(event="queue", data=QueueTold(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000))
+        return ServerSentEvent(
+            event="queue", data=QueueStreamEvent(depth=depth, oldest_wait_s=found.oldest_wait_ms / 1000)
+        )
 
-    def _told(self, entry: Entry) -> ServerSentEvent | None:
+    def _told(self, entry: StreamEntry) -> ServerSentEvent | None:
         """Tell an entry; None for one that this release cannot read, which is logged."""
         try:
             if entry.table is not None:
@@ -191,15 +193,17 @@ class _Watching:
             log.warning("event_unreadable", entry=entry.id, error=str(problem))
             return None
 
-    def _decided(self, entry: Entry, of: TableId) -> Decided:
+    def _decided(self, entry: StreamEntry, of: TableId) -> DecisionEvent:
         table = self.tables[of]
         record = ledger.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
-        verdict, reason = (record.verdict, record.reason) if isinstance(record, Record) else (UNREADABLE, UNREADABLE)
-        return Decided(
+        verdict, reason = (
+            (record.verdict, record.reason) if isinstance(record, LedgerRecord) else (UNREADABLE, UNREADABLE)
+        )
+        return DecisionEvent(
             at=_at(record.at_ms),
             table_id=table.id,
             table=table.name,
-            cell_label=None if record.cell is None else cell_label(record.cell),
+            cell_label=None if record.cell is None else partition_label(record.cell),
             version=record.version,
             verdict=verdict,
             reason=reason,
@@ -208,16 +212,16 @@ class _Watching:
         )
 
 
-def _job(entry: Entry) -> JobTold:
+def _job(entry: StreamEntry) -> JobStreamEvent:
     said = entry.fields
     job = said["job"]
     is_run = entry.stream == RUNS
-    return JobTold(
+    return JobStreamEvent(
         at=_at(entry.at_ms),
         job=job,
         event=said["verdict"] if is_run else said["event"],
         table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
-        cell_label=cell_label(CellKey(said["cell"])) if is_run else "",
+        cell_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
         actor=said["worker"] if is_run else "",
         detail=said["error"] if is_run else said["detail"],
     )

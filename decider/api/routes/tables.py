@@ -12,23 +12,23 @@ from pydantic import AwareDatetime
 from decider.api.dependencies import KnownTable, Parts, Services
 from decider.api.openapi import failures
 from decider.api.schemas.tables import (
-    Cells,
-    Change,
-    Decisions,
+    DecisionList,
     ListedTable,
-    Registration,
-    Table,
-    Tables,
+    PartitionList,
+    TableList,
+    TableRegistration,
     TableStatus,
+    TableUpdate,
+    TableView,
 )
 from decider.api.views.table_status import table_status
 from decider.api.views.tables import cell_view, decision_view, refusal_view, table_view
-from decider.events.resolver import Wanted
+from decider.events.resolver import Registration
 from decider.optimize.partition_selector import find_cell
 from decider.state.effective_policy import LogFacts
 from decider.store.cleanup import forget
 from decider.web.base_model import MAX_PAGE
-from decider.web.errors import Refused
+from decider.web.errors import ApiError
 from shared.job_payload import COMPACT
 from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
@@ -44,9 +44,9 @@ Cursor = Annotated[str | None, Query(max_length=20_000, description="The `cursor
     "",
     status_code=201,
     summary="Register a table",
-    responses=failures(400, 409, 413, 422) | {200: {"model": Table, "description": "The table was known already."}},
+    responses=failures(400, 409, 413, 422) | {200: {"model": TableView, "description": "The table was known already."}},
 )
-async def register_table(asked: Registration, parts: Parts, response: Response) -> Table:
+async def register_table(asked: TableRegistration, parts: Parts, response: Response) -> TableView:
     """Register a table and look at it at once.
 
     Its policy is read from its own properties. A table that was found already gets the name and tenant given here. A
@@ -55,13 +55,13 @@ async def register_table(asked: Registration, parts: Parts, response: Response) 
     _check_properties(asked.properties, parts)
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
     if known is None or known.is_found:
-        asked_for = Wanted(asked.name, asked.tenant, asked.properties)
+        asked_for = Registration(asked.name, asked.tenant, asked.properties)
         table = await parts.intake.register(asked.location, asked_for)
         response.status_code = 200 if known else 201
         return table_view(table)
     for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
         if wanted is not None and wanted != found:
-            raise Refused(
+            raise ApiError(
                 409,
                 f"the table is registered with the {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
                 field=field,
@@ -69,7 +69,7 @@ async def register_table(asked: Registration, parts: Parts, response: Response) 
                 allowed=found,
             )
     if asked.properties and dict(asked.properties) != dict(known.properties):
-        raise Refused(
+        raise ApiError(
             409,
             f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
             field="properties",
@@ -84,7 +84,7 @@ async def list_tables(
     prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
     limit: Limit = 100,
     cursor: Cursor = None,
-) -> Tables:
+) -> TableList:
     """List the registered tables in the order of their names, with those marked that are refused."""
     page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
     refused = await parts.registry.refusals([table.id for table in page.tables])
@@ -95,7 +95,7 @@ async def list_tables(
         )
         for table in page.tables
     )
-    return Tables(tables=tuple(rows), cursor=page.after)
+    return TableList(tables=tuple(rows), cursor=page.after)
 
 
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
@@ -108,7 +108,7 @@ async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
 @router.patch(
     "/{name}", summary="Rename a table, or change its tenant or policy", responses=failures(400, 404, 413, 422)
 )
-async def change_table(table: KnownTable, asked: Change, parts: Parts) -> Table:
+async def change_table(table: KnownTable, asked: TableUpdate, parts: Parts) -> TableView:
     """Change what was said at a table's registration; a changed policy is in force with the look that follows."""
     if asked.properties is not None:
         _check_properties(asked.properties, parts)
@@ -124,9 +124,11 @@ def _check_properties(said: Mapping[str, str], parts: Services) -> None:
     issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
     unknown = said.keys() - NAMES
     for issue in issues:
-        raise Refused(422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value)
+        raise ApiError(
+            422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
+        )
     for name in sorted(unknown):
-        raise Refused(422, f"{name} is no property of a policy", field=f"properties.{name}", allowed=", ".join(NAMES))
+        raise ApiError(422, f"{name} is no property of a policy", field=f"properties.{name}", allowed=", ".join(NAMES))
 
 
 _NOBODY = TableRef(TableId(""), "", "")
@@ -144,16 +146,16 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
 
 
 @router.get("/{name}/cells", summary="List a table's cells", responses=failures(404, 422))
-async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor: Cursor = None) -> Cells:
+async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor: Cursor = None) -> PartitionList:
     """List the cells of a table with their layout and what would be decided about each now."""
     state = await parts.states.cursor(table.id)
     if state is None:
-        return Cells(version=-1, cells=(), cursor=None)
+        return PartitionList(version=-1, cells=(), cursor=None)
     in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
     policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
     cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
     columns = state.metadata.partition_columns
-    return Cells(
+    return PartitionList(
         version=state.version,
         cells=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
         cursor=after,
@@ -173,7 +175,7 @@ async def list_decisions(
         AwareDatetime | None,
         Query(description="The decision in force at this moment, per cell.", examples=["2026-01-01T14:03:00Z"]),
     ] = None,
-) -> Decisions:
+) -> DecisionList:
     """List decisions, skips included, newest first; with `at`, the decision that was in force then for each cell."""
     state = await parts.states.cursor(table.id)
     columns = state.metadata.partition_columns if state else ()
@@ -187,4 +189,4 @@ async def list_decisions(
             found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
         else:
             found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
-    return Decisions(decisions=tuple(decision_view(record, columns) for record in found))
+    return DecisionList(decisions=tuple(decision_view(record, columns) for record in found))

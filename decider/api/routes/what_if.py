@@ -8,9 +8,9 @@ from fastapi import APIRouter
 
 from decider.api.dependencies import KnownTable, Parts
 from decider.api.openapi import failures
-from decider.api.schemas.what_if import WhatIf, WhatIfRequest
+from decider.api.schemas.what_if import WhatIfRequest, WhatIfResponse
 from decider.state.effective_policy import LogFacts
-from decider.whatif.comparison import Prices
+from decider.whatif.comparison import CostModel
 from decider.whatif.examination import describe, examine
 from decider.whatif.trace_reader import read_history
 
@@ -22,13 +22,13 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     summary="Try other policies on a table's history",
     responses=failures(400, 404, 409, 413, 422, 502),
 )
-async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIf:
+async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIfResponse:
     """Replay the table's newest commits left alone, under Lakewright and under others' rules, and recommend a policy.
 
     The history is read from the table's own log. With `properties`, what they would have done is told as well. Costs
     are core-seconds of rewriting and of opening files.
     """
-    prices = Prices(
+    prices = CostModel(
         write_s_per_gib=asked.write_s_per_gib,
         open_s=asked.open_s,
         queries_per_hour=asked.queries_per_hour,
@@ -45,4 +45,4 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
         )
         # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
-    return WhatIf.model_validate(describe(report))
+    return WhatIfResponse.model_validate(describe(report))

@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class Actor(Wire):
+class ActorView(ResponseModel):
     """One actor, as it says itself with its heartbeat."""
 
     id: str = Field(description="Its name among the workers.")
@@ -39,7 +39,7 @@ ACTOR_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Actors(Wire):
+class ActorList(ResponseModel):
     """The actors that are there."""
 
     model_config = ConfigDict(
@@ -48,4 +48,4 @@ class Actors(Wire):
 
     slots: int = Field(description="Slots of all actors that take jobs.")
     busy_slots: int = Field(description="Jobs that run on any actor.")
-    actors: tuple[Actor, ...] = Field(description="The actors by name.")
+    actors: tuple[ActorView, ...] = Field(description="The actors by name.")

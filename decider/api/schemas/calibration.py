@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 CALIBRATION_EXAMPLE: dict[str, Any] = {
     "runs": 12,
@@ -22,7 +22,7 @@ CALIBRATION_EXAMPLE: dict[str, Any] = {
 }
 
 
-class TableCalibration(Wire):
+class TableCalibration(ResponseModel):
     """What was predicted for a table's newest rewrites, what was measured, and what is believed of the next one."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [CALIBRATION_EXAMPLE]})
@@ -41,7 +41,7 @@ class TableCalibration(Wire):
     groups_missed: int = Field(description="File groups whose output was smaller than predicted and did not rise.")
 
 
-class JobCalibration(Wire):
+class JobCalibration(ResponseModel):
     """What was predicted and measured over the finished runs of one job that rewrote something."""
 
     model_config = ConfigDict(

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class RootProgress(Wire):
+class RootProgress(ResponseModel):
     """How far the search below one root has come."""
 
     root: str = Field(description="The allowed root.")
@@ -23,7 +23,7 @@ class RootProgress(Wire):
     problem: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
 
 
-class Discoveries(Wire):
+class Discoveries(ResponseModel):
     """The search for tables below every allowed root."""
 
     model_config = ConfigDict(

@@ -2,17 +2,17 @@
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class IgnoredHints(Wire):
+class IgnoredEvents(ResponseModel):
     """Hints that led nowhere, for one reason."""
 
     reason: str = Field(description="Why, as a stable word such as `unknown_table` or `not_a_commit`.")
     count: int = Field(description="How many hints.", ge=0)
 
 
-class EventsTaken(Wire):
+class EventsAccepted(ResponseModel):
     """What became of a delivery. A taken hint makes the table be looked at; state comes from its log alone."""
 
     model_config = ConfigDict(
@@ -21,10 +21,10 @@ class EventsTaken(Wire):
     )
 
     accepted: int = Field(description="Hints that led to a known table.", ge=0)
-    ignored: tuple[IgnoredHints, ...] = Field(description="The others, by reason.")
+    ignored: tuple[IgnoredEvents, ...] = Field(description="The others, by reason.")
 
 
-class Validation(Wire):
+class SubscriptionValidation(ResponseModel):
     """The answer to Azure's Event Grid, which sends a code before the first event and wants it back."""
 
     model_config = ConfigDict(

@@ -6,10 +6,10 @@ from typing import Any
 from pydantic import ConfigDict, Field
 
 from decider.api.schemas.calibration import JobCalibration
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class JobEvent(Wire):
+class JobEvent(ResponseModel):
     """One moment in a job's life."""
 
     at: datetime = Field(description="When, by the queue server's clock.")
@@ -45,7 +45,7 @@ JOB_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Job(Wire):
+class JobSummary(ResponseModel):
     """A job that waits or runs, or one finished run."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [JOB_EXAMPLE]})
@@ -82,19 +82,19 @@ class Job(Wire):
     stopping: str = Field(description="Why the run was told to stop; empty if it was not.")
 
 
-class Jobs(Wire):
+class JobList(ResponseModel):
     """A page of jobs: running, waiting, in trouble, then finished runs, newest first."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"jobs": [JOB_EXAMPLE], "cursor": None}]})
 
-    jobs: tuple[Job, ...] = Field(description="The jobs.")
+    jobs: tuple[JobSummary, ...] = Field(description="The jobs.")
     cursor: str | None = Field(
         description="Pass as `cursor` to get the next page; null on the last one. A page may be short, even empty, "
         "where a filter finds little."
     )
 
 
-class JobDetail(Wire):
+class JobDetail(ResponseModel):
     """One job with its story."""
 
     model_config = ConfigDict(
@@ -121,13 +121,13 @@ class JobDetail(Wire):
         },
     )
 
-    job: Job = Field(description="The job as it is; the newest run if it is over.")
+    job: JobSummary = Field(description="The job as it is; the newest run if it is over.")
     timeline: tuple[JobEvent, ...] = Field(description="Its moments, oldest first.")
-    runs: tuple[Job, ...] = Field(description="Its finished runs that are still kept, newest first.")
+    runs: tuple[JobSummary, ...] = Field(description="Its finished runs that are still kept, newest first.")
     calibration: JobCalibration = Field(description="Predicted against measured over those of them that rewrote files.")
 
 
-class Cancelled(Wire):
+class CancelResult(ResponseModel):
     """What became of a cancelled job."""
 
     model_config = ConfigDict(

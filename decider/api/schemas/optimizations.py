@@ -5,10 +5,10 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class FileStats(Wire):
+class FileStatsView(ResponseModel):
     """The files on one side of a rewrite."""
 
     num_files: int = Field(description="Number of files.")
@@ -24,7 +24,7 @@ class FileStats(Wire):
     )
 
 
-class OptimizationEvent(Wire):
+class RewriteView(ResponseModel):
     """One rewrite: one commit of ours that replaced files without changing data."""
 
     version: int = Field(description="Version of the table that it made.")
@@ -38,8 +38,8 @@ class OptimizationEvent(Wire):
     finished_at: datetime | None = Field(description="When it was committed, by the actor's clock.")
     process_time_ms: int | None = Field(description="Milliseconds from the one to the other.")
     target_bytes: int | None = Field(description="File size that it was working towards.")
-    input: FileStats = Field(description="The files that it replaced.")
-    output: FileStats = Field(description="The files that it wrote.")
+    input: FileStatsView = Field(description="The files that it replaced.")
+    output: FileStatsView = Field(description="The files that it wrote.")
     deleted_rows: int = Field(description="Rows hidden by deletion vectors that it left out for good.")
     entropy_removed_bytes2: float | None = Field(description="Decrease of the total squared shortfall, bytes squared.")
 
@@ -75,20 +75,20 @@ EVENT_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Optimizations(Wire):
+class RewriteList(ResponseModel):
     """A page of a table's rewrites, newest first."""
 
     model_config = ConfigDict(
         frozen=True, json_schema_extra={"examples": [{"optimizations": [EVENT_EXAMPLE], "before": 40}]}
     )
 
-    optimizations: tuple[OptimizationEvent, ...] = Field(
+    optimizations: tuple[RewriteView, ...] = Field(
         description="The rewrites; a page may hold fewer than asked for, or none, and still not be the last."
     )
     before: int | None = Field(description="Pass as `before` to get the next page; null where the log ends.")
 
 
-class ScheduledTable(Wire):
+class ScheduledTable(ResponseModel):
     """A table that is optimized without being asked."""
 
     table_id: str = Field(description="Id of the table.")
@@ -110,7 +110,7 @@ class ScheduledTable(Wire):
     enabled_by: str = Field(description="The property that switched it on, or who did: `service` or `default`.")
 
 
-class Scheduled(Wire):
+class ScheduledTables(ResponseModel):
     """A page of the tables that are optimized without being asked, in the order of their names."""
 
     model_config = ConfigDict(

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from decider.api.schemas.tables import Layout
-from decider.web.base_model import Asked, Wire
+from decider.api.schemas.tables import LayoutView
+from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_PARTITIONS = 1_000
 """Partitions that one request may name; whoever wants more means the table."""
@@ -13,7 +13,7 @@ MAX_PARTITIONS = 1_000
 PriorityName = Literal["urgent", "high", "normal", "low"]
 
 
-class OptimizeRequest(Asked):
+class OptimizeRequest(RequestModel):
     """A wish for a rewrite now."""
 
     model_config = ConfigDict(
@@ -43,7 +43,7 @@ class OptimizeRequest(Asked):
     )
 
 
-class AskedJob(Wire):
+class RequestedJobView(ResponseModel):
     """A job that the request led to."""
 
     id: str = Field(description="The job's id.")
@@ -56,7 +56,7 @@ class AskedJob(Wire):
     predicted_files_replaced: int = Field(description="Files expected to be replaced.")
 
 
-class Optimized(Wire):
+class OptimizeResponse(ResponseModel):
     """The jobs that a request led to, or why there are none."""
 
     model_config = ConfigDict(
@@ -86,7 +86,7 @@ class Optimized(Wire):
     )
 
     version: int = Field(description="Version of the table that the request was decided on.")
-    jobs: tuple[AskedJob, ...] = Field(description="The jobs.")
+    jobs: tuple[RequestedJobView, ...] = Field(description="The jobs.")
     ignored: str | None = Field(
         description="Why the request changed nothing: `nothing_to_do`, `already_running`, `disabled`; null if it did."
     )
@@ -96,7 +96,7 @@ class Optimized(Wire):
     left_out: int = Field(description="Cells beyond the bound of one request; ask again when these are done.")
 
 
-class PlannedGroup(Wire):
+class PlannedGroup(ResponseModel):
     """Files that would become one file."""
 
     files: int = Field(description="Input files.")
@@ -105,7 +105,7 @@ class PlannedGroup(Wire):
     mode: str = Field(description="`minor` stays below the top level, `major` does not.")
 
 
-class CellPlan(Wire):
+class PartitionPlan(ResponseModel):
     """What would be done to one cell."""
 
     cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
@@ -115,11 +115,11 @@ class CellPlan(Wire):
     files_removed: int = Field(description="Predicted decrease of the number of files.")
     bytes: int = Field(description="Bytes to rewrite.")
     entropy_removed_bytes2: float = Field(description="Predicted decrease of the squared shortfall, bytes squared.")
-    before: Layout = Field(description="The cell as it is.")
-    after: Layout = Field(description="The cell as it is predicted.")
+    before: LayoutView = Field(description="The cell as it is.")
+    after: LayoutView = Field(description="The cell as it is predicted.")
 
 
-class OptimizePlan(Wire):
+class OptimizePlan(ResponseModel):
     """The plan of a dry run; nothing was changed."""
 
     model_config = ConfigDict(
@@ -149,6 +149,6 @@ class OptimizePlan(Wire):
     files_replaced: int = Field(description="Input files over all cells.")
     files_removed: int = Field(description="Predicted decrease of the number of files over all cells.")
     bytes: int = Field(description="Bytes to rewrite over all cells.")
-    plans: tuple[CellPlan, ...] = Field(description="The cells with work, those that lose most files first.")
+    plans: tuple[PartitionPlan, ...] = Field(description="The cells with work, those that lose most files first.")
     left_out: int = Field(description="Cells with work beyond those listed.")
     reasons: dict[str, int] = Field(description="Cells without work, by reason.")

@@ -5,12 +5,12 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Asked, Wire
+from decider.web.base_model import RequestModel, ResponseModel
 
 LEVER: dict[str, Any] = {"level": "tenant", "name": "sales"}
 
 
-class NextJob(Wire):
+class NextJobView(ResponseModel):
     """One of the next jobs, and why it is where it is."""
 
     id: str = Field(description="Id of the job.")
@@ -37,7 +37,7 @@ NEXT_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Queue(Wire):
+class QueueView(ResponseModel):
     """The queue as it is."""
 
     model_config = ConfigDict(
@@ -79,10 +79,10 @@ class Queue(Wire):
         description="Share of all slots' time in that time, by `tenants` and `tables`; empty while `slots` is 0."
     )
     settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
-    next: tuple[NextJob, ...] = Field(description="The next claims in order, if nothing arrived and nothing ended.")
+    next: tuple[NextJobView, ...] = Field(description="The next claims in order, if nothing arrived and nothing ended.")
 
 
-class Lever(Asked):
+class PauseRequest(RequestModel):
     """What is paused or resumed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER]})
@@ -91,7 +91,7 @@ class Lever(Asked):
     name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
 
 
-class Weight(Asked):
+class ShareRequest(RequestModel):
     """A share: a weight, or a limit, or both; what is left out stays."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER | {"weight": 2.0}]})
@@ -103,7 +103,7 @@ class Weight(Asked):
     quota_percent: int | None = Field(None, ge=1, le=100, description="The same as a share of all slots, in percent.")
 
 
-class Done(Wire):
+class AdminResult(ResponseModel):
     """What a lever did."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"sentence": "Tenant sales is paused."}]})
@@ -111,7 +111,7 @@ class Done(Wire):
     sentence: str = Field(description="What is so now.")
 
 
-class AuditReport(Wire):
+class AuditReport(ResponseModel):
     """What an audit found."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"keys": 1200, "mended": 0}]})
@@ -120,7 +120,7 @@ class AuditReport(Wire):
     mended: int = Field(description="Things that were mended; 0 on a sound queue.")
 
 
-class Moved(Wire):
+class MoveResult(ResponseModel):
     """Where a promoted or requeued job is now."""
 
     model_config = ConfigDict(

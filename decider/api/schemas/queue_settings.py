@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Asked, Wire
+from decider.web.base_model import RequestModel, ResponseModel
 from shared.queue.settings import SETTINGS
 
 
@@ -15,7 +15,7 @@ def _of(name: str) -> Any:
     return Field(None, ge=known.low, le=known.high, description=said)
 
 
-class Change(Asked):
+class QueueSettingsUpdate(RequestModel):
     """Settings that are to be different; what is left out stays."""
 
     model_config = ConfigDict(
@@ -46,7 +46,7 @@ SETTING: dict[str, Any] = {
 }
 
 
-class QueueSetting(Wire):
+class QueueSettingView(ResponseModel):
     """One setting of the queue."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [SETTING]})
@@ -61,9 +61,9 @@ class QueueSetting(Wire):
     meaning: str = Field(description="What it does.")
 
 
-class QueueSettings(Wire):
+class QueueSettingsView(ResponseModel):
     """All settings of the queue."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"settings": [SETTING]}]})
 
-    settings: tuple[QueueSetting, ...] = Field(description="All of them.")
+    settings: tuple[QueueSettingView, ...] = Field(description="All of them.")

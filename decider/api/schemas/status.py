@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import ConfigDict, Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class RedisStatus(Wire):
+class RedisStatus(ResponseModel):
     """The store, and whether a queue may be trusted to it."""
 
     reachable: bool = Field(description="Whether it answered.")
@@ -19,7 +19,7 @@ class RedisStatus(Wire):
     issues: tuple[str, ...] = Field(description="Why it is not safe, each with what to do; empty if it is.")
 
 
-class Backlog(Wire):
+class Backlog(ResponseModel):
     """Tables that this decider was told to look at."""
 
     tables_waiting: int = Field(description="Tables that wait to be looked at, or are being looked at.")
@@ -27,14 +27,14 @@ class Backlog(Wire):
     oldest_wait_s: float = Field(description="Seconds that the oldest of them has been waiting: this decider's lag.")
 
 
-class QueueStatus(Wire):
+class QueueStatus(ResponseModel):
     """Jobs of all deciders."""
 
     depth: dict[str, int] = Field(description="Jobs per state.")
     oldest_wait_s: float = Field(description="Seconds that the oldest queued job has been waiting.")
 
 
-class Savings(Wire):
+class Savings(ResponseModel):
     """What the rewrites gained, and what they cost."""
 
     files_removed: int = Field(description="Files that there are fewer of.")
@@ -47,7 +47,7 @@ class Savings(Wire):
     )
 
 
-class DefaultsInForce(Wire):
+class DefaultsInForce(ResponseModel):
     """The defaults that all deciders on this queue decide under: those of the one that started last."""
 
     version: str = Field(description="Short digest of the defaults in force.")
@@ -55,7 +55,7 @@ class DefaultsInForce(Wire):
     is_own: bool = Field(description="Whether they are the same; else another decider has started since.")
 
 
-class Status(Wire):
+class DeciderStatus(ResponseModel):
     """The decider at a glance."""
 
     model_config = ConfigDict(
@@ -114,7 +114,7 @@ class Status(Wire):
     savings: Savings = Field(description="What it was good for.")
 
 
-class Alive(Wire):
+class Liveness(ResponseModel):
     """The process runs."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"status": "alive"}]})
@@ -122,7 +122,7 @@ class Alive(Wire):
     status: str = Field(description="Always `alive`.")
 
 
-class Ready(Wire):
+class Readiness(ResponseModel):
     """Whether calls can be served."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"status": "ready", "reasons": []}]})

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from pydantic import Field
 
-from decider.web.base_model import Wire
+from decider.web.base_model import ResponseModel
 
 
-class Decided(Wire):
+class DecisionEvent(ResponseModel):
     """`decision`: what was decided about a cell; skips included."""
 
     at: datetime = Field(description="When it was decided, by the decider's clock.")
@@ -21,7 +21,7 @@ class Decided(Wire):
     sentence: str = Field(description="The whole decision in words.")
 
 
-class JobTold(Wire):
+class JobStreamEvent(ResponseModel):
     """`job`: a run that ended, or what no run reports (quarantined, preempted, cancel)."""
 
     at: datetime = Field(description="When it happened, by the server's clock.")
@@ -33,14 +33,14 @@ class JobTold(Wire):
     detail: str = Field(description="The error, or what else there is to say.")
 
 
-class QueueTold(Wire):
+class QueueStreamEvent(ResponseModel):
     """`queue`: how many jobs there are, whenever that changes; it has no id, for only the newest counts."""
 
     depth: dict[str, int] = Field(description="Jobs per state.")
     oldest_wait_s: float = Field(description="Seconds that the oldest queued job has been waiting.")
 
 
-class Hello(Wire):
+class ConnectedEvent(ResponseModel):
     """`hello`: the first event, which says what will come."""
 
     tables: int = Field(description="Tables whose decisions will come.")

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from decider.api.schemas.calibration import CALIBRATION_EXAMPLE, TableCalibration
-from decider.api.schemas.jobs import Job
-from decider.web.base_model import Asked, TableName, Wire
+from decider.api.schemas.jobs import JobSummary
+from decider.web.base_model import RequestModel, ResponseModel, TableName
 
 Tenant = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=100)]
 PropertyName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]*$", max_length=100)]
 PropertyText = Annotated[str, Field(max_length=2_000)]
 
 
-class Registration(Asked):
+class TableRegistration(RequestModel):
     """A table to look after."""
 
     model_config = ConfigDict(
@@ -41,7 +41,7 @@ class Registration(Asked):
     )
 
 
-class Change(Asked):
+class TableUpdate(RequestModel):
     """What is to be different about a registered table; what is left out stays."""
 
     model_config = ConfigDict(
@@ -58,7 +58,7 @@ class Change(Asked):
     )
 
 
-class Table(Wire):
+class TableView(ResponseModel):
     """A registered table."""
 
     model_config = ConfigDict(
@@ -93,7 +93,7 @@ _LISTED_EXAMPLE: dict[str, Any] = {
 }
 
 
-class TableRefusal(Wire):
+class TableRefusal(ResponseModel):
     """Why a table is not looked after at present; it is tried again with every event and sweep."""
 
     at: datetime = Field(description="When it was last refused.")
@@ -108,7 +108,7 @@ class TableRefusal(Wire):
     reason: str = Field(description="Why, and what to do.")
 
 
-class ListedTable(Table):
+class ListedTable(TableView):
     """A registered table, and whether it is refused."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_LISTED_EXAMPLE]})
@@ -116,7 +116,7 @@ class ListedTable(Table):
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
 
 
-class Tables(Wire):
+class TableList(ResponseModel):
     """A page of tables in the order of their names."""
 
     model_config = ConfigDict(
@@ -135,7 +135,7 @@ class Tables(Wire):
     cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
 
 
-class PolicyValue(Wire):
+class PolicyValue(ResponseModel):
     """One value of a table's policy, and where it comes from."""
 
     property: str = Field(description="The table property that sets it.")
@@ -146,7 +146,7 @@ class PolicyValue(Wire):
     meaning: str = Field(description="What it does.")
 
 
-class PolicyIssue(Wire):
+class PolicyIssue(ResponseModel):
     """A property that cannot be used; while there is one that `holds`, the last good policy stays in force."""
 
     property: str = Field(description="The property.")
@@ -155,7 +155,7 @@ class PolicyIssue(Wire):
     holds: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
 
 
-class PolicyInForce(Wire):
+class PolicyInForce(ResponseModel):
     """The policy that decisions are made under."""
 
     version: str = Field(description="Short digest of all values; decisions name it.")
@@ -164,7 +164,7 @@ class PolicyInForce(Wire):
     notes: tuple[str, ...] = Field(description="What the values alone do not say.")
 
 
-class Level(Wire):
+class SizeLevelView(ResponseModel):
     """Files of one size class."""
 
     level: int = Field(description="0 to 5 are small files, 6 is full.")
@@ -174,7 +174,7 @@ class Level(Wire):
     bytes: int = Field(description="Their total size in bytes.")
 
 
-class Layout(Wire):
+class LayoutView(ResponseModel):
     """How the files of a table or a cell are laid out, from the rolling state."""
 
     files: int = Field(description="Live files.")
@@ -185,16 +185,16 @@ class Layout(Wire):
     deleted_rows: int = Field(description="Rows that deletion vectors hide.")
     mse_bytes2: float = Field(description="Entropy: mean squared shortfall against the target, in bytes squared.")
     rms_shortfall: float = Field(description="Root of it as a share of the target: 0 is well laid out, 1 is dust.")
-    levels: tuple[Level, ...] = Field(description="Files per level.")
+    levels: tuple[SizeLevelView, ...] = Field(description="Files per level.")
 
 
-class Cell(Wire):
+class PartitionView(ResponseModel):
     """One cell: the files of one partition, which may be merged with each other."""
 
     cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
     cell_label: str = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    layout: Layout = Field(description="Its files.")
+    layout: LayoutView = Field(description="Its files.")
     verdict: str = Field(description="What would be decided about it now: `skip` or `enqueue`.")
     reason: str = Field(description="Why, as a stable word.")
     reason_sentence: str = Field(description="Why, in words.")
@@ -221,7 +221,7 @@ CELL_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Cells(Wire):
+class PartitionList(ResponseModel):
     """A page of a table's cells in the order of their keys."""
 
     model_config = ConfigDict(
@@ -229,11 +229,11 @@ class Cells(Wire):
     )
 
     version: int = Field(description="Version of the table that the states stand for.")
-    cells: tuple[Cell, ...] = Field(description="The cells.")
+    cells: tuple[PartitionView, ...] = Field(description="The cells.")
     cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
 
 
-class DecisionRecord(Wire):
+class DecisionRecord(ResponseModel):
     """One decision of the ledger, with the numbers it was made from.
 
     Of a record that this decider cannot read, such as one of a newer release, the numbers are null and `record` is its
@@ -287,7 +287,7 @@ DECISION_EXAMPLE: dict[str, Any] = {
 }
 
 
-class Decisions(Wire):
+class DecisionList(ResponseModel):
     """Decisions about a table, newest first."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"decisions": [DECISION_EXAMPLE]}]})
@@ -295,7 +295,7 @@ class Decisions(Wire):
     decisions: tuple[DecisionRecord, ...] = Field(description="The decisions.")
 
 
-class ManualRun(Wire):
+class ManualRun(ResponseModel):
     """What became of the last run that was asked for through the property `use.optimization.type`."""
 
     said: str = Field(description="What the property said, with the bytes per iteration if they were given.")
@@ -306,7 +306,7 @@ class ManualRun(Wire):
     jobs: int = Field(description="Jobs that were queued for it.")
 
 
-class CursorView(Wire):
+class CursorView(ResponseModel):
     """How far a table's log was read."""
 
     version: int = Field(description="Version that the state stands for.")
@@ -317,7 +317,7 @@ class CursorView(Wire):
     rescan_reason: str = Field(description="Why it was last recounted.")
 
 
-class CellHeat(Wire):
+class PartitionContention(ResponseModel):
     """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
 
     cell: str = Field(description="Key of the cell; `*` stands for all cells.")
@@ -325,7 +325,7 @@ class CellHeat(Wire):
     share: float = Field(description="Share of the last hour, 0 to 1; above `max-heat` jobs wait.")
 
 
-class TableStatus(Table):
+class TableStatus(TableView):
     """Everything that is known of one table."""
 
     model_config = ConfigDict(
@@ -379,14 +379,16 @@ class TableStatus(Table):
     cursor: CursorView | None = Field(description="How far the log was read; null before the first look.")
     cells: int = Field(description="Number of cells that hold files.")
     cells_worth_a_rewrite: int = Field(description="Cells for which a rewrite would be decided now.")
-    layout: Layout = Field(description="All cells together.")
+    layout: LayoutView = Field(description="All cells together.")
     policy: PolicyInForce = Field(description="The policy in force, and where each value comes from.")
     last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
-    last_job: Job | None = Field(description="The job that was last asked for, if it lives or its run is still kept.")
+    last_job: JobSummary | None = Field(
+        description="The job that was last asked for, if it lives or its run is still kept."
+    )
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
-    heat: tuple[CellHeat, ...] = Field(
+    heat: tuple[PartitionContention, ...] = Field(
         description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
     )
     calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

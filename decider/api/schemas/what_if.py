@@ -4,13 +4,13 @@ from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
 
 from decider.api.schemas.tables import PropertyName, PropertyText
-from decider.web.base_model import Asked, Wire
+from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_COMMITS = 2_000
 """Commits that one request may replay: some seconds of one core; the command line takes more, on its own machine."""
 
 
-class WhatIfRequest(Asked):
+class WhatIfRequest(RequestModel):
     """What things cost, as assumed, and how much history to replay."""
 
     model_config = ConfigDict(
@@ -41,7 +41,7 @@ class WhatIfRequest(Asked):
     )
 
 
-class PolicyTried(Wire):
+class PolicyTried(ResponseModel):
     """The values of a policy that matter here."""
 
     enabled: bool = Field(description="Whether anything is rewritten at all.")
@@ -50,7 +50,7 @@ class PolicyTried(Wire):
     tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
 
 
-class OptionTried(PolicyTried):
+class CandidateReplayed(PolicyTried):
     """A policy that was replayed."""
 
     files_mean: float = Field(
@@ -62,7 +62,7 @@ class OptionTried(PolicyTried):
     cost_s: float = Field(description="Both together.")
 
 
-class RuleReplayed(Wire):
+class RuleReplayed(ResponseModel):
     """What one rule would have done to the same history."""
 
     name: str = Field(description="Short name of the rule.")
@@ -84,13 +84,13 @@ class RuleReplayed(Wire):
     )
 
 
-class YoursReplayed(OptionTried):
+class CustomPolicyReplayed(CandidateReplayed):
     """What the properties that were given would have done."""
 
     properties: dict[str, str] = Field(description="The properties as they were given, with their full names.")
 
 
-class SoFar(Wire):
+class RewritesSoFar(ResponseModel):
     """What the table's log says was rewritten in that time, by whomever."""
 
     rewrites: int = Field(description="Commits that rewrote files without changing data.")
@@ -98,7 +98,7 @@ class SoFar(Wire):
     files_now: int = Field(description="Live files now.")
 
 
-class PricesUsed(Wire):
+class CostModelUsed(ResponseModel):
     """What was taken as the price of writing and reading."""
 
     write_s_per_gib: float = Field(description="Core-seconds to rewrite 1 GiB.")
@@ -107,7 +107,7 @@ class PricesUsed(Wire):
     tail_hours: float = Field(description="Hours that the files left at the end go on being read.")
 
 
-class Recommended(Wire):
+class RecommendationView(ResponseModel):
     """The policy of least cost."""
 
     is_change: bool = Field(description="Whether it is worth changing the policy in force.")
@@ -117,7 +117,7 @@ class Recommended(Wire):
     cost_s: float = Field(description="What it costs, in core-seconds.")
     current_cost_s: float = Field(description="What the policy in force costs.")
     left_alone_cost_s: float = Field(description="What it costs never to rewrite anything.")
-    curve: tuple[OptionTried, ...] = Field(description="Cost by target size, the other values as in force.")
+    curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, the other values as in force.")
 
 
 _COSTS: JsonDict = {"write_cost_s": 4.1, "read_cost_s": 9.9, "cost_s": 14.0}
@@ -162,7 +162,7 @@ _EXAMPLE: JsonDict = {
 }
 
 
-class WhatIf(Wire):
+class WhatIfResponse(ResponseModel):
     """The same history under each rule, and a recommendation."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_EXAMPLE]})
@@ -173,12 +173,14 @@ class WhatIf(Wire):
     files_added: int = Field(description="Files that they added.")
     bytes_added: int = Field(description="Bytes that they added.")
     span_s: int = Field(description="Seconds between the first and the last of them.")
-    so_far: SoFar = Field(description="What was really rewritten in that time.")
-    prices: PricesUsed = Field(description="What writing and reading were taken to cost.")
+    so_far: RewritesSoFar = Field(description="What was really rewritten in that time.")
+    prices: CostModelUsed = Field(description="What writing and reading were taken to cost.")
     policy: PolicyTried = Field(description="The policy in force, which the rules were replayed with.")
     rules: tuple[RuleReplayed, ...] = Field(
         description="Left alone first, then Lakewright, then others' rules; last what properties were given for."
     )
-    yours: YoursReplayed | None = Field(description="The properties that were given, and their cost; null without any.")
+    yours: CustomPolicyReplayed | None = Field(
+        description="The properties that were given, and their cost; null without any."
+    )
     notes: tuple[str, ...] = Field(description="What holds in production and not here, or is not as it may seem.")
-    recommendation: Recommended = Field(description="What to do.")
+    recommendation: RecommendationView = Field(description="What to do.")

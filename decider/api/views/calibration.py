@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from decider.api.schemas.calibration import JobCalibration, TableCalibration
 from decider.api.views.jobs import job_view
 from decider.decide.calibration import Calibration
-from shared.queue.model import Verdict
+from shared.queue.model import RunResult
 from shared.queue.records import RunRecord
 
 
@@ -29,7 +29,7 @@ def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> Tabl
 
 def job_calibration(runs: Iterable[RunRecord]) -> JobCalibration:
     """Add up what was predicted and measured over the runs that ended well and rewrote something."""
-    shown = [job_view(run) for run in runs if run.verdict == Verdict.DONE]
+    shown = [job_view(run) for run in runs if run.verdict == RunResult.DONE]
     whole = [one for one in shown if one.measured.get("files_replaced", 0) > 0]
     return JobCalibration(
         runs=len(whole),

@@ -7,19 +7,19 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from decider.api.schemas.jobs import Cancelled, Job, JobEvent
-from decider.api.schemas.queue import Moved
+from decider.api.schemas.jobs import CancelResult, JobEvent, JobSummary
+from decider.api.schemas.queue import MoveResult
 from decider.web.base_model import moment
-from shared.partitions import cell_label
+from shared.partitions import partition_label
 from shared.queue.model import CancelOutcome, MoveOutcome
 from shared.queue.records import JobView, RunRecord
-from shared.table import CellKey
+from shared.table import PartitionKey
 
 FINISHED = "finished"
 """The state of a run that is over; it is none of the queue's, where a finished job is nowhere."""
 
 
-def job_view(entry: JobView | RunRecord) -> Job:
+def job_view(entry: JobView | RunRecord) -> JobSummary:
     """Show a job that lives, or a run that is over."""
     return _live(entry) if isinstance(entry, JobView) else _finished(entry)
 
@@ -43,25 +43,25 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
     return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
 
 
-def cancelled_view(outcome: CancelOutcome) -> Cancelled:
+def cancelled_view(outcome: CancelOutcome) -> CancelResult:
     """Show what became of a cancelled job."""
     sentence = {
         CancelOutcome.GONE: "The job waited and was deleted.",
         CancelOutcome.STOPPING: "The job runs; its actor stops after the file groups that are being written.",
         CancelOutcome.UNKNOWN: "There was no such job.",
     }[outcome]
-    return Cancelled(outcome=outcome, sentence=sentence)
+    return CancelResult(outcome=outcome, sentence=sentence)
 
 
-def moved_view(outcome: MoveOutcome) -> Moved:
+def moved_view(outcome: MoveOutcome) -> MoveResult:
     """Show where a promoted or requeued job is now."""
     runs = outcome is MoveOutcome.LEASED
-    return Moved(state=outcome.value, sentence="The job runs already." if runs else "The job is ready now.")
+    return MoveResult(state=outcome.value, sentence="The job runs already." if runs else "The job is ready now.")
 
 
-def _live(job: JobView) -> Job:
+def _live(job: JobView) -> JobSummary:
     facts = _object(job.facts)
-    return Job(
+    return JobSummary(
         id=job.id,
         state=job.state,
         table=job.key.table,
@@ -89,9 +89,9 @@ def _live(job: JobView) -> Job:
     )
 
 
-def _finished(run: RunRecord) -> Job:
+def _finished(run: RunRecord) -> JobSummary:
     result = _object(run.result)
-    return Job(
+    return JobSummary(
         id=run.id,
         state=FINISHED,
         table=run.key.table,
@@ -120,7 +120,7 @@ def _finished(run: RunRecord) -> Job:
 
 
 def _label(cell: str) -> str:
-    return cell_label(CellKey(cell)) if _object(cell) or cell == "{}" else cell
+    return partition_label(PartitionKey(cell)) if _object(cell) or cell == "{}" else cell
 
 
 def _object(text: str) -> dict[str, Any]:

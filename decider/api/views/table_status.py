@@ -5,22 +5,22 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from decider.api.dependencies import Services
-from decider.api.schemas.jobs import Job
-from decider.api.schemas.tables import CellHeat, CursorView, ManualRun, TableStatus
+from decider.api.schemas.jobs import JobSummary
+from decider.api.schemas.tables import CursorView, ManualRun, PartitionContention, TableStatus
 from decider.api.views.calibration import table_calibration
 from decider.api.views.jobs import job_view
 from decider.api.views.tables import decision_view, layout_view, policy_view, refusal_view, table_view
 from decider.decide.decision import decide_state
-from decider.decide.ledger import Record, Unreadable
+from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
-from decider.optimize.property_trigger import Outcome
-from decider.state.contention import EVERYWHERE, Heat
+from decider.optimize.property_trigger import TriggerOutcome
+from decider.state.contention import EVERYWHERE, WriteContention
 from decider.state.effective_policy import LogFacts
-from decider.store.table_registry import Refusal
-from decider.store.table_state import Cursor
+from decider.store.table_registry import StoredRefusal
+from decider.store.table_state import TableState
 from decider.web.base_model import moment
 from shared.job_payload import COMPACT
-from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
 from shared.table import PartitionColumn, TableId, TableRef
@@ -30,12 +30,12 @@ LEDGER_DEPTH = 200
 
 
 @dataclass(slots=True)
-class _Summary:
+class _TableTotals:
     """All cells of a table added up."""
 
     cells: int = 0
     worth_it: int = 0
-    total: CellState = EMPTY_CELL
+    total: PartitionStats = EMPTY_STATS
 
 
 async def table_status(table: TableRef, parts: Services) -> TableStatus:
@@ -70,7 +70,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     )
 
 
-def _now_refused(noted: Refusal | None, cursor: Cursor | None) -> Refusal | None:
+def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> StoredRefusal | None:
     """Return the refusal that holds: what the state says of the table, or what the last look at its log ended with.
 
     The look notes a refusal by rule after the state has moved; until then the state is right.
@@ -82,14 +82,14 @@ def _now_refused(noted: Refusal | None, cursor: Cursor | None) -> Refusal | None
         return None
     if noted is not None and noted.code == by_rule.code:
         return noted
-    return Refusal(cursor.folded_ms, by_rule.sentence, code=by_rule.code)
+    return StoredRefusal(cursor.folded_ms, by_rule.sentence, code=by_rule.code)
 
 
 async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
     wish = await parts.wishes.read(table)
     if wish is None:
         return None
-    outcome = Outcome(wish.outcome or Outcome.TAKEN_UP)
+    outcome = TriggerOutcome(wish.outcome or TriggerOutcome.TAKEN_UP)
     return ManualRun(
         said=wish.said,
         version=wish.version,
@@ -100,7 +100,7 @@ async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
     )
 
 
-def _cursor_view(cursor: Cursor) -> CursorView:
+def _cursor_view(cursor: TableState) -> CursorView:
     return CursorView(
         version=cursor.version,
         folded_at=moment(cursor.folded_ms),
@@ -111,17 +111,21 @@ def _cursor_view(cursor: Cursor) -> CursorView:
     )
 
 
-def _heat_views(heat: Heat, columns: Sequence[PartitionColumn], now_ms: int) -> tuple[CellHeat, ...]:
+def _heat_views(
+    heat: WriteContention, columns: Sequence[PartitionColumn], now_ms: int
+) -> tuple[PartitionContention, ...]:
     shares = {cell: float(heat.share(cell, now_ms)) for cell in heat.spells}
     return tuple(
-        CellHeat(cell=cell, cell_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns), share=share)
+        PartitionContention(
+            cell=cell, cell_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns), share=share
+        )
         for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
         if share
     )
 
 
-async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _Summary:
-    summary = _Summary()
+async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _TableTotals:
+    summary = _TableTotals()
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state.total
@@ -129,7 +133,9 @@ async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionCo
     return summary
 
 
-async def _last_job(table: TableId, records: tuple[Record | Unreadable, ...], parts: Services) -> Job | None:
+async def _last_job(
+    table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], parts: Services
+) -> JobSummary | None:
     cell = next((record.cell for record in records if record.outcome and record.cell is not None), None)
     if cell is None:
         return None

@@ -5,30 +5,30 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from decider.api.schemas.optimize import AskedJob, CellPlan, Optimized, OptimizePlan, PlannedGroup
+from decider.api.schemas.optimize import OptimizePlan, OptimizeResponse, PartitionPlan, PlannedGroup, RequestedJobView
 from decider.api.schemas.tables import (
-    Cell,
     DecisionRecord,
-    Layout,
-    Level,
+    LayoutView,
+    PartitionView,
     PolicyInForce,
     PolicyIssue,
     PolicyValue,
-    Table,
+    SizeLevelView,
     TableRefusal,
+    TableView,
 )
 from decider.decide.decision import decide_state
-from decider.decide.ledger import Record, Unreadable
+from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize import on_demand
 from decider.optimize.partition_selector import label, named_values
-from decider.state.effective_policy import Effective, Source
-from decider.store.table_registry import Refusal
-from shared.layout.levels import FULL, Ladder
-from shared.layout.partition_stats import CellState
+from decider.state.effective_policy import EffectivePolicy, PolicySource
+from decider.store.table_registry import StoredRefusal
+from shared.layout.levels import FULL, SizeLevels
+from shared.layout.partition_stats import PartitionStats
 from shared.layout.planner import Plan
 from shared.policy import Policy
 from shared.properties import PREFIX, PROPERTIES
-from shared.table import CellKey, PartitionColumn, TableRef
+from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_PLANS = 200
 """Cells that a dry run lists with their groups; the totals count all of them."""
@@ -36,29 +36,29 @@ MAX_PLANS = 200
 UNREADABLE = "unreadable"
 """Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
 
-_SAID_BY = {Source.SERVICE: "LAKEWRIGHT_POLICY", Source.DEFAULT: "default"}
+_SAID_BY = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT: "default"}
 """What stands for the property where no property said a value."""
 
 
-def table_view(table: TableRef) -> Table:
+def table_view(table: TableRef) -> TableView:
     """Show a registered table."""
     said = dict(table.properties)
-    return Table(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
+    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
 
 
-def refusal_view(refusal: Refusal) -> TableRefusal:
+def refusal_view(refusal: StoredRefusal) -> TableRefusal:
     """Show why a table is refused."""
     at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
     return TableRefusal(at=at, since=since, gone=refusal.gone, code=refusal.code, reason=refusal.reason)
 
 
-def layout_view(state: CellState, rungs: Ladder) -> Layout:
+def layout_view(state: PartitionStats, rungs: SizeLevels) -> LayoutView:
     """Show the files of a cell, or of many cells added up, level by level."""
     floors = rungs.floors
     counts = (*state.counts, state.files - state.small_files)
     sizes = (*state.sizes, state.bytes - state.small_bytes)
     levels = tuple(
-        Level(
+        SizeLevelView(
             level=level,
             from_bytes=floors[level],
             below_bytes=floors[level + 1] if level < FULL else None,
@@ -68,7 +68,7 @@ def layout_view(state: CellState, rungs: Ladder) -> Layout:
         for level in range(FULL + 1)
     )
     mse = state.mse()
-    return Layout(
+    return LayoutView(
         files=state.files,
         bytes=state.bytes,
         small_files=state.small_files,
@@ -81,7 +81,7 @@ def layout_view(state: CellState, rungs: Ladder) -> Layout:
     )
 
 
-def policy_view(in_force: Effective) -> PolicyInForce:
+def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
     """Show the policy, and for each value the property that set it."""
     values = tuple(
         PolicyValue(
@@ -101,10 +101,12 @@ def policy_view(in_force: Effective) -> PolicyInForce:
     return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
 
 
-def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence[PartitionColumn]) -> Cell:
+def cell_view(
+    cell: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
+) -> PartitionView:
     """Show one cell, and what would be decided about it now."""
     decision = decide_state(cell, state, policy, 0, 0, columns)
-    return Cell(
+    return PartitionView(
         cell=cell,
         cell_label=label(cell, columns),
         partition=named_values(cell, columns),
@@ -115,10 +117,10 @@ def cell_view(cell: CellKey, state: CellState, policy: Policy, columns: Sequence
     )
 
 
-def decision_view(record: Record | Unreadable, columns: Sequence[PartitionColumn]) -> DecisionRecord:
+def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[PartitionColumn]) -> DecisionRecord:
     """Show one entry of the ledger; of one that this release cannot read, what it plainly says and its text."""
     at = datetime.fromtimestamp(record.at_ms / 1000, UTC)
-    if isinstance(record, Unreadable):
+    if isinstance(record, UnreadableRecord):
         return DecisionRecord(
             at=at,
             at_ms=record.at_ms,
@@ -153,10 +155,10 @@ def decision_view(record: Record | Unreadable, columns: Sequence[PartitionColumn
     )
 
 
-def optimized_view(answer: on_demand.Answer) -> Optimized:
+def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
     """Show the jobs that a request led to."""
     jobs = tuple(
-        AskedJob(
+        RequestedJobView(
             id=job.id,
             cell=job.cell,
             cell_label=label(job.cell, answer.columns),
@@ -168,7 +170,7 @@ def optimized_view(answer: on_demand.Answer) -> Optimized:
     )
     refused = f" {answer.refusal.sentence}" if answer.refusal else ""
     more = f" {answer.left_out} more cells are worth one: ask again." if answer.left_out else ""
-    return Optimized(
+    return OptimizeResponse(
         version=answer.version,
         jobs=jobs,
         ignored=answer.ignored,
@@ -204,7 +206,7 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     )
 
 
-def _plan_view(plan: Plan, rungs: Ladder, columns: Sequence[PartitionColumn]) -> CellPlan:
+def _plan_view(plan: Plan, rungs: SizeLevels, columns: Sequence[PartitionColumn]) -> PartitionPlan:
     groups = tuple(
         PlannedGroup(
             files=len(group.files),
@@ -214,7 +216,7 @@ def _plan_view(plan: Plan, rungs: Ladder, columns: Sequence[PartitionColumn]) ->
         )
         for group in plan.groups
     )
-    return CellPlan(
+    return PartitionPlan(
         cell=plan.cell,
         cell_label=label(plan.cell, columns),
         groups=groups,

@@ -6,8 +6,8 @@ has. An outlet is the URI of an asset, or a table's registered name; assets that
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading, wrong
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext, wrong
+from decider.events.table_hint import IgnoredReason, Outcome
 from decider.events.table_names import table_hint
 from shared.errors import InvalidInput
 
@@ -19,7 +19,7 @@ def matches(event: Fields) -> bool:
     return "dag_id" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn the outlets of a task that succeeded into hints; raises InvalidInput naming the field."""
     reading.text(event, "dag_id")
     reading.optional_text(event, "task_id")
@@ -28,10 +28,10 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     outlets = reading.within("outlets")
     for index, item in enumerate(outlets.objects(event.get("outlets"))):
         found = _outlet(item, outlets.item(index))
-        yield found if succeeded else Ignored.NOT_A_COMMIT
+        yield found if succeeded else IgnoredReason.NOT_A_COMMIT
 
 
-def _outlet(item: object, reading: Reading) -> Outcome:
+def _outlet(item: object, reading: ReadContext) -> Outcome:
     if isinstance(item, dict):
         text = reading.text(item, "name" if "name" in item and "uri" not in item else "uri")
     elif isinstance(item, str) and item:
@@ -41,4 +41,4 @@ def _outlet(item: object, reading: Reading) -> Outcome:
     try:
         return table_hint(text, reading.at)
     except InvalidInput:
-        return Ignored.NOT_A_LOCATION
+        return IgnoredReason.NOT_A_LOCATION

@@ -9,9 +9,9 @@ import re
 from collections.abc import Iterable
 from urllib.parse import unquote
 
-from decider.events.field_reader import Fields, Reading, wrong
+from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.object_keys import hint_of_key
-from decider.events.table_hint import Echo, Ignored, Outcome
+from decider.events.table_hint import IgnoredReason, Outcome, ValidationHandshake
 
 VALIDATION = "Microsoft.EventGrid.SubscriptionValidationEvent"
 STORAGE = "Microsoft.Storage."
@@ -29,7 +29,7 @@ def matches(event: Fields) -> bool:
     return "eventType" in event and "data" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn one event into a hint or a code to send back; raises InvalidInput naming the field."""
     kind = reading.text(event, "eventType")
     data = reading.fields(event.get("data"), "data")
@@ -39,18 +39,18 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
         yield blob(kind, data, reading.within("data"))
 
 
-def _echo(data: Fields, reading: Reading) -> Echo:
+def _echo(data: Fields, reading: ReadContext) -> ValidationHandshake:
     code = reading.text(data, "validationCode")
     if len(code) > MAX_CODE_CHARS:
         raise wrong(reading.place("validationCode"), code, f"at most {MAX_CODE_CHARS} characters")
-    return Echo(code)
+    return ValidationHandshake(code)
 
 
-def blob(kind: str, data: object, reading: Reading) -> Outcome:
+def blob(kind: str, data: object, reading: ReadContext) -> Outcome:
     """Return what an event about a blob is, in either of Event Grid's schemas; raises InvalidInput for a wrong URL."""
     field = URL_FIELDS.get(kind)
     if field is None:
-        return Ignored.UNKNOWN_EVENT
+        return IgnoredReason.UNKNOWN_EVENT
     text = reading.text(reading.fields(data), field)
     match = _URL.fullmatch(text)
     if match is None:
@@ -59,6 +59,6 @@ def blob(kind: str, data: object, reading: Reading) -> Outcome:
     try:
         key = unquote(encoded, errors="strict")
     except UnicodeDecodeError:
-        return Ignored.BAD_KEY
+        return IgnoredReason.BAD_KEY
     place = f"abfss://{container}@{account}.dfs.{domain}"
     return hint_of_key(reading.buckets.get(f"{account}/{container}", place), key)

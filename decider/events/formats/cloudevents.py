@@ -7,9 +7,9 @@ CloudEvents 1.0, "JSON Event Format" and "HTTP Protocol Binding".
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
-from decider.events.field_reader import Fields, Reading, wrong
+from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.formats import azure, gcs
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.table_hint import IgnoredReason, Outcome
 
 HEADER = "ce-"
 """What precedes an attribute's name in a header in binary mode."""
@@ -20,7 +20,7 @@ def matches(event: Fields) -> bool:
     return "specversion" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn an event into the hints that its data hold; raises InvalidInput naming the field."""
     version = reading.text(event, "specversion")
     if not version.startswith("1."):
@@ -34,7 +34,7 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     elif kind == gcs.FINALIZED:
         yield gcs.finalized(data, reading.within(field))
     elif data is None:
-        yield Ignored.UNKNOWN_EVENT
+        yield IgnoredReason.UNKNOWN_EVENT
     else:
         yield from reading.unwrap(data, field)
 
@@ -49,7 +49,7 @@ def from_headers(headers: Mapping[str, str], data: object) -> Fields | None:
     return {**attributes, "data": data}
 
 
-def _data(event: Fields, reading: Reading) -> tuple[object, str]:
+def _data(event: Fields, reading: ReadContext) -> tuple[object, str]:
     """Return the data and the field they stand in; a text is JSON once more, as some senders encode it twice."""
     if event.get("data_base64") is not None:
         return reading.json(reading.base64(event, "data_base64"), "data_base64"), "data_base64"

@@ -5,9 +5,9 @@ Source: "EventBridge event message structure" in the user guide of Amazon S3.
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
+from decider.events.field_reader import Fields, ReadContext
 from decider.events.object_keys import hint_of_key
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.table_hint import IgnoredReason, Outcome
 
 S3 = "aws.s3"
 WRITTEN = "Object Created"
@@ -18,13 +18,13 @@ def matches(event: Fields) -> bool:
     return "detail-type" in event and "detail" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn an event of S3 into a hint, any other into a count; raises InvalidInput naming the field."""
     kind = reading.text(event, "detail-type")
     source = reading.text(event, "source")
     detail = reading.fields(event.get("detail"), "detail")
     if source != S3 or kind != WRITTEN:
-        yield Ignored.UNKNOWN_EVENT
+        yield IgnoredReason.UNKNOWN_EVENT
         return
     inner = reading.within("detail")
     bucket = inner.within("bucket").text(inner.fields(detail.get("bucket"), "bucket"), "name")

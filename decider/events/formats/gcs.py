@@ -6,9 +6,9 @@ attributes holds some other event in its data. Source: "Pub/Sub notifications fo
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
+from decider.events.field_reader import Fields, ReadContext
 from decider.events.object_keys import hint_of_key
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.table_hint import IgnoredReason, Outcome
 
 WRITTEN = "OBJECT_FINALIZE"
 FINALIZED = "google.cloud.storage.object.v1.finalized"
@@ -21,7 +21,7 @@ def matches(event: Fields) -> bool:
     return isinstance(message, dict) and ("attributes" in message or "data" in message)
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn a push message into a hint; raises InvalidInput naming the field that is missing or wrong."""
     message = reading.fields(event.get("message"), "message")
     reading.text(event, "subscription")
@@ -34,14 +34,14 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     place = inner.within("attributes")
     written = place.text(attributes, "eventType") == WRITTEN
     found = _object(place.text(attributes, "bucketId"), place.text(attributes, "objectId"), reading)
-    yield found if written else Ignored.UNKNOWN_EVENT
+    yield found if written else IgnoredReason.UNKNOWN_EVENT
 
 
-def finalized(data: object, reading: Reading) -> Outcome:
+def finalized(data: object, reading: ReadContext) -> Outcome:
     """Return what the data of Eventarc's CloudEvent are; raises InvalidInput naming the field."""
     about = reading.fields(data)
     return _object(reading.text(about, "bucket"), reading.text(about, "name"), reading)
 
 
-def _object(bucket: str, key: str, reading: Reading) -> Outcome:
+def _object(bucket: str, key: str, reading: ReadContext) -> Outcome:
     return hint_of_key(reading.buckets.get(bucket, f"gs://{bucket}"), key)

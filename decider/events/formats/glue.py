@@ -6,8 +6,8 @@ Source: "Automating AWS Glue with EventBridge" in the developer guide of AWS Glu
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext
+from decider.events.table_hint import IgnoredReason, Outcome
 from decider.events.table_names import name_hint
 
 GLUE = "aws.glue"
@@ -20,16 +20,16 @@ def matches(event: Fields) -> bool:
     return "detail-type" in event and event.get("source") == GLUE
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn a change of a table into a hint by its name; raises InvalidInput naming the field."""
     kind = reading.text(event, "detail-type")
     reading.one_of(event, "source", (GLUE,))
     detail = reading.fields(event.get("detail"), "detail")
     if kind != TABLE_CHANGED:
-        yield Ignored.UNKNOWN_EVENT
+        yield IgnoredReason.UNKNOWN_EVENT
         return
     inner = reading.within("detail")
     database = inner.text(detail, "databaseName")
     table = inner.text(detail, "tableName")
     change = inner.text(detail, "typeOfChange")
-    yield Ignored.NOT_A_COMMIT if change in DELETED else name_hint(database, table)
+    yield IgnoredReason.NOT_A_COMMIT if change in DELETED else name_hint(database, table)

@@ -6,7 +6,7 @@ reason. Source: "Post-commit Callback" in the documentation of Apache Hudi.
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
+from decider.events.field_reader import Fields, ReadContext
 from decider.events.table_hint import Outcome
 from decider.events.table_names import location_hint
 
@@ -16,7 +16,7 @@ def matches(event: Fields) -> bool:
     return "commitTime" in event and ("basePath" in event or "tableName" in event)
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn one callback into a hint; raises InvalidInput naming the field that is missing or wrong."""
     reading.text(event, "commitTime")
     reading.text(event, "tableName")

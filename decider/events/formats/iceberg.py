@@ -5,8 +5,8 @@ Recognised, and ignored until Iceberg is done. Source: `ReportMetricsRequest` in
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext
+from decider.events.table_hint import IgnoredReason, Outcome
 
 COMMIT = "commit-report"
 SCAN = "scan-report"
@@ -17,11 +17,11 @@ def matches(event: Fields) -> bool:
     return "report-type" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Check one report; raises InvalidInput naming the field that is missing or wrong."""
     kind = reading.one_of(event, "report-type", (COMMIT, SCAN))
     reading.text(event, "table-name")
     reading.fields(event.get("metrics"), "metrics")
     if kind == COMMIT:
         reading.text(event, "operation")
-    yield Ignored.ICEBERG if kind == COMMIT else Ignored.NOT_A_COMMIT
+    yield IgnoredReason.ICEBERG if kind == COMMIT else IgnoredReason.NOT_A_COMMIT

@@ -6,8 +6,8 @@ Source: the publisher of events in Lakekeeper's sources; the data of `updateTabl
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext
+from decider.events.table_hint import IgnoredReason, Outcome
 
 EXTENSIONS = ("tabular-id", "tabularid")
 UPDATED = "updateTable"
@@ -18,14 +18,14 @@ def matches(event: Fields) -> bool:
     return "specversion" in event and any(name in event for name in EXTENSIONS)
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Check one event; raises InvalidInput naming the field that is missing or wrong."""
     for field in ("specversion", "id", "source", "name", "namespace"):
         reading.text(event, field)
     reading.text(event, next((name for name in EXTENSIONS if name in event), EXTENSIONS[0]))
     if reading.text(event, "type") != UPDATED:
-        yield Ignored.NOT_A_COMMIT
+        yield IgnoredReason.NOT_A_COMMIT
         return
     data = event.get("data")
     reading.fields(reading.json(data, "data") if isinstance(data, str) else data, "data")
-    yield Ignored.ICEBERG
+    yield IgnoredReason.ICEBERG

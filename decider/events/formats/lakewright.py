@@ -7,7 +7,7 @@ be committed to anyway. Misspelt fields are refused: they would be silently with
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading, wrong
+from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import Outcome
 from decider.events.table_names import table_hint
 from decider.formats.delta.listing import MAX_VERSION
@@ -21,7 +21,7 @@ def matches(event: Fields) -> bool:
     return "table" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn one event into a hint; raises InvalidInput naming the field that is wrong."""
     unknown = sorted(set(event) - set(FIELDS))
     if unknown:
@@ -35,7 +35,7 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     yield table_hint(reading.text(event, "table"), reading.place("table"), version)
 
 
-def _check_files(files: object, reading: Reading) -> None:
+def _check_files(files: object, reading: ReadContext) -> None:
     for index, item in enumerate(reading.objects(files)):
         place = reading.item(index)
         file = place.fields(item)
@@ -45,7 +45,7 @@ def _check_files(files: object, reading: Reading) -> None:
             place.fields(file["partition_values"], "partition_values")
 
 
-def _whole_number(event: Fields, field: str, reading: Reading) -> int | None:
+def _whole_number(event: Fields, field: str, reading: ReadContext) -> int | None:
     value = event.get(field)
     if value is None:
         return None

@@ -6,7 +6,7 @@ question which of the two a sender meant.
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
+from decider.events.field_reader import Fields, ReadContext
 from decider.events.formats import s3
 from decider.events.table_hint import Outcome
 
@@ -16,7 +16,7 @@ def matches(event: Fields) -> bool:
     return "EventName" in event and "Records" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn a notification into hints; raises InvalidInput naming the field."""
     reading.text(event, "EventName")
     reading.text(event, "Key")

@@ -6,8 +6,8 @@ senders add the catalog's name as a symlink. Source: the specification of OpenLi
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
-from decider.events.table_hint import Hint, Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext
+from decider.events.table_hint import IgnoredReason, Outcome, TableHint
 from decider.events.table_names import name_hint
 from shared.errors import InvalidInput
 from shared.locations import key_location
@@ -23,7 +23,7 @@ def matches(event: Fields) -> bool:
     return "eventType" in event and "run" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn the outputs of a complete run into hints; raises InvalidInput naming the field."""
     kind = reading.one_of(event, "eventType", TYPES)
     reading.within("run").text(reading.fields(event.get("run"), "run"), "runId")
@@ -31,10 +31,10 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     outputs = reading.within("outputs")
     for index, item in enumerate(outputs.objects(event.get("outputs") or [])):
         found = tuple(_dataset(item, outputs.item(index)))
-        yield from found if kind == COMPLETE else (Ignored.NOT_A_COMMIT,)
+        yield from found if kind == COMPLETE else (IgnoredReason.NOT_A_COMMIT,)
 
 
-def _dataset(item: object, reading: Reading) -> Iterable[Outcome]:
+def _dataset(item: object, reading: ReadContext) -> Iterable[Outcome]:
     dataset = reading.fields(item)
     namespace, name = reading.text(dataset, "namespace"), reading.text(dataset, "name")
     if namespace.partition(":")[0] in PLACES:
@@ -44,17 +44,17 @@ def _dataset(item: object, reading: Reading) -> Iterable[Outcome]:
     yield from aliases or (name_hint(name),)
 
 
-def _at(namespace: str, name: str, reading: Reading) -> Outcome:
+def _at(namespace: str, name: str, reading: ReadContext) -> Outcome:
     prefix = "file:///" if namespace in ("file", "file:", "file://") else namespace
     scheme, _, rest = prefix.partition("://")
     prefix = reading.buckets.get(rest.strip("/"), prefix) if scheme != "file" else prefix
     try:
-        return Hint(key_location(prefix, name.strip("/")))
+        return TableHint(key_location(prefix, name.strip("/")))
     except InvalidInput:
-        return Ignored.NOT_A_LOCATION
+        return IgnoredReason.NOT_A_LOCATION
 
 
-def _aliases(dataset: Fields, reading: Reading) -> Iterable[Outcome]:
+def _aliases(dataset: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Yield what the symlinks of a data set name, if it has some."""
     facets = reading.fields(dataset.get("facets") or {}, "facets")
     inner = reading.within("facets")

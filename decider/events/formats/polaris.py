@@ -7,8 +7,8 @@ CloudEvents, and the reference of its webhook listener.
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading, wrong
-from decider.events.table_hint import Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext, wrong
+from decider.events.table_hint import IgnoredReason, Outcome
 
 NOTIFICATIONS = ("UNKNOWN", "CREATE", "UPDATE", "DROP", "VALIDATE")
 CHANGES = frozenset({"CREATE", "UPDATE"})
@@ -21,7 +21,7 @@ def matches(event: Fields) -> bool:
     return "notification-type" in event or "event_type" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Check a notification or an event; raises InvalidInput naming the field that is missing or wrong."""
     if "event_type" in event:
         yield _event(event, reading)
@@ -32,17 +32,17 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
     inner.text(payload, "table-name")
     inner.text(payload, "table-uuid")
     inner.text(payload, "metadata-location")
-    yield Ignored.ICEBERG if kind in CHANGES else Ignored.NOT_A_COMMIT
+    yield IgnoredReason.ICEBERG if kind in CHANGES else IgnoredReason.NOT_A_COMMIT
 
 
-def _event(event: Fields, reading: Reading) -> Outcome:
+def _event(event: Fields, reading: ReadContext) -> Outcome:
     if reading.text(event, "event_type") not in UPDATED:
-        return Ignored.NOT_A_COMMIT
+        return IgnoredReason.NOT_A_COMMIT
     if "table_name" not in event:
         reading.text(event, "table_identifier")
-        return Ignored.ICEBERG
+        return IgnoredReason.ICEBERG
     reading.text(event, "table_name")
     levels = reading.objects(event.get("namespace"), "namespace")
     if not all(isinstance(level, str) for level in levels):
         raise wrong(reading.place("namespace"), levels, "a list of texts")
-    return Ignored.ICEBERG
+    return IgnoredReason.ICEBERG

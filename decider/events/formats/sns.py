@@ -8,8 +8,8 @@ whether that is done is decided elsewhere, by a list of topics. Source: "HTTP/HT
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
-from decider.events.table_hint import Confirm, Ignored, Outcome
+from decider.events.field_reader import Fields, ReadContext
+from decider.events.table_hint import IgnoredReason, Outcome, SubscriptionConfirmation
 
 TYPES = ("Notification", "SubscriptionConfirmation", "UnsubscribeConfirmation")
 
@@ -19,7 +19,7 @@ def matches(event: Fields) -> bool:
     return "Type" in event and "TopicArn" in event
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn a message into the hints that it holds; raises InvalidInput naming the field that is missing or wrong."""
     kind = reading.one_of(event, "Type", TYPES)
     reading.text(event, "MessageId")
@@ -29,6 +29,6 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
         yield from reading.unwrap(reading.json(message, "Message"), "Message")
     elif kind == "SubscriptionConfirmation":
         reading.text(event, "Token")
-        yield Confirm(topic, reading.text(event, "SubscribeURL"))
+        yield SubscriptionConfirmation(topic, reading.text(event, "SubscribeURL"))
     else:
-        yield Ignored.UNKNOWN_EVENT
+        yield IgnoredReason.UNKNOWN_EVENT

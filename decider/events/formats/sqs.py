@@ -6,7 +6,7 @@ function (the same under `Records`). Source: "Using Lambda with Amazon SQS", "Am
 
 from collections.abc import Iterable
 
-from decider.events.field_reader import Fields, Reading
+from decider.events.field_reader import Fields, ReadContext
 from decider.events.table_hint import Outcome
 
 _SOURCE = "aws:sqs"
@@ -19,7 +19,7 @@ def matches(event: Fields) -> bool:
     return isinstance(first, dict) and (first.get("eventSource") == _SOURCE or {"messageId", "body"} <= first.keys())
 
 
-def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
+def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
     """Turn one record, or a list of them, into the hints of their bodies; raises InvalidInput naming the field."""
     if "Records" not in event:
         yield from _record(event, reading)
@@ -30,6 +30,6 @@ def take(event: Fields, reading: Reading) -> Iterable[Outcome]:
         yield from _record(place.fields(item), place)
 
 
-def _record(record: Fields, reading: Reading) -> Iterable[Outcome]:
+def _record(record: Fields, reading: ReadContext) -> Iterable[Outcome]:
     reading.text(record, "messageId")
     return reading.unwrap(reading.json(reading.text(record, "body"), "body"), "body")

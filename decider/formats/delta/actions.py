@@ -13,7 +13,7 @@ from decider.formats.delta.damage import LogFile
 from decider.formats.delta.files import FileDecoder
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.metadata import decode_metadata, decode_protocol
-from shared.table import Commit, DataFile, Origin, RemovedFile, TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata, TableProtocol
 
 _METADATA = b'"metaData"'
 
@@ -34,7 +34,7 @@ def decode_commit(data: bytes, log: LogFile, metadata: TableMetadata | None) -> 
     lines = _lines(data, log)
     changed = _changed_metadata(lines, log) if _METADATA in data else None
     after = changed or metadata
-    reading = _Reading(log, after, metadata or after)
+    reading = _CommitReader(log, after, metadata or after)
     for position, action in parsed_lines(lines, log):
         reading.take(action, position)
     return reading.commit(changed)
@@ -67,7 +67,7 @@ def _changed_metadata(lines: Sequence[bytes], log: LogFile) -> TableMetadata | N
     return found
 
 
-class _Reading:
+class _CommitReader:
     """Collects the actions of one commit."""
 
     def __init__(self, log: LogFile, after: TableMetadata | None, before: TableMetadata | None) -> None:
@@ -165,7 +165,7 @@ def _execution_ms(info: object) -> int:
     return 0
 
 
-def _origin(info: object) -> Origin | None:
+def _origin(info: object) -> CommitOrigin | None:
     """Return the job and token of a commit of ours; what others put into userMetadata is theirs and no error."""
     text = info.get("userMetadata") if isinstance(info, dict) else None
     if not isinstance(text, str) or ORIGIN_KEY not in text:
@@ -180,4 +180,4 @@ def _origin(info: object) -> Origin | None:
     job, token = ours.get("job"), ours.get("token")
     if not isinstance(job, str) or not job or type(token) is not int or token < 0:
         return None
-    return Origin(job, token)
+    return CommitOrigin(job, token)

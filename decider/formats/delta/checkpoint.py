@@ -48,7 +48,7 @@ _DAMAGE = (pa.ArrowException, OSError, ValueError, KeyError, TypeError)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CheckpointPart:
     """One file of a checkpoint with its bytes."""
 
     log: LogFile
@@ -61,7 +61,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class CheckpointHead:
     """What a checkpoint says about the table, and the names of its sidecars below `_delta_log/_sidecars`."""
 
     metadata: TableMetadata
@@ -69,7 +69,7 @@ class Head:
     sidecars: tuple[str, ...]
 
 
-def read_head(parts: Sequence[Part]) -> Head:
+def read_head(parts: Sequence[CheckpointPart]) -> CheckpointHead:
     """Read what the parts of one checkpoint say about the table; raises Corrupt unless it is said exactly once."""
     metadata: list[TableMetadata] = []
     protocol: list[TableProtocol] = []
@@ -86,10 +86,10 @@ def read_head(parts: Sequence[Part]) -> Head:
     if len(metadata) != 1 or len(protocol) != 1:
         found = f"{len(metadata)} metaData and {len(protocol)} protocol actions"
         raise parts[0].log.corrupt(0, f"the checkpoint has {found}; expected one of each")
-    return Head(metadata[0], protocol[0], tuple(sidecars))
+    return CheckpointHead(metadata[0], protocol[0], tuple(sidecars))
 
 
-def read_files(part: Part, columns: Sequence[PartitionColumn]) -> list[DataFile]:
+def read_files(part: CheckpointPart, columns: Sequence[PartitionColumn]) -> list[DataFile]:
     """Read the live files of one part or sidecar."""
     decoder = FileDecoder(columns, part.log)
     if not part.is_json:
@@ -107,7 +107,7 @@ def read_files(part: Part, columns: Sequence[PartitionColumn]) -> list[DataFile]
     return files
 
 
-def _head_actions(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
+def _head_actions(part: CheckpointPart) -> Iterator[tuple[int, dict[str, Any]]]:
     if part.is_json:
         yield from parsed_lines(split_lines(part.data), part.log)
         return
@@ -122,11 +122,11 @@ def _head_actions(part: Part) -> Iterator[tuple[int, dict[str, Any]]]:
     yield from zip((index + 1 for index in wanted.to_pylist()), rows, strict=True)
 
 
-def _parquet(part: Part) -> pq.ParquetFile:
+def _parquet(part: CheckpointPart) -> pq.ParquetFile:
     return pq.ParquetFile(pa.BufferReader(part.data))
 
 
-def _parquet_files(part: Part, decoder: FileDecoder) -> Iterator[DataFile]:
+def _parquet_files(part: CheckpointPart, decoder: FileDecoder) -> Iterator[DataFile]:
     """Yield the files of a Parquet part, a bounded number of rows at a time."""
     file = _parquet(part)
     if "add" not in file.schema_arrow.names:

@@ -11,8 +11,8 @@ from decider.formats.delta.damage import LogFile, shown
 from decider.formats.delta.row_counts import rows_in
 from shared.boundary import vector_leads_out
 from shared.errors import InvalidInput
-from shared.partitions import WHOLE_TABLE, cell_key
-from shared.table import CellKey, DataFile, PartitionColumn, RemovedFile
+from shared.partitions import WHOLE_TABLE, partition_key
+from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile
 
 Action = Mapping[str, Any]
 """The object of one action as the JSON decoder returns it."""
@@ -27,7 +27,7 @@ class FileDecoder:
     def __init__(self, columns: Sequence[PartitionColumn], log: LogFile) -> None:
         self._columns = columns
         self._log = log
-        self._cells: dict[tuple[tuple[str, str | None], ...], CellKey] = {}
+        self._cells: dict[tuple[tuple[str, str | None], ...], PartitionKey] = {}
         self._no_tags: dict[str, str] = {}
 
     def add(self, action: Action, position: int, rows: int | None = None) -> DataFile:
@@ -75,7 +75,7 @@ class FileDecoder:
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
         )
 
-    def _cell(self, values: object, position: int) -> CellKey:
+    def _cell(self, values: object, position: int) -> PartitionKey:
         """Return the cell of partition values, computed once for each spelling that the file uses."""
         if type(values) is not dict:
             raise self._log.wrong(position, "partitionValues", values, "texts by partition column")
@@ -87,16 +87,16 @@ class FileDecoder:
             known = self._cells[spelling] = self._new_cell(values, position)
         return known
 
-    def _new_cell(self, values: Mapping[str, Any], position: int) -> CellKey:
+    def _new_cell(self, values: Mapping[str, Any], position: int) -> PartitionKey:
         if not all(value is None or type(value) is str for value in values.values()):
             raise self._log.wrong(position, "partitionValues", values, "texts and nulls only")
         try:
-            cell = cell_key(self._columns, values)
+            cell = partition_key(self._columns, values)
         except (InvalidInput, ValueError, OverflowError) as problem:
             raise self._log.corrupt(position, f"partitionValues {shown(values)}: {problem}") from problem
-        return CellKey(self._encodable(cell, position))
+        return PartitionKey(self._encodable(cell, position))
 
-    def _cell_of_removed(self, action: Action, position: int) -> CellKey | None:
+    def _cell_of_removed(self, action: Action, position: int) -> PartitionKey | None:
         """Return the cell that a removed file lay in, None where its values are of other columns (an older layout).
 
         Spark leaves nulls out of the `partitionValues` of a `remove`, though not of an `add`: what is missing is null.

@@ -15,7 +15,7 @@ import structlog
 
 from decider.formats.delta import checkpoint
 from decider.formats.delta.actions import commit_time_ms, decode_commit
-from decider.formats.delta.checkpoint import Part
+from decider.formats.delta.checkpoint import CheckpointPart
 from decider.formats.delta.checksum import Checksum, checksum_name, read_checksum
 from decider.formats.delta.damage import LogFile, no_log
 from decider.formats.delta.listing import (
@@ -30,9 +30,9 @@ from decider.formats.delta.listing import (
     read_listing,
 )
 from decider.formats.delta.metadata import check_readable
-from decider.formats.delta.replay import Replay
+from decider.formats.delta.replay import SnapshotReplay
 from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import Stores
+from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
@@ -105,7 +105,7 @@ class DeltaLog:
             self._boundary.check_table(self.location)
         listing = await self._listing(await self._hinted(version))
         damage: dict[Checkpoint, Corrupt] = {}
-        replay = Replay()
+        replay = SnapshotReplay()
         base = await self._load_checkpoint(listing, version, replay, damage)
         if base is None and listing.is_partial:
             listing = await self._listing(None)
@@ -149,7 +149,7 @@ class DeltaLog:
         return newest if version is None else version
 
     async def _load_checkpoint(
-        self, listing: Listing, version: int | None, replay: Replay, damage: dict[Checkpoint, Corrupt]
+        self, listing: Listing, version: int | None, replay: SnapshotReplay, damage: dict[Checkpoint, Corrupt]
     ) -> int | None:
         """Load the newest checkpoint that can be read, and return its version; note the damage of those that cannot."""
         for point in listing.checkpoints:
@@ -164,7 +164,7 @@ class DeltaLog:
             return point.version
         return None
 
-    async def _load(self, point: Checkpoint, replay: Replay) -> None:
+    async def _load(self, point: Checkpoint, replay: SnapshotReplay) -> None:
         parts = await self._parts(point, LOG_DIRECTORY, point.parts)
         head = await asyncio.to_thread(checkpoint.read_head, parts)
         check_readable(head.protocol, self.location)
@@ -179,9 +179,9 @@ class DeltaLog:
         replay.start(head.metadata, head.protocol)
         replay.add(files)
 
-    async def _parts(self, point: Checkpoint, directory: str, names: tuple[str, ...]) -> list[Part]:
+    async def _parts(self, point: Checkpoint, directory: str, names: tuple[str, ...]) -> list[CheckpointPart]:
         below = directory.removeprefix(LOG_DIRECTORY).lstrip("/")
-        parts: list[Part] = []
+        parts: list[CheckpointPart] = []
         for start in range(0, len(names), READ_AHEAD):
             some = names[start : start + READ_AHEAD]
             bodies = await asyncio.gather(*(self._reads.get(f"{directory}/{name}") for name in some))
@@ -189,7 +189,7 @@ class DeltaLog:
                 where = LogFile(self.location, point.version, f"{below}/{name}".lstrip("/"))
                 if body is None:
                     raise where.corrupt(0, "the checkpoint needs this file, and it is gone")
-                parts.append(Part(where, body))
+                parts.append(CheckpointPart(where, body))
         return parts
 
     async def _refuse_holes(self, wanted: range, listing: Listing, damage: dict[Checkpoint, Corrupt]) -> None:
@@ -211,7 +211,7 @@ class DeltaLog:
     async def _exists(self, version: int) -> bool:
         return await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}") is not None
 
-    async def _replay(self, versions: range, replay: Replay) -> tuple[int, str]:
+    async def _replay(self, versions: range, replay: SnapshotReplay) -> tuple[int, str]:
         """Apply commits in order and return time and digest of the last, the checkpoint's own if there are none."""
         if not versions:
             return await self._known_of(versions.start - 1)
@@ -253,8 +253,8 @@ async def _off_loop(body: bytes, decode: Callable[[], R]) -> R:
 
 
 def open_log(
-    location: str, *, meter: ReadMeter, stores: Stores | None = None, boundary: Boundary | None = None
+    location: str, *, meter: ReadMeter, stores: ObjectStores | None = None, boundary: Boundary | None = None
 ) -> DeltaLog:
     """Open the log of the table at a location; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(location)
-    return DeltaLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter), boundary)
+    return DeltaLog(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter), boundary)

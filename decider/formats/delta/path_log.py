@@ -9,7 +9,7 @@ from decider.formats.delta.listing import LOG_DIRECTORY, commit_name, read_listi
 from decider.formats.delta.log import DeltaLog
 from decider.formats.delta.path_health import MissedRemove, MissedRemoves, PathCommit, read_path_commit
 from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import Stores
+from decider.storage.stores import ObjectStores
 from shared.errors import LakewrightError
 from shared.locations import canonical_location
 from shared.table import DataFile, Snapshot
@@ -88,7 +88,7 @@ def _unbroken(versions: list[int]) -> range:
     return range(first, versions[-1] + 1)
 
 
-def open_path_log(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> PathLog:
+def open_path_log(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> PathLog:
     """Open the log of the table at a location; raises InvalidInput if there can be none."""
     canonical = canonical_location(location)
-    return PathLog(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))
+    return PathLog(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))

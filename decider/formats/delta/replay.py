@@ -9,12 +9,12 @@ from dataclasses import replace
 
 from decider.formats.delta.damage import LogFile
 from shared.errors import InvalidInput
-from shared.partitions import cell_key, cell_values
+from shared.partitions import partition_key, partition_values
 from shared.path_keys import PathKey, path_key
-from shared.table import CellKey, Commit, DataFile, PartitionColumn, Snapshot, TableMetadata, TableProtocol
+from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Snapshot, TableMetadata, TableProtocol
 
 
-class Replay:
+class SnapshotReplay:
     """The state of a table while its log is read: oldest first, or from a checkpoint on."""
 
     def __init__(self) -> None:
@@ -60,12 +60,12 @@ class Replay:
     def _recelled(self, log: LogFile) -> tuple[DataFile, ...]:
         """Return the live files with the cells of the last partition columns, which older commits did not know."""
         columns = self._columns or ()
-        cells: dict[CellKey, CellKey] = {}
+        cells: dict[PartitionKey, PartitionKey] = {}
         moved: list[DataFile] = []
         for file in self._files.values():
             if file.cell not in cells:
                 try:
-                    cells[file.cell] = cell_key(columns, cell_values(file.cell))
+                    cells[file.cell] = partition_key(columns, partition_values(file.cell))
                 except InvalidInput as problem:
                     raise log.corrupt(0, f"{file.path} is live under other partition columns: {problem}") from problem
             moved.append(file if cells[file.cell] == file.cell else replace(file, cell=cells[file.cell]))

@@ -17,11 +17,11 @@ from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
 from decider.formats.delta.row_counts import rows_in
 from decider.storage.object_reads import ObjectReader, ReadMeter
-from decider.storage.stores import Stores
+from decider.storage.stores import ObjectStores
 from shared import commit_metadata
-from shared.commit_metadata import Mark
+from shared.commit_metadata import CommitMetadata
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import CellState, recount
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.locations import canonical_location
 
 HEAD_BYTES = 16_384
@@ -50,7 +50,7 @@ class FileStats:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizationEvent:
+class Rewrite:
     """One rewrite of ours as the log tells it; times in milliseconds since 1970, entropy in bytes^2.
 
     started_ms and entropy_removed are None for commits whose mark does not tell enough: other tools' copies of ours,
@@ -58,7 +58,7 @@ class OptimizationEvent:
     """
 
     version: int
-    mark: Mark
+    mark: CommitMetadata
     finished_ms: int
     inputs: FileStats
     outputs: FileStats
@@ -72,40 +72,40 @@ class OptimizationEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class HistoryPage:
+class RewritePage:
     """Events, newest first; the next page looks `before` that version, None if this was the last one."""
 
-    events: tuple[OptimizationEvent, ...]
+    events: tuple[Rewrite, ...]
     before: int | None
 
 
-class OwnCommits:
+class RewriteHistory:
     """Finds the commits of ours in one table's log."""
 
     def __init__(self, reads: ObjectReader) -> None:
         self._reads = reads
         self.location = reads.location
 
-    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> HistoryPage:
+    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> RewritePage:
         """Return up to `limit` events of versions below `before` (None: from the newest on).
 
         Raises NoTable where there is no log, Corrupt for a commit of ours that is damaged, RetryableError if the store
         does not answer.
         """
         top = await self._newest() + 1 if before is None else await self._top(before)
-        found: list[OptimizationEvent] = []
+        found: list[Rewrite] = []
         bottom = max(0, top - max_scanned)
         for stop in range(top, bottom, -READ_AHEAD):
             window = range(stop - 1, max(bottom, stop - READ_AHEAD) - 1, -1)
             heads = await asyncio.gather(*(self._reads.start(_key(version), HEAD_BYTES) for version in window))
             for version, head in zip(window, heads, strict=True):
                 if head is None:
-                    return HistoryPage(tuple(found), None)  # The log was cleaned up to here.
+                    return RewritePage(tuple(found), None)  # The log was cleaned up to here.
                 if (event := await self._event(version, head)) is not None:
                     found.append(event)
                 if len(found) == limit:
-                    return HistoryPage(tuple(found), version or None)
-        return HistoryPage(tuple(found), bottom or None)
+                    return RewritePage(tuple(found), version or None)
+        return RewritePage(tuple(found), bottom or None)
 
     async def _top(self, before: int) -> int:
         """Return `before`, or what follows the newest version where that is less; the log is only listed then."""
@@ -132,7 +132,7 @@ class OwnCommits:
                 return -1
         raise no_log(self.location)
 
-    async def _event(self, version: int, head: bytes) -> OptimizationEvent | None:
+    async def _event(self, version: int, head: bytes) -> Rewrite | None:
         first = head.partition(b"\n")[0]
         if commit_metadata.KEY.encode() not in first:
             return None
@@ -143,12 +143,12 @@ class OwnCommits:
         return await asyncio.to_thread(decode_event, body, place)
 
 
-def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
+def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
     """Decode a commit file into the event it stands for, None if it is not one of ours or rewrote nothing.
 
     Raises Corrupt for damaged lines.
     """
-    mark: Mark | None = None
+    mark: CommitMetadata | None = None
     removed: list[Mapping[str, Any]] = []
     added: list[Mapping[str, Any]] = []
     for position, action in parsed_lines(split_lines(body), place):
@@ -163,7 +163,7 @@ def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
     before, after = _state(mark, removed), _state(mark, added)
     rows = _rows(added)
     # What goes in comes out: the actor proves it before the commit, and a removal need not carry statistics.
-    return OptimizationEvent(
+    return Rewrite(
         version=place.version,
         mark=mark,
         finished_ms=commit_time_ms(body, place),
@@ -174,10 +174,10 @@ def decode_event(body: bytes, place: LogFile) -> OptimizationEvent | None:
     )
 
 
-def open_own_commits(location: str, *, meter: ReadMeter, stores: Stores | None = None) -> OwnCommits:
+def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> RewriteHistory:
     """Open the history of the table at a location; raises InvalidInput if there can be none."""
     canonical = canonical_location(location)
-    return OwnCommits(ObjectReader((stores or Stores()).open(canonical), location=canonical, meter=meter))
+    return RewriteHistory(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))
 
 
 def _key(version: int) -> str:
@@ -193,14 +193,14 @@ def _checked(file: object, place: LogFile, position: int, kind: str) -> Mapping[
     return file
 
 
-def _state(mark: Mark, files: Sequence[Mapping[str, Any]]) -> CellState | None:
+def _state(mark: CommitMetadata, files: Sequence[Mapping[str, Any]]) -> PartitionStats | None:
     sizes = [file.get("size") for file in files]
     if mark.rungs is None or None in sizes:
         return None
-    return recount(mark.rungs, [int(size) for size in sizes if size is not None])
+    return stats_of_sizes(mark.rungs, [int(size) for size in sizes if size is not None])
 
 
-def _stats(files: Sequence[Mapping[str, Any]], state: CellState | None, rows: int | None) -> FileStats:
+def _stats(files: Sequence[Mapping[str, Any]], state: PartitionStats | None, rows: int | None) -> FileStats:
     full = 0 if state is None else state.files - state.small_files
     return FileStats(
         num_files=len(files),

@@ -11,7 +11,7 @@ from obstore.exceptions import BaseError
 
 from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
 from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
-from decider.storage.stores import Rooted, Stores
+from decider.storage.stores import ObjectStores, RootedStore
 from shared.boundary import Boundary
 from shared.locations import canonical_location, decoded_path, key_location
 
@@ -23,7 +23,7 @@ _NO_TABLES = ("_", ".")
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class ScannedFolder:
     """What lies at a place: a table, or folders by name, in order, that may hold some; `requests` is what it cost."""
 
     is_table: bool
@@ -31,10 +31,12 @@ class Folder:
     requests: int = 1
 
 
-class Lake(ObjectReader):
+class TableScanner(ObjectReader):
     """Everything below one root; a link that leads out of the roots is followed by nobody."""
 
-    def __init__(self, place: Rooted, *, location: str, meter: ReadMeter, boundary: Boundary | None = None) -> None:
+    def __init__(
+        self, place: RootedStore, *, location: str, meter: ReadMeter, boundary: Boundary | None = None
+    ) -> None:
         super().__init__(place, location=location, meter=meter)
         self._boundary = boundary
 
@@ -57,21 +59,21 @@ class Lake(ObjectReader):
             raise self._failed("list", prefix, problem) from problem
         return False
 
-    async def look(self, path: str) -> Folder:
+    async def look(self, path: str) -> ScannedFolder:
         """Return what lies at a path below the root; folders of partitions and hidden ones are left out."""
         if await self.has_log(path):
-            return Folder(is_table=True)
+            return ScannedFolder(is_table=True)
         try:
             found: Any = await self._place.client.list_with_delimiter_async(self._place.key(path).rstrip("/") or None)
         except FileNotFoundError:
-            return Folder(is_table=False, requests=2)
+            return ScannedFolder(is_table=False, requests=2)
         except (BaseError, OSError) as problem:
             raise self._failed("list", path, problem) from problem
         pages = 1 + (len(found["objects"]) + len(found["common_prefixes"])) // LIST_PAGE
         self._meter.add(ReadKind.LIST, pages)
         names = (prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
         folders = sorted(name for name in names if name and not name.startswith(_NO_TABLES) and "=" not in name)
-        return Folder(is_table=False, folders=tuple(folders), requests=1 + pages)
+        return ScannedFolder(is_table=False, folders=tuple(folders), requests=1 + pages)
 
     def path_of(self, location: str) -> str:
         """Return the path below the root of a canonical location that lies there."""
@@ -82,7 +84,9 @@ class Lake(ObjectReader):
         return key_location(self.location, path) if path else self.location
 
 
-def open_lake(root: str, *, meter: ReadMeter, stores: Stores | None = None, boundary: Boundary | None = None) -> Lake:
+def open_lake(
+    root: str, *, meter: ReadMeter, stores: ObjectStores | None = None, boundary: Boundary | None = None
+) -> TableScanner:
     """Open a root; raises InvalidInput if there can be none or an option is unknown."""
     canonical = canonical_location(root)
-    return Lake((stores or Stores()).open(canonical), location=canonical, meter=meter, boundary=boundary)
+    return TableScanner((stores or ObjectStores()).open(canonical), location=canonical, meter=meter, boundary=boundary)

@@ -7,7 +7,7 @@ logarithmic axis, because the small tenants' gain is what is to be seen beside t
 import math
 from xml.sax.saxutils import escape
 
-from services.cli.charts.simulation import Load, Outcome
+from services.cli.charts.simulation import ArrivalLoad, SimulatedQueue
 from services.cli.render import counted
 
 WIDTH, HEIGHT = 1000, 470
@@ -40,7 +40,7 @@ MOST_LABELS = 16
 """Tenants up to which each has its number of jobs below it; more labels would touch."""
 
 
-def picture(load: Load, first: Outcome, shared: Outcome) -> str:
+def picture(load: ArrivalLoad, first: SimulatedQueue, shared: SimulatedQueue) -> str:
     """Return the SVG text of both orders' outcomes under one load."""
     said = f"{counted(load.jobs, 'job')} of {load.tenants} tenants by Zipf's law, {counted(load.slots, 'slot')}, "
     said += f"{load.load:.0%} of their time needed, a job takes 1 s on average"
@@ -88,7 +88,7 @@ def _bar(name: str, low: float, high: float, y: float) -> str:
     )
 
 
-def _dwells(first: Outcome, shared: Outcome) -> str:
+def _dwells(first: SimulatedQueue, shared: SimulatedQueue) -> str:
     values = [value for outcome in (first, shared) for one in outcome.dwell for value in (one.p50_s, one.p95_s)]
     low, high, ticks = _axis([value for value in values if value > 0] or [1.0])
 
@@ -140,7 +140,7 @@ def _axis(values: list[float]) -> tuple[float, float, list[float]]:
     )
 
 
-def _jain(first: Outcome, shared: Outcome) -> str:
+def _jain(first: SimulatedQueue, shared: SimulatedQueue) -> str:
     parts = [
         f'<text class="head" x="{JAIN_LEFT}" y="{TOP}">Jain\'s index</text>',
         f'<text class="soft small" x="{JAIN_LEFT}" y="{TOP + 18}">of fair shares, all jobs at once;</text>',

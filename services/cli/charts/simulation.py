@@ -13,7 +13,7 @@ from statistics import quantiles
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ArrivalLoad:
     """What arrives; `load` is the share of the slots' time that all jobs together need."""
 
     tenants: int = 8
@@ -34,7 +34,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, slots=True)
-class Dwell:
+class SojournTimes:
     """Seconds from arrival to end of one tenant's jobs under one rule; `jobs` counts them."""
 
     jobs: int
@@ -44,18 +44,18 @@ class Dwell:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SimulatedQueue:
     """One rule's result.
 
     jain: Jain's index of what each tenant got of its max-min fair share, in the first half of the work when all jobs
     come at once; 1 if each got its share.
     """
 
-    dwell: tuple[Dwell, ...]
+    dwell: tuple[SojournTimes, ...]
     jain: float
 
 
-def arrivals(load: Load) -> tuple[Arrival, ...]:
+def arrivals(load: ArrivalLoad) -> tuple[Arrival, ...]:
     """Draw the jobs: Poisson arrivals, tenants by Zipf's law, exponential times with a mean of one second."""
     random = Random(load.seed)  # noqa: S311 - a simulation
     weights = [1 / (rank + 1) ** load.exponent for rank in range(load.tenants)]
@@ -70,22 +70,24 @@ Served = list[tuple[float, Arrival]]
 """Each job with the second at which it began."""
 
 
-def outcome(load: Load, jobs: Sequence[Arrival], rule: Callable[[Load, Sequence[Arrival]], Served]) -> Outcome:
+def outcome(
+    load: ArrivalLoad, jobs: Sequence[Arrival], rule: Callable[[ArrivalLoad, Sequence[Arrival]], Served]
+) -> SimulatedQueue:
     """Serve the jobs under a rule, as they come and all at once, and measure."""
     dwell: dict[int, list[float]] = defaultdict(list)
     for began_s, job in rule(load, jobs):
         dwell[job.tenant].append(began_s + job.takes_s - job.at_s)
     at_once = rule(load, [Arrival(0.0, job.tenant, job.takes_s) for job in jobs])
-    return Outcome(tuple(_dwell(dwell[tenant]) for tenant in range(load.tenants)), _jain(load, at_once))
+    return SimulatedQueue(tuple(_dwell(dwell[tenant]) for tenant in range(load.tenants)), _jain(load, at_once))
 
 
-def fifo(load: Load, jobs: Sequence[Arrival]) -> Served:
+def fifo(load: ArrivalLoad, jobs: Sequence[Arrival]) -> Served:
     """Serve in the order of arrival."""
     waiting: deque[Arrival] = deque()
     return _served(load, jobs, waiting.append, lambda: waiting.popleft() if waiting else None)
 
 
-def fair(load: Load, jobs: Sequence[Arrival]) -> Served:
+def fair(load: ArrivalLoad, jobs: Sequence[Arrival]) -> Served:
     """Serve the tenant with the least start tag, as the queue does."""
     waiting: dict[int, deque[Arrival]] = defaultdict(deque)
     finish: dict[int, float] = defaultdict(float)
@@ -111,7 +113,7 @@ def fair(load: Load, jobs: Sequence[Arrival]) -> Served:
 
 
 def _served(
-    load: Load, jobs: Sequence[Arrival], put: Callable[[Arrival], None], take: Callable[[], Arrival | None]
+    load: ArrivalLoad, jobs: Sequence[Arrival], put: Callable[[Arrival], None], take: Callable[[], Arrival | None]
 ) -> Served:
     free = [0.0] * load.slots
     served: Served = []
@@ -132,7 +134,7 @@ def _served(
     return served
 
 
-def _jain(load: Load, served: Served) -> float:
+def _jain(load: ArrivalLoad, served: Served) -> float:
     """Compare what each tenant got in the first half of the work with its max-min fair share of that half."""
     demand, got = [0.0] * load.tenants, [0.0] * load.tenants
     half = sum(job.takes_s for _, job in served) / 2
@@ -150,8 +152,8 @@ def _jain(load: Load, served: Served) -> float:
     return sum(ratios) ** 2 / (len(ratios) * sum(ratio * ratio for ratio in ratios))
 
 
-def _dwell(values: Sequence[float]) -> Dwell:
+def _dwell(values: Sequence[float]) -> SojournTimes:
     if len(values) < 2:  # noqa: PLR2004 - quantiles need two
-        return Dwell(len(values), sum(values), sum(values))
+        return SojournTimes(len(values), sum(values), sum(values))
     cuts = quantiles(values, n=20)
-    return Dwell(len(values), cuts[9], cuts[18])
+    return SojournTimes(len(values), cuts[9], cuts[18])

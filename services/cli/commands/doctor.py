@@ -38,7 +38,7 @@ SKEW_WARN_MS = 2_000  # Leases are judged by Redis's clock; logs and ages are no
 _TIMEOUT_S = 3.0  # A server that takes longer to say hello is not usable either.
 
 
-class Status(StrEnum):
+class FindingLevel(StrEnum):
     """How a finding is meant: `warn` works but should be changed, `fail` does not work."""
 
     OK = "ok"
@@ -51,7 +51,7 @@ class Finding:
     """One check's result; `action` is empty if nothing is to be done."""
 
     check: str
-    status: Status
+    status: FindingLevel
     what: str
     where: str = ""
     action: str = ""
@@ -94,15 +94,15 @@ def run_checks(settings: DoctorSettings) -> list[Finding]:
 
 def failed(findings: list[Finding]) -> bool:
     """True if one of them is a failure."""
-    return any(finding.status is Status.FAIL for finding in findings)
+    return any(finding.status is FindingLevel.FAIL for finding in findings)
 
 
 def check_python(version: tuple[int, ...]) -> Finding:
     """The interpreter that runs this is one that Lakewright is tested on."""
     what = f"Python {'.'.join(map(str, version))}"
     if OLDEST_PYTHON <= version <= NEWEST_PYTHON:
-        return Finding("python", Status.OK, what, sys.executable)
-    return Finding("python", Status.FAIL, what, sys.executable, "use Python 3.11, 3.12 or 3.13")
+        return Finding("python", FindingLevel.OK, what, sys.executable)
+    return Finding("python", FindingLevel.FAIL, what, sys.executable, "use Python 3.11, 3.12 or 3.13")
 
 
 def check_java(search: JavaSearch) -> Finding:
@@ -110,19 +110,19 @@ def check_java(search: JavaSearch) -> Finding:
     try:
         java = find_java(search)
     except LakewrightError as error:
-        return Finding("java", Status.FAIL, str(error), action="needed by actors only")
-    return Finding("java", Status.OK, f"Java {java.version} from {java.source}", str(java.path))
+        return Finding("java", FindingLevel.FAIL, str(error), action="needed by actors only")
+    return Finding("java", FindingLevel.OK, f"Java {java.version} from {java.source}", str(java.path))
 
 
 def check_jars(directory: Path) -> Finding:
     """Delta's jars are there, so that an actor starts without a network."""
     found = jars.look_up(directory)
     if found.complete:
-        return Finding("jars", Status.OK, f"all {len(found.files)} jars of Delta", str(found.directory))
+        return Finding("jars", FindingLevel.OK, f"all {len(found.files)} jars of Delta", str(found.directory))
     lacking = [f"{name} is missing" for name in found.missing] + [f"{name} is damaged" for name in found.damaged]
     return Finding(
         "jars",
-        Status.WARN,
+        FindingLevel.WARN,
         f"{len(lacking)} of {len(found.files)} jars: {lacking[0]}",
         str(found.directory),
         "the next actor fetches them; or run `python -m services.bootstrap` (`make setup`)",
@@ -138,7 +138,9 @@ def check_redis(url: str) -> list[Finding]:
     try:
         where = _without_password(parse_redis_url(url))
     except ValueError as problem:
-        return [Finding("redis", Status.FAIL, f"its URL cannot be used: {problem}", REDIS_URL, f"correct {REDIS_URL}")]
+        return [
+            Finding("redis", FindingLevel.FAIL, f"its URL cannot be used: {problem}", REDIS_URL, f"correct {REDIS_URL}")
+        ]
     try:
         with redis.Redis.from_url(
             url, retry=Retry(NoBackoff(), 0), socket_timeout=_TIMEOUT_S, socket_connect_timeout=_TIMEOUT_S
@@ -152,7 +154,7 @@ def check_redis(url: str) -> list[Finding]:
             refusal = _refusal(client)
     except (redis.RedisError, ValueError, OSError) as error:
         action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_REDIS_URL or LAKEWRIGHT_DATA_DIR"
-        return [Finding("redis", Status.FAIL, f"does not answer: {error}", where, action)]
+        return [Finding("redis", FindingLevel.FAIL, f"does not answer: {error}", where, action)]
     skew_ms = round(int(seconds) * 1000 + int(micros) / 1000 - (before_ms + after_ms) / 2)
     return [
         check_redis_version(server, where),
@@ -179,40 +181,40 @@ def check_redis_version(server: Mapping[str, object], where: str) -> Finding:
     version = str(server.get("valkey_version") or server.get("redis_version") or "unknown")
     major = version.partition(".")[0]
     if major.isdigit() and int(major) >= OLDEST_REDIS:
-        return Finding("redis", Status.OK, f"{name} {version}", where)
-    return Finding("redis", Status.FAIL, f"{name} {version}", where, "use Redis 7 or newer, or Valkey")
+        return Finding("redis", FindingLevel.OK, f"{name} {version}", where)
+    return Finding("redis", FindingLevel.FAIL, f"{name} {version}", where, "use Redis 7 or newer, or Valkey")
 
 
 def check_durability(persistence: Mapping[str, object], where: str, refusal: str = "") -> Finding:
     """Acknowledged jobs survive a restart of Redis; `refusal` is its answer to a write, empty if it takes writes."""
     if persistence.get("aof_enabled") != 1:
         action = "set `appendonly yes`: without it a restart loses jobs that were acknowledged"
-        return Finding("redis durability", Status.FAIL, "the append-only file is off", where, action)
+        return Finding("redis durability", FindingLevel.FAIL, "the append-only file is off", where, action)
     if persistence.get("aof_last_write_status") == "err":
         action = "make room on its disk: it takes no writes until then"
-        return Finding("redis durability", Status.FAIL, "the append-only file cannot be written", where, action)
+        return Finding("redis durability", FindingLevel.FAIL, "the append-only file cannot be written", where, action)
     if refusal:
         action = "make room on its disk and read its log: it takes no writes until then"
-        return Finding("redis durability", Status.FAIL, f"takes no writes: {refusal}", where, action)
-    return Finding("redis durability", Status.OK, "the append-only file is on", where)
+        return Finding("redis durability", FindingLevel.FAIL, f"takes no writes: {refusal}", where, action)
+    return Finding("redis durability", FindingLevel.OK, "the append-only file is on", where)
 
 
 def check_eviction(memory: Mapping[str, object], where: str) -> Finding:
     """Redis refuses writes when it is full rather than forgetting jobs."""
     policy = str(memory.get("maxmemory_policy", "unknown"))
     if policy == "noeviction":
-        return Finding("redis eviction", Status.OK, "noeviction", where)
+        return Finding("redis eviction", FindingLevel.OK, "noeviction", where)
     action = "set `maxmemory-policy noeviction`: a queue that forgets keys loses jobs without a word"
-    return Finding("redis eviction", Status.FAIL, f"maxmemory-policy is {policy}", where, action)
+    return Finding("redis eviction", FindingLevel.FAIL, f"maxmemory-policy is {policy}", where, action)
 
 
 def check_clock(skew_ms: int, where: str) -> Finding:
     """This machine and Redis agree on the time."""
     what = f"Redis is {abs(skew_ms)} ms {'ahead of' if skew_ms >= 0 else 'behind'} this machine"
     if abs(skew_ms) <= SKEW_WARN_MS:
-        return Finding("clock", Status.OK, what, where)
+        return Finding("clock", FindingLevel.OK, what, where)
     action = "synchronize the clocks: leases are safe, but ages and histories are hard to read"
-    return Finding("clock", Status.WARN, what, where, action)
+    return Finding("clock", FindingLevel.WARN, what, where, action)
 
 
 def check_decider(url: str) -> Finding:
@@ -222,11 +224,11 @@ def check_decider(url: str) -> Finding:
         answer = httpx.get(address, timeout=_TIMEOUT_S)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         action = "start it (`lakewright standalone`), or correct LAKEWRIGHT_URL"
-        return Finding("decider", Status.FAIL, f"does not answer: {error}", address, action)
+        return Finding("decider", FindingLevel.FAIL, f"does not answer: {error}", address, action)
     if answer.status_code == httpx.codes.OK:
-        return Finding("decider", Status.OK, "ready", address)
+        return Finding("decider", FindingLevel.OK, "ready", address)
     action = "read its log: it is running, but something that it needs is not"
-    return Finding("decider", Status.FAIL, f"answers {answer.status_code}: {answer.text[:200]}", address, action)
+    return Finding("decider", FindingLevel.FAIL, f"answers {answer.status_code}: {answer.text[:200]}", address, action)
 
 
 def check_disk(directory: Path) -> Finding:
@@ -235,8 +237,8 @@ def check_disk(directory: Path) -> Finding:
     free_bytes = shutil.disk_usage(existing).free
     what = f"{free_bytes / 2**30:.1f} GiB free"
     if free_bytes >= FREE_WARN_BYTES:
-        return Finding("disk", Status.OK, what, str(existing))
-    status = Status.FAIL if free_bytes < FREE_FAIL_BYTES else Status.WARN
+        return Finding("disk", FindingLevel.OK, what, str(existing))
+    status = FindingLevel.FAIL if free_bytes < FREE_FAIL_BYTES else FindingLevel.WARN
     return Finding("disk", status, what, str(existing), "make room, or set LAKEWRIGHT_DATA_DIR to a larger disk")
 
 
@@ -247,9 +249,9 @@ def to_json(findings: list[Finding]) -> str:
 
 def show(findings: list[Finding], console: Console) -> None:
     """The findings for people."""
-    colours = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red"}
+    colours = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
     table = Table(show_header=True, header_style="bold")
-    for title in ("Check", "Status", "What", "Where", "What to do"):
+    for title in ("Check", "FindingLevel", "What", "Where", "What to do"):
         table.add_column(title, overflow="fold")
     for finding in findings:
         # Text, not markup: messages of others may hold brackets.

@@ -11,9 +11,9 @@ from typing import Any
 
 import typer
 
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from services.cli.client import CallFailed, segment
-from services.cli.commands.doctor import Finding, Status
+from services.cli.commands.doctor import Finding, FindingLevel
 from services.cli.locations import is_location, location_of
 from services.cli.render import counted, size
 from services.settings import boundary, store_options
@@ -43,10 +43,10 @@ class TableReport:
     @property
     def is_harmed(self) -> bool:
         """Whether a finding is a failure."""
-        return any(finding.status is Status.FAIL for finding in self.findings)
+        return any(finding.status is FindingLevel.FAIL for finding in self.findings)
 
 
-def doctor_table(table: str, setting: Setting) -> int:
+def doctor_table(table: str, setting: CliContext) -> int:
     """Examine a table by location or registered name and say what was found; returns the exit code.
 
     Raises InvalidInput for what is no location, and CallFailed for a name that nobody knows.
@@ -69,7 +69,7 @@ def doctor_table(table: str, setting: Setting) -> int:
     return int(report.is_harmed)
 
 
-def _registered(name: str, setting: Setting) -> str:
+def _registered(name: str, setting: CliContext) -> str:
     with setting.api() as api:
         return str(api.get(f"/v1/tables/{segment(name)}")["location"])
 
@@ -80,17 +80,17 @@ def examine(location: str) -> TableReport:
         from decider.formats.delta.path_health import duplicates  # noqa: PLC0415
         from decider.formats.delta.path_log import open_path_log  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415 - the parts of the decider are optional
-        from decider.storage.stores import Stores  # noqa: PLC0415
+        from decider.storage.stores import ObjectStores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[decider]'"
         ) from missing
     try:
-        log = open_path_log(location, meter=ReadMeter(), stores=Stores(store_options()))
+        log = open_path_log(location, meter=ReadMeter(), stores=ObjectStores(store_options()))
         history = asyncio.run(log.read())
     except LakewrightError as problem:
-        status = Status.FAIL if isinstance(problem, PermanentError) else Status.WARN
+        status = FindingLevel.FAIL if isinstance(problem, PermanentError) else FindingLevel.WARN
         action = "nothing else was examined; repair the log, or give this program the right to read it"
         return TableReport(location, None, None, (Finding("log", status, str(problem), action=action),))
     files = history.snapshot.files
@@ -123,11 +123,11 @@ def _remove(path: str) -> dict[str, Any]:
 def _log(history: Any) -> Finding:
     version, first = history.snapshot.version, history.first_version
     if first is None:
-        return Finding("log", Status.WARN, f"version {version} by a checkpoint alone: its commits are gone")
+        return Finding("log", FindingLevel.WARN, f"version {version} by a checkpoint alone: its commits are gone")
     if not history.is_whole:
         what = f"commits before version {first} are gone and no checkpoint covers them: removes before are not known"
-        return Finding("log", Status.WARN, what)
-    return Finding("log", Status.OK, f"{counted(version - first + 1, 'commit')} read, from version {first} on")
+        return Finding("log", FindingLevel.WARN, what)
+    return Finding("log", FindingLevel.OK, f"{counted(version - first + 1, 'commit')} read, from version {first} on")
 
 
 def _missed(missed: Sequence[Any], location: str) -> Finding:
@@ -146,25 +146,29 @@ def _missed(missed: Sequence[Any], location: str) -> Finding:
         if now and carried:
             what += f"; rows of {len(carried)} others live on in files rewritten since"
         back = f"RESTORE TABLE delta.`{hadoop_path(location)}` TO VERSION AS OF {first - 1} undoes all since"
-        return Finding("removes", Status.FAIL, what, action=f"{REPAIR}; {back}")
+        return Finding("removes", FindingLevel.FAIL, what, action=f"{REPAIR}; {back}")
     if missed:
         what = f"{counted(len(missed), 'remove')} missed once, and the files were removed by later commands"
-        return Finding("removes", Status.WARN, what, action="look whether those commands copied rows of these files")
-    return Finding("removes", Status.OK, "every remove hit the file that it meant")
+        return Finding(
+            "removes", FindingLevel.WARN, what, action="look whether those commands copied rows of these files"
+        )
+    return Finding("removes", FindingLevel.OK, "every remove hit the file that it meant")
 
 
 def _doubled(doubled: Sequence[Sequence[Any]]) -> Finding:
     if not doubled:
-        return Finding("duplicates", Status.OK, "no file is live under two spellings")
+        return Finding("duplicates", FindingLevel.OK, "no file is live under two spellings")
     rows = sum((several[0].rows or 0) * (len(several) - 1) for several in doubled)
     what = f"{counted(len(doubled), 'file')} live under several spellings: {rows:,} rows are read more than once"
-    return Finding("duplicates", Status.FAIL, what, doubled[0][0].path, REPAIR)
+    return Finding("duplicates", FindingLevel.FAIL, what, doubled[0][0].path, REPAIR)
 
 
 def _portable(paths: Sequence[str], all_bytes: int, location: str) -> Finding:
     harmful = [path for path in paths if not is_portable(path)]
     if not harmful:
-        return Finding("paths", Status.OK, f"all {counted(len(paths), 'live file')} have paths that all engines share")
+        return Finding(
+            "paths", FindingLevel.OK, f"all {counted(len(paths), 'live file')} have paths that all engines share"
+        )
     what = (
         f"{len(harmful):,} of {counted(len(paths), 'live file')} ({size(all_bytes)} in all) have paths that engines "
         f"spell differently, such as {harmful[0]}: a DELETE by delta-rs would not remove them"
@@ -173,21 +177,21 @@ def _portable(paths: Sequence[str], all_bytes: int, location: str) -> Finding:
         f"before delta-rs writes: lakewright optimize '{hadoop_path(location)}' --force, or the property "
         "lakewright.portable-paths=always"
     )
-    return Finding("paths", Status.WARN, what, action=action)
+    return Finding("paths", FindingLevel.WARN, what, action=action)
 
 
 def _outside(location: str, files: Sequence[Any]) -> Finding:
     limits = boundary()
     outside = [place for file in files if (place := limits.external(location, file))]
     if not outside:
-        return Finding("places", Status.OK, "all files lie in the table")
+        return Finding("places", FindingLevel.OK, "all files lie in the table")
     what = f"{counted(len(outside), 'file')} outside of the table, such as {outside[0]}: it is refused"
     action = "copy it (DEEP CLONE), or set LAKEWRIGHT_ALLOW_EXTERNAL_FILES=true"
-    return Finding("places", Status.WARN, what, action=action)
+    return Finding("places", FindingLevel.WARN, what, action=action)
 
 
 def _refused(snapshot: Any) -> Finding:
     found = refusal(snapshot.metadata, snapshot.protocol)
     if found is None:
-        return Finding("rewrites", Status.OK, "nothing in protocol or properties forbids them")
-    return Finding("rewrites", Status.WARN, f"refused: {found.reason}", action=found.action)
+        return Finding("rewrites", FindingLevel.OK, "nothing in protocol or properties forbids them")
+    return Finding("rewrites", FindingLevel.WARN, f"refused: {found.reason}", action=found.action)

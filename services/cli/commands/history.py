@@ -67,10 +67,10 @@ def scheduled(
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
     try:
         from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - the parts of the decider are optional
-        from decider.api.schemas.optimizations import Optimizations  # noqa: PLC0415
+        from decider.api.schemas.optimizations import RewriteList  # noqa: PLC0415
         from decider.formats.delta.rewrites import open_own_commits  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import Stores  # noqa: PLC0415
+        from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.locations import table_id  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
@@ -78,11 +78,11 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
             "pip install 'lakewright[decider]'"
         ) from missing
     location = location_of(table)
-    stores = Stores(store_options())
+    stores = ObjectStores(store_options())
     history = open_own_commits(location, meter=ReadMeter(), stores=stores)
     page = asyncio.run(history.page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)
-    return Optimizations(optimizations=events, before=page.before).model_dump(mode="json")
+    return RewriteList(optimizations=events, before=page.before).model_dump(mode="json")
 
 
 def _show(out: Output, answer: Any) -> None:
@@ -99,6 +99,6 @@ def _show(out: Output, answer: Any) -> None:
         )
         for one in answer["optimizations"]
     ]
-    out.rows("Optimizations", ("version", "at (UTC)", "kind", "cell", "files", "bytes", "rows", "took"), rows)
+    out.rows("RewriteList", ("version", "at (UTC)", "kind", "cell", "files", "bytes", "rows", "took"), rows)
     if answer["before"] is not None:
         out.line(f"The log goes further back: --before {answer['before']}")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from services.cli.cli_context import Setting, setting_of
+from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.locations import is_location
 from services.cli.render import size
@@ -55,14 +55,14 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
         raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see the plan")
     from services.cli.local import optimize as alone  # noqa: PLC0415 - the parts of a decider are optional, and slow to import
 
-    asked = alone.Asked(table, mode, tuple(partition or ()), wishes, dry_run=dry_run, force=force, yes=yes)
+    asked = alone.OptimizeArguments(table, mode, tuple(partition or ()), wishes, dry_run=dry_run, force=force, yes=yes)
     code = alone.optimize(asked, setting)
     if code:
         raise typer.Exit(code)
     return None
 
 
-def _by_name(setting: Setting, table: str, body: dict[str, Any]) -> None:
+def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
     out = setting.output()
     with setting.api() as api:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)

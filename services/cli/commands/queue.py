@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from services.cli.charts.queue_chart import picture
-from services.cli.charts.simulation import Load, arrivals, fair, fifo, outcome
+from services.cli.charts.simulation import ArrivalLoad, arrivals, fair, fifo, outcome
 from services.cli.cli_context import setting_of
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
 from services.cli.render import at, duration
@@ -115,7 +115,7 @@ def simulate(
 ) -> None:
     """Simulate the dwell of Zipf's tenants under fair queueing and first come, first served; nothing is sent."""
     out = setting_of(context).output()
-    setting = Load(tenants=tenants, jobs=jobs, slots=slots, load=load)
+    setting = ArrivalLoad(tenants=tenants, jobs=jobs, slots=slots, load=load)
     drawn = arrivals(setting)
     first, shared = outcome(setting, drawn, fifo), outcome(setting, drawn, fair)
     if svg is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from shared.property_parsers import integer, parse_ms
-from shared.queue.settings import SETTINGS, Setting, Unit
+from shared.queue.settings import SETTINGS, QueueSetting, SettingUnit
 
 COLUMNS = ("name", "value", "unit", "default", "from", "to", "meaning")
 
@@ -30,7 +30,7 @@ def changes(pairs: Iterable[str]) -> dict[str, int]:
 
 def _row(one: dict[str, Any]) -> Sequence[str]:
     value, default, low, high = (_spelled(one[name], one["unit"]) for name in ("value", "default", "lowest", "highest"))
-    unit = "time" if one["unit"] == Unit.MS else str(one["unit"])
+    unit = "time" if one["unit"] == SettingUnit.MS else str(one["unit"])
     return (_short(one["name"]), value, unit, default, low, high, one["meaning"])
 
 
@@ -47,12 +47,14 @@ def _change(pair: str) -> tuple[str, int]:
         raise typer.BadParameter(f"{asked}: {problem}, found {text!r}", param_hint=_HINT) from problem
 
 
-def _value(text: str, setting: Setting) -> int:
-    if setting.unit is not Unit.MS:
+def _value(text: str, setting: QueueSetting) -> int:
+    if setting.unit is not SettingUnit.MS:
         return int(integer(setting.low, setting.high)(text))
     found = parse_ms(text)
     if not setting.low <= found <= setting.high:
-        raise ValueError(f"expected {_spelled(setting.low, Unit.MS)} to {_spelled(setting.high, Unit.MS)}")
+        raise ValueError(
+            f"expected {_spelled(setting.low, SettingUnit.MS)} to {_spelled(setting.high, SettingUnit.MS)}"
+        )
     return found
 
 
@@ -67,7 +69,7 @@ def _short(name: str) -> str:
 
 def _spelled(value: int, unit: str) -> str:
     """Return a value as it may be typed; a time in the largest unit that leaves nothing over."""
-    if unit != Unit.MS:
+    if unit != SettingUnit.MS:
         return str(value)
     if value == 0:
         return "0s"

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from services.cli.cli_context import setting_of
-from services.cli.client import Told, Unanswered
+from services.cli.client import NoResponse, ServerSentEvent
 from services.cli.render import Output, at, shown
 
 AGAIN_S = 2.0
@@ -36,7 +36,7 @@ def watch(
                     left = None if left is None else left - 1
                     if left == 0:
                         return
-        except Unanswered as problem:
+        except NoResponse as problem:
             if not was_connected:
                 raise
             Console(stderr=True).print(f"{problem}; trying again", markup=False)
@@ -45,7 +45,7 @@ def watch(
         time.sleep(AGAIN_S)
 
 
-def _show(out: Output, told: Told) -> None:
+def _show(out: Output, told: ServerSentEvent) -> None:
     if out.as_json:
         return out.one_line({"event": told.event, "id": told.id, "data": told.data})
     return out.line(_line(told.event, told.data))

@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from services.cli.charts.what_if_chart import draw
-from services.cli.cli_context import Setting, setting_of
+from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.commands.optimize import pairs
 from services.cli.locations import is_location, location_of
@@ -91,7 +91,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     return None
 
 
-def _ask(setting: Setting, table: str, body: dict[str, Any]) -> dict[str, Any]:
+def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any]:
     try:
         with setting.api() as api:
             answer: dict[str, Any] = api.post(f"/v1/tables/{segment(table)}/what-if", body)
@@ -109,9 +109,9 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
         from decider.formats.delta.log import open_log  # noqa: PLC0415
         from decider.state.effective_policy import effective  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import Stores  # noqa: PLC0415
+        from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from decider.whatif import examination as parts  # noqa: PLC0415 - the parts of the decider are optional
-        from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, Prices  # noqa: PLC0415
+        from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
         from decider.whatif.trace_reader import read_history  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
@@ -123,7 +123,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        log = open_log(location, meter=ReadMeter(), stores=Stores(store_options()))
+        log = open_log(location, meter=ReadMeter(), stores=ObjectStores(store_options()))
         history = asyncio.run(
             read_history(
                 log,
@@ -138,7 +138,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
         in_force = effective(Policy(), history.metadata.configuration, {})
-        return parts.describe(parts.examine(history, in_force, Prices(**prices), said, tick))
+        return parts.describe(parts.examine(history, in_force, CostModel(**prices), said, tick))
 
 
 def _show(out: Output, answer: dict[str, Any]) -> None:

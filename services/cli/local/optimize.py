@@ -20,16 +20,16 @@ from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
 from actor.ports import TableEngine
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from services.cli.client import CallFailed
-from services.cli.local.plan import TablePlan, Wish, describe, make_plan, shortfall
-from services.cli.local.run import Run, Runner, Steps
+from services.cli.local.plan import LocalPlan, LocalRequest, describe, make_plan, shortfall
+from services.cli.local.run import LocalRun, LocalRunner, RunListener
 from services.cli.locations import location_of
 from services.cli.render import Output, duration, size
 from services.decider.settings import decider_settings
 from services.settings import boundary, store_options
 from shared.errors import InvalidInput
-from shared.job_payload import Ask
+from shared.job_payload import RewriteKind
 from shared.layout.planner import state_of
 from shared.table import Snapshot
 
@@ -42,7 +42,7 @@ Engine = Callable[[Callable[[str], None]], AbstractContextManager[TableEngine]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class OptimizeArguments:
     """The command as it was given."""
 
     table: str
@@ -54,7 +54,7 @@ class Asked:
     yes: bool
 
 
-def optimize(asked: Asked, setting: Setting) -> int:
+def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
     """Carry out the command; returns the exit code.
 
     Raises InvalidInput for what cannot be used, and whatever reading the log and starting Spark raise.
@@ -71,7 +71,7 @@ def optimize(asked: Asked, setting: Setting) -> int:
         out.line("Nothing was changed.")
         return 1
     started = time.monotonic()
-    run = Run(job=f"alone-{uuid.uuid4().hex[:16]}")
+    run = LocalRun(job=f"alone-{uuid.uuid4().hex[:16]}")
     stopped = _run(made, setting.engine or _own_engine, run)
     took_s = time.monotonic() - started
     after = state_of(_snapshot(location).files, made.policy.ladder)
@@ -94,14 +94,16 @@ def optimize(asked: Asked, setting: Setting) -> int:
     return _end(out, answer, code)
 
 
-def _plan(asked: Asked, location: str) -> TablePlan:
+def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
     try:
-        kind = Ask(asked.mode)
+        kind = RewriteKind(asked.mode)
     except ValueError:
         raise InvalidInput(
-            f"--mode {asked.mode}: expected one of {', '.join(Ask)}", field="mode", allowed=", ".join(Ask)
+            f"--mode {asked.mode}: expected one of {', '.join(RewriteKind)}",
+            field="mode",
+            allowed=", ".join(RewriteKind),
         ) from None
-    wish = Wish(kind, asked.partitions, asked.properties, force=asked.force)
+    wish = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
     return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).policy)
 
 
@@ -109,13 +111,13 @@ def _snapshot(location: str) -> Snapshot:
     try:
         from decider.formats.delta.log import open_log  # noqa: PLC0415 - the parts of the decider are optional
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
-        from decider.storage.stores import Stores  # noqa: PLC0415
+        from decider.storage.stores import ObjectStores  # noqa: PLC0415
     except ImportError as missing:
         raise CallFailed(
             f"reading a table's log needs the decider's parts ({missing.name} is missing): "
             "pip install 'lakewright[standalone]'"
         ) from missing
-    stores = Stores(store_options())
+    stores = ObjectStores(store_options())
     log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
     return asyncio.run(log.snapshot())
 
@@ -130,7 +132,7 @@ def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[TableEngin
     return alone_engine(say)
 
 
-def _run(made: TablePlan, engine: Engine, run: Run) -> bool:
+def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
     """Run the plan under a progress bar; returns whether somebody asked to stop."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _stop_on_ctrl_c() as stopping:
@@ -149,8 +151,8 @@ def _run(made: TablePlan, engine: Engine, run: Run) -> bool:
             say(f"rewriting groups {done + 1} to {done + groups} of {len(made.groups)}")
 
         with engine(say) as opened:
-            steps = Steps(stopping.is_set, begun, lambda point: say(point.replace("_", " ")), ended)
-            Runner(made, opened, steps, run).go()
+            steps = RunListener(stopping.is_set, begun, lambda point: say(point.replace("_", " ")), ended)
+            LocalRunner(made, opened, steps, run).go()
     return stopping.is_set()
 
 
@@ -176,7 +178,7 @@ def _stop_on_ctrl_c() -> Iterator[threading.Event]:
             signal.signal(signal.SIGINT, before)
 
 
-def _show(out: Output, made: TablePlan) -> None:
+def _show(out: Output, made: LocalPlan) -> None:
     rows = [
         (
             one["cell_label"],
@@ -206,7 +208,7 @@ def _show(out: Output, made: TablePlan) -> None:
     )
 
 
-def _show_result(out: Output, result: dict[str, Any], run: Run) -> None:
+def _show_result(out: Output, result: dict[str, Any], run: LocalRun) -> None:
     files, sizes, rms = result["files"], result["bytes"], result["rms_shortfall"]
     out.rows(
         "Result",

@@ -15,32 +15,32 @@ from typing import Any
 from decider.optimize.partition_selector import label, select
 from decider.state.effective_policy import effective
 from shared.errors import InvalidInput, Unsupported
-from shared.job_payload import Ask
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
-from shared.layout.partition_stats import EMPTY_CELL, CellState
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.partition_filter import permits
-from shared.policy import Issue, Policy, apply
+from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import PREFIX, read_properties
 from shared.refusals import refusal
-from shared.table import CellKey, DataFile, PartitionColumn, Snapshot
+from shared.table import DataFile, PartitionColumn, PartitionKey, Snapshot
 
 NO_CUT_BYTES = 2**62
 """Bytes of one job: nothing is cut, for here the person who confirms is the bound."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LocalRequest:
     """What is asked for; `properties` are policy values by their names without prefix, laid over the table's own."""
 
-    kind: Ask = Ask.LEVELS
+    kind: RewriteKind = RewriteKind.LEVELS
     partitions: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     force: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class TablePlan:
+class LocalPlan:
     """The plans with work, cells in the order of their keys; `before` and `after` add up the whole table.
 
     reasons: cells without work, by why. issues: properties of the table that cannot be used.
@@ -48,15 +48,15 @@ class TablePlan:
 
     location: str
     version: int
-    kind: Ask
+    kind: RewriteKind
     columns: tuple[PartitionColumn, ...]
     policy: Policy
     plans: tuple[Plan, ...]
     cells: int
-    before: CellState
-    after: CellState
+    before: PartitionStats
+    after: PartitionStats
     reasons: Mapping[Reason, int]
-    issues: tuple[Issue, ...]
+    issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
 
     @property
@@ -75,7 +75,7 @@ class TablePlan:
         return sum(plan.files_replaced for plan in self.plans)
 
 
-def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) -> TablePlan:
+def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Policy) -> LocalPlan:
     """Plan a table on a snapshot of it.
 
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
@@ -97,14 +97,14 @@ def make_plan(location: str, snapshot: Snapshot, wish: Wish, default: Policy) ->
     if len(inside) < len(chosen):
         reasons[Reason.FILTERED] += len(chosen) - len(inside)
     before = state_of(snapshot.files, policy.ladder)
-    after = sum((one.predicted - one.before for one in plans), EMPTY_CELL) + before
-    return TablePlan(
+    after = sum((one.predicted - one.before for one in plans), EMPTY_STATS) + before
+    return LocalPlan(
         location, snapshot.version, wish.kind, columns, policy, plans, len(chosen), before, after, reasons,
         in_force.issues, snapshot.metadata.table_uuid,
     )  # fmt: skip
 
 
-def describe(made: TablePlan) -> dict[str, Any]:
+def describe(made: LocalPlan) -> dict[str, Any]:
     """Return a plan as plain values, every group with its files."""
     return {
         "location": made.location,
@@ -126,35 +126,35 @@ def describe(made: TablePlan) -> dict[str, Any]:
     }
 
 
-def shortfall(state: CellState, policy: Policy) -> float:
+def shortfall(state: PartitionStats, policy: Policy) -> float:
     """Return the root of the mean squared shortfall as a share of the target: 0 is well laid out, 1 is dust."""
     return round(sqrt(state.mse()) / policy.target_bytes, 6)
 
 
-def batches(made: TablePlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:
+def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:
     """Yield what one commit takes: a few groups of one cell."""
     for one in made.plans:
         for first in range(0, len(one.groups), groups_per_commit):
             yield one, one.groups[first : first + groups_per_commit]
 
 
-def _plan(kind: Ask, cell: CellKey, files: Sequence[DataFile], policy: Policy) -> Plan:
+def _plan(kind: RewriteKind, cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
     match kind:
-        case Ask.LEVELS:
+        case RewriteKind.LEVELS:
             return plan(cell, files, policy)
-        case Ask.SETTLE:
+        case RewriteKind.SETTLE:
             return plan_settling(cell, files, policy)
-        case Ask.FULL:
+        case RewriteKind.FULL:
             return plan_full(cell, files, policy)
 
 
-def _overridden(policy: Policy, wish: Wish) -> Policy:
+def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
     layer = read_properties({PREFIX + name: value for name, value in wish.properties.items()})
     for issue in layer.issues:
         name = issue.property.removeprefix(PREFIX)
         raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
     policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
-    policy = policy.on_request if wish.force or wish.kind is Ask.FULL else policy
+    policy = policy.on_request if wish.force or wish.kind is RewriteKind.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 
 

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
-from services.cli.local.plan import TablePlan, batches
-from shared.commit_metadata import Mark
+from services.cli.local.plan import LocalPlan, batches
+from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError
 from shared.layout.planner import FileGroup, Plan
-from shared.table import CellKey, Origin
+from shared.table import CommitOrigin, PartitionKey
 
 GROUPS_PER_COMMIT = 8
 """Groups that share a commit, as in an actor: more save commits, fewer lose less to a conflict."""
@@ -25,7 +25,7 @@ ALONE = 1
 
 
 @dataclass(slots=True)
-class Run:
+class LocalRun:
     """What a run has done so far; sizes in bytes, times in milliseconds. `failure` ended it early."""
 
     job: str
@@ -58,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class RunListener:
     """Who is told: `begun` of a batch, `reached` of points inside it, `ended` with its bytes; `stopping` is asked."""
 
     stopping: Callable[[], bool]
@@ -68,10 +68,10 @@ class Steps:
 
 
 @dataclass(frozen=True, slots=True)
-class _Control:
+class _LocalControl:
     """`actor.ports.Control` of a run without a lease."""
 
-    steps: Steps
+    steps: RunListener
 
     def may_commit(self) -> None:
         """Let every commit pass: there is no lease that could be lost."""
@@ -84,17 +84,17 @@ class _Control:
 
 
 @dataclass(frozen=True, slots=True)
-class Runner:
+class LocalRunner:
     """Rewrites the groups of a plan into `run`, which holds what was done however this ends."""
 
-    made: TablePlan
+    made: LocalPlan
     engine: TableEngine
-    steps: Steps
-    run: Run
+    steps: RunListener
+    run: LocalRun
 
     def go(self) -> None:
         """Run to the end, to a wish to stop, or to a failure, which is kept; a conflict only makes groups stale."""
-        seen: CellKey | None = None
+        seen: PartitionKey | None = None
         for number, (one, groups) in enumerate(batches(self.made, GROUPS_PER_COMMIT), 1):
             if self.run.failure is not None or self.steps.stopping():
                 self.run.skipped += len(groups)
@@ -114,8 +114,8 @@ class Runner:
             self.steps.ended(len(groups), sum(group.bytes for group in groups))
 
     def _rewrite(self, one: Plan, groups: tuple[FileGroup, ...], number: int) -> RewriteOutcome:
-        mark = Mark(
-            origin=Origin(self.run.job, ALONE),
+        mark = CommitMetadata(
+            origin=CommitOrigin(self.run.job, ALONE),
             cell=one.cell,
             round=number,
             mode=max(group.mode for group in groups),
@@ -125,7 +125,7 @@ class Runner:
             cell_small_files=one.before.small_files,
         )
         request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
-        return self.engine.rewrite(request, _Control(self.steps))
+        return self.engine.rewrite(request, _LocalControl(self.steps))
 
     def _note(self, outcome: RewriteOutcome) -> None:
         run = self.run

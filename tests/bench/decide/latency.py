@@ -19,11 +19,11 @@ from typing import Any
 
 import redis
 
-from decider.store.ingest import Step, ingest
-from decider.store.queue_executor import AsyncQueue, connect
+from decider.store.ingest import StateUpdate, ingest
+from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_registry import TableRegistry
-from decider.store.table_state import Cursor
-from shared.layout.partition_stats import file_state
+from decider.store.table_state import TableState
+from shared.layout.partition_stats import file_stats
 from shared.policy import MIB, Policy
 from shared.queue import keys
 from shared.table import PartitionColumn, TableId, TableMetadata, TableProtocol, TableRef
@@ -174,11 +174,11 @@ def _side(home: House, folder: Path, tables: int, seed: int) -> Side:
 async def _fill(home: House, folder: Path, tables: int) -> None:
     """Register idle tables with a cursor and some cells each, through the decider's own stores."""
     client = connect(home.stack.redis.url)
-    queue, registry, policy = AsyncQueue(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
+    queue, registry, policy = AsyncQueueExecutor(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
-    cursor = Cursor(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
-    state = file_state(policy.ladder, MIB).encode()
-    step = Step({f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(CELLS_OF_AN_IDLE_TABLE)}, reset=True)
+    cursor = TableState(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
+    state = file_stats(policy.ladder, MIB).encode()
+    step = StateUpdate({f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(CELLS_OF_AN_IDLE_TABLE)}, reset=True)
 
     async def add(number: int) -> None:
         name = f"idle-{number:06d}"

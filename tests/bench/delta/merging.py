@@ -7,7 +7,7 @@ does; Delta's own conflict rules decide. Only its rows are left as they are, so 
 import json
 from typing import Any
 
-from actor.formats.delta.conflicts import Verdict, classify
+from actor.formats.delta.conflicts import CommitFailure, classify
 from actor.formats.delta.log import TableLog
 from actor.jvm.scala import Scala, jvm_session
 from tests.bench.delta.table import PlayedTable
@@ -36,7 +36,7 @@ class Merge:
         try:
             self._txn.commit(actions, update)
         except Exception as error:
-            if classify(error) in (Verdict.TAKEN, Verdict.BUSY, Verdict.REFUSED):
+            if classify(error) in (CommitFailure.TAKEN, CommitFailure.BUSY, CommitFailure.REFUSED):
                 return False
             raise
         return True

@@ -13,15 +13,15 @@ from pyspark.sql import SparkSession
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
-from actor.queue_executor import SyncQueue
+from actor.queue_executor import SyncQueueExecutor
 from actor.queue_executor import connect as connect_actor
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.worker import ActorContext, Worker, WorkerSettings
 from decider.formats.delta.log import open_log
-from decider.state.effective_policy import Defaults
+from decider.state.effective_policy import PolicyDefaults
 from decider.storage.object_reads import ReadMeter
-from decider.store.queue_executor import AsyncQueue
+from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.queue_executor import connect as connect_decider
-from decider.tracking.tracker import Follower
+from decider.tracking.tracker import TableTracker
 from shared.policy import Policy
 from shared.table import TableId, TableRef
 from tests.bench.delta.rules import TARGET_BYTES, LeaveAlone
@@ -50,14 +50,16 @@ class Lakewright(LeaveAlone):
         self._redis = RedisServer(binary, appendfsync="everysec").start()
         self._loop = asyncio.Runner()
         self._client = connect_decider(self._redis.url)
-        queue = AsyncQueue(self._client, QUEUE)
-        standing = Alone(Defaults(Policy(target_bytes=TARGET_BYTES)))
-        self._follower = Follower(queue, partial(open_log, meter=ReadMeter()), _now_ms, standing)
+        queue = AsyncQueueExecutor(self._client, QUEUE)
+        standing = Alone(PolicyDefaults(Policy(target_bytes=TARGET_BYTES)))
+        self._follower = TableTracker(queue, partial(open_log, meter=ReadMeter()), _now_ms, standing)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
-        self._heartbeat = Heartbeat(SyncQueue(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
+        self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
         self._heartbeat.start()
-        actor = Actor("bench", self._heartbeat, threading.Event())
-        self._worker = Worker(self._engine, SyncQueue(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings())
+        actor = ActorContext("bench", self._heartbeat, threading.Event())
+        self._worker = Worker(
+            self._engine, SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings()
+        )
         self._versions: list[int] = []
         self._loop.run(self._follower.follow(self._ref))
 

@@ -15,9 +15,9 @@ import redis
 
 from services.standalone.redis_server import LISTPACK_VALUE_BYTES
 from shared.queue import commands, queries
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
-from shared.queue.model import Band, Beat, Claim, JobKey, JobSpec, JobState, Verdict
+from shared.queue.model import Band, Claim, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult
 from tests.support.redis_server import RedisServer, find_binary
 
 QUEUE = "bench"
@@ -33,14 +33,16 @@ FACTS = (
 )
 
 
-def spec(number: int, version: int = 1) -> JobSpec:
+def spec(number: int, version: int = 1) -> JobRequest:
     table = number % TABLES
     key = JobKey(f"db-table-{table:05d}-abcdef12", f'{{"day":"{number:06d}"}}', "compact")
     cost = (number * 7_919 % 4_096 + 1) << 20
-    return JobSpec(key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, FACTS % ("x" * 100))
+    return JobRequest(
+        key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, FACTS % ("x" * 100)
+    )
 
 
-def finish(number: int, claim: Claim, verdict: Verdict, factor: float = 1.0) -> Transition[Any]:
+def finish(number: int, claim: Claim, verdict: RunResult, factor: float = 1.0) -> Command[Any]:
     return commands.finish(
         QUEUE,
         worker="w",
@@ -55,7 +57,7 @@ def finish(number: int, claim: Claim, verdict: Verdict, factor: float = 1.0) -> 
     )
 
 
-def ingest(number: int) -> Transition[Any]:
+def ingest(number: int) -> Command[Any]:
     wish = spec(number)
     return commands.ingest(
         QUEUE,
@@ -69,7 +71,7 @@ def ingest(number: int) -> Transition[Any]:
     )
 
 
-def first_sight(number: int) -> Transition[Any]:
+def first_sight(number: int) -> Command[Any]:
     """Give a table the cursor without which it is none, and nothing is counted for it."""
     cursor = {"version": "0", "metadata": "x" * 300}
     return commands.ingest(QUEUE, table=spec(number).key.table, expected=-1, cursor=cursor, cells={})
@@ -86,7 +88,7 @@ class Bench:
         self.least_us: dict[str, float] = {}
         self.bytes_per_job = 0
 
-    def measure(self, name: str, calls: Iterable[Transition[Any]]) -> list[Any]:
+    def measure(self, name: str, calls: Iterable[Command[Any]]) -> list[Any]:
         replies: list[Any] = []
         per_call_us: list[float] = []
         waiting = iter(calls)
@@ -101,7 +103,7 @@ class Bench:
         sys.stdout.flush()
         return replies
 
-    def send(self, batch: list[Transition[Any]]) -> list[Any]:
+    def send(self, batch: list[Command[Any]]) -> list[Any]:
         pipeline = self.client.pipeline(transaction=False)
         for call in batch:
             pipeline.fcall(self.library.function(call.script), len(call.keys), *call.keys, *call.args)
@@ -123,25 +125,25 @@ class Bench:
         self.measure("claim 8", self.claims("b", 200, 8))
         self.measure("heartbeat of 1", (self.beat([claim]) for claim in held))
         self.measure("heartbeat of 10", (self.beat(held[first : first + 10]) for first in range(0, 2_000, 10)))
-        self.measure("finish done", (finish(n, held[n], Verdict.DONE) for n in range(1_000)))
+        self.measure("finish done", (finish(n, held[n], RunResult.DONE) for n in range(1_000)))
         self.measure(
-            "finish done, cost corrected", (finish(n, held[n], Verdict.DONE, 1.3) for n in range(1_000, 2_000))
+            "finish done, cost corrected", (finish(n, held[n], RunResult.DONE, 1.3) for n in range(1_000, 2_000))
         )
-        self.measure("finish fail", (finish(n, held[n], Verdict.FAIL) for n in range(2_000, 2_500)))
-        self.measure("finish yield", (finish(n, held[n], Verdict.YIELD) for n in range(2_500, 3_000)))
+        self.measure("finish fail", (finish(n, held[n], RunResult.FAIL) for n in range(2_000, 2_500)))
+        self.measure("finish yield", (finish(n, held[n], RunResult.YIELD) for n in range(2_500, 3_000)))
         self.measure("ingest 3 cells, 1 job", (ingest(number) for number in range(2 * TABLES)))
         self.measure("view", (queries.job(QUEUE, spec(number).id) for number in range(1_000)))
         self.measure("list of 50", (queries.jobs(QUEUE, JobState.QUEUED, offset=50 * page) for page in range(20)))
         self.measure("depth", [queries.depth(QUEUE)] * 500)
         self.measure("order of the next 20", [queries.order(QUEUE, claims=20)] * 100)
 
-    def claims(self, series: str, count: int, slots: int) -> Iterable[Transition[Any]]:
+    def claims(self, series: str, count: int, slots: int) -> Iterable[Command[Any]]:
         for number in range(count):
             nonce = f"{series}{number}"
             yield commands.claim(QUEUE, worker="w", nonce=nonce, slots=slots, lease_ms=LEASE_MS)
 
-    def beat(self, claims: list[Claim]) -> Transition[Any]:
-        beats = [Beat(claim.id, claim.token, '{"groups":3}') for claim in claims]
+    def beat(self, claims: list[Claim]) -> Command[Any]:
+        beats = [HeartbeatEntry(claim.id, claim.token, '{"groups":3}') for claim in claims]
         return commands.heartbeat(QUEUE, worker="w", beats=beats, lease_ms=LEASE_MS)
 
 

@@ -10,13 +10,13 @@ from pyspark.sql import SparkSession
 
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus, RewriteRequest
-from shared.layout.planner import FileGroup, Mode
-from shared.table import CellKey
+from shared.layout.planner import FileGroup, RewriteMode
+from shared.table import PartitionKey
 from tests.bench.rewrite.phases import Phases
 from tests.bench.rewrite.tables import DAY, Case
 from tests.support.steering import Steering
 
-CELL = CellKey(json.dumps({"day": DAY}, separators=(",", ":")))
+CELL = PartitionKey(json.dumps({"day": DAY}, separators=(",", ":")))
 _MIN = "spark.databricks.delta.optimize.minFileSize"
 _MAX = "spark.databricks.delta.optimize.maxFileSize"
 
@@ -50,7 +50,8 @@ class Lakewright:
             files = sorted(live.files, key=lambda file: file.path)
             size = len(files) // case.groups
             groups = tuple(
-                FileGroup(CELL, tuple(files[start : start + size]), Mode.MINOR) for start in range(0, len(files), size)
+                FileGroup(CELL, tuple(files[start : start + size]), RewriteMode.MINOR)
+                for start in range(0, len(files), size)
             )
             mark = json.dumps({"lakewright": {"job": "bench", "token": 1}})
             outcome = self._engine.rewrite(RewriteRequest(table.as_uri(), groups, mark), Steering())

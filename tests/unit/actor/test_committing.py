@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 from actor.formats.delta.actions import LoggedFile
-from actor.formats.delta.commit import Committer, Landing
+from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
-from shared.table import Origin
+from shared.table import CommitOrigin
 from tests.support.fake_delta import (
     METADATA,
     Failure,
@@ -26,7 +26,7 @@ from tests.support.fake_delta import (
     vector,
 )
 
-ORIGIN = Origin("j-1", 7)
+ORIGIN = CommitOrigin("j-1", 7)
 MARK = json.dumps({"lakewright": {"job": "j-1", "token": 7}})
 LOST_ANSWER = JavaError("Py4JNetworkError", "SocketTimeoutException", message="no answer")
 
@@ -53,7 +53,7 @@ class World:
         self.asked += 1
         self.fence()
 
-    def commit(self, attempts: int = 3) -> Landing:
+    def commit(self, attempts: int = 3) -> CommitResult:
         return self.committer.commit(self.written, attempts=attempts)
 
     def once(self, act: Callable[[], None]) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from actor.formats.delta.conflicts import (
-    Verdict,
+    CommitFailure,
     classify,
     conflict_kind,
     first_line,
@@ -20,23 +20,23 @@ WRAPPER = "Py4JJavaError"
 @pytest.mark.parametrize(
     ("name", "verdict"),
     [
-        ("ConcurrentDeleteReadException", Verdict.TAKEN),
-        ("ConcurrentDeleteDeleteException", Verdict.TAKEN),
-        ("MetadataChangedException", Verdict.CHANGED),
-        ("ProtocolChangedException", Verdict.CHANGED),
-        ("ConcurrentAppendException", Verdict.REFUSED),
-        ("ConcurrentTransactionException", Verdict.REFUSED),
-        ("ConcurrentWriteException", Verdict.REFUSED),
-        ("DeltaConcurrentModificationException", Verdict.REFUSED),
-        ("IOException", Verdict.UNKNOWN),
-        ("SparkException", Verdict.UNKNOWN),
-        ("FileAlreadyExistsException", Verdict.UNKNOWN),
-        ("ConcurrentModificationException", Verdict.UNKNOWN),  # Java's own, of a collection.
+        ("ConcurrentDeleteReadException", CommitFailure.TAKEN),
+        ("ConcurrentDeleteDeleteException", CommitFailure.TAKEN),
+        ("MetadataChangedException", CommitFailure.CHANGED),
+        ("ProtocolChangedException", CommitFailure.CHANGED),
+        ("ConcurrentAppendException", CommitFailure.REFUSED),
+        ("ConcurrentTransactionException", CommitFailure.REFUSED),
+        ("ConcurrentWriteException", CommitFailure.REFUSED),
+        ("DeltaConcurrentModificationException", CommitFailure.REFUSED),
+        ("IOException", CommitFailure.UNKNOWN),
+        ("SparkException", CommitFailure.UNKNOWN),
+        ("FileAlreadyExistsException", CommitFailure.UNKNOWN),
+        ("ConcurrentModificationException", CommitFailure.UNKNOWN),  # Java's own, of a collection.
     ],
 )
 @pytest.mark.parametrize("place", ["outermost", "innermost"])
 def test_a_failed_commit_is_judged_by_the_class_that_delta_gave_it_wherever_it_stands(
-    name: str, verdict: Verdict, place: str
+    name: str, verdict: CommitFailure, place: str
 ) -> None:
     error = JavaError(name) if place == "outermost" else JavaError(WRAPPER, "SparkException", name)
     assert classify(error) is verdict
@@ -53,18 +53,20 @@ def test_an_error_of_python_is_judged_by_its_own_classes_too() -> None:
     class MetadataChangedException(Exception):  # noqa: N818 - PySpark's name
         """As PySpark wraps Delta's."""
 
-    assert classify(MetadataChangedException()) is Verdict.CHANGED
-    assert classify(TimeoutError("no answer")) is Verdict.UNKNOWN
+    assert classify(MetadataChangedException()) is CommitFailure.CHANGED
+    assert classify(TimeoutError("no answer")) is CommitFailure.UNKNOWN
 
 
 def test_a_commit_that_others_were_always_faster_than_may_be_tried_again() -> None:
     assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_MAX_COMMIT_RETRIES_EXCEEDED] x")) == "busy"
-    assert classify(JavaError("DeltaIllegalStateException", message="[DELTA_SOMETHING_ELSE] x")) is Verdict.UNKNOWN
+    assert (
+        classify(JavaError("DeltaIllegalStateException", message="[DELTA_SOMETHING_ELSE] x")) is CommitFailure.UNKNOWN
+    )
 
 
 def test_a_refusal_is_a_conflict_with_deltas_name_for_it() -> None:
     assert refused(JavaError("ConcurrentAppendException"), "t").kind == "ConcurrentAppendException"
-    assert refused(JavaError("DeltaIllegalStateException"), "t").kind == Verdict.BUSY
+    assert refused(JavaError("DeltaIllegalStateException"), "t").kind == CommitFailure.BUSY
 
 
 @pytest.mark.parametrize("name", ["DeltaUnsupportedTableFeatureException", "InvalidProtocolVersionException"])

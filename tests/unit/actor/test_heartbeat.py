@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actor.heartbeat import Heartbeat, LeaseTimes
 from shared.errors import LeaseLost, PermanentError, RetryableError
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from tests.support.fake_queue import FakeClock, FakeQueue
 from tests.support.waiting import until
@@ -29,7 +29,7 @@ class World:
         self.heart = Heartbeat(self.queue, "a-1", TIMES, self.clock)
         self.heart._closing = _Pause(self.clock)
 
-    def answer(self, transition: Transition) -> Any:
+    def answer(self, transition: Command) -> Any:
         self.clock.advance(self.takes_s)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         if isinstance(reply, Exception):

@@ -1,4 +1,4 @@
-"""Remembered files brought up to date by commits are those of the snapshot, or nothing is claimed."""
+"""CachedRead files brought up to date by commits are those of the snapshot, or nothing is claimed."""
 
 from dataclasses import replace
 
@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from actor.formats.delta import read as reading_module
 from actor.formats.delta import read_cache as memory_module
 from actor.formats.delta.read import read_cell
-from actor.formats.delta.read_cache import Remembered, TableMemory, brought_up
+from actor.formats.delta.read_cache import CachedRead, ReadCache, brought_up
 from shared.errors import Unsupported
-from shared.table import CellKey
+from shared.table import PartitionKey
 from tests.support.fake_delta import LOCATION, METADATA, FakeTable, add, group_of, remove, vector
 
-A, B = CellKey('{"p":"a"}'), CellKey('{"p":"b"}')
+A, B = PartitionKey('{"p":"a"}'), PartitionKey('{"p":"b"}')
 
 
 def table_of(*paths: str, p: str = "a") -> FakeTable:
@@ -23,17 +23,17 @@ def table_of(*paths: str, p: str = "a") -> FakeTable:
     return table
 
 
-def listed(table: FakeTable, cell: CellKey | None = None) -> Remembered:
+def listed(table: FakeTable, cell: PartitionKey | None = None) -> CachedRead:
     """What a listing of the newest snapshot gives."""
-    memory = TableMemory()
+    memory = ReadCache()
     read_cell(table.log(), cell or A, memory)
     seen = memory.recall(LOCATION, cell or A)
     assert seen is not None
     return replace(seen, cell=cell, files={key: one for key, one in seen.files.items() if one.file.cell == (cell or A)})
 
 
-def whole(table: FakeTable) -> Remembered:
-    memory = TableMemory()
+def whole(table: FakeTable) -> CachedRead:
+    memory = ReadCache()
     read_cell(table.log(), A, memory)
     seen = memory.recall(LOCATION, A)
     assert seen is not None
@@ -41,7 +41,7 @@ def whole(table: FakeTable) -> Remembered:
     return seen
 
 
-def brought(table: FakeTable, seen: Remembered) -> Remembered | None:
+def brought(table: FakeTable, seen: CachedRead) -> CachedRead | None:
     log = table.log()
     return brought_up(log, seen, log.shape(log.snapshot()), version=table.version)
 
@@ -194,7 +194,7 @@ def test_what_is_brought_up_equals_what_a_listing_gives(
 
 def test_reading_a_cell_lists_once_and_then_reads_commits() -> None:
     table = table_of("x")
-    memory = TableMemory()
+    memory = ReadCache()
     read_cell(table.log(), A, memory)
     table.commit(add("y"), add("z", p="b"))
     table.listings = 0
@@ -211,7 +211,7 @@ def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_cell(
     monkeypatch.setattr(reading_module, "WHOLE_TABLE_FILES", 2)
     table = FakeTable(knows_count=knows_count)
     table.commit(*(add(f"f{number}") for number in range(files)))
-    memory = TableMemory()
+    memory = ReadCache()
     found = read_cell(table.log(), A, memory).files
     seen = memory.recall(LOCATION, A)
     assert seen is not None
@@ -221,7 +221,7 @@ def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_cell(
 
 def test_a_file_of_a_clustering_is_refused_whether_it_was_listed_or_remembered() -> None:
     table = table_of("x")
-    memory = TableMemory()
+    memory = ReadCache()
     read_cell(table.log(), A, memory)
     table.commit(add("y", tags={"ZCUBE_ID": "1"}))
     with pytest.raises(Unsupported, match="Z-cube"):
@@ -229,13 +229,13 @@ def test_a_file_of_a_clustering_is_refused_whether_it_was_listed_or_remembered()
     assert read_cell(table.log(), B, memory).files == (), "another cell is none of its business"
 
 
-def seen_of(cell: CellKey | None, version: int, files: int) -> Remembered:
+def seen_of(cell: PartitionKey | None, version: int, files: int) -> CachedRead:
     table = table_of(*(f"f{number}" for number in range(files)))
     return replace(whole(table), cell=cell, version=version)
 
 
 def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() -> None:
-    memory = TableMemory()
+    memory = ReadCache()
     memory.remember(LOCATION, seen_of(None, 3, 1))
     memory.remember(LOCATION, seen_of(A, 5, 1))
     recalled = {cell: memory.recall(LOCATION, cell) for cell in (A, B)}
@@ -244,16 +244,18 @@ def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() ->
 
 
 @pytest.mark.parametrize(("room", "kept"), [(6, [A, B]), (5, [B])])
-def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(room: int, kept: list[CellKey]) -> None:
+def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(
+    room: int, kept: list[PartitionKey]
+) -> None:
     """Two cells of two files weigh three each: an empty one has to be forgotten, too."""
-    memory = TableMemory(room)
+    memory = ReadCache(room)
     memory.remember(LOCATION, seen_of(A, 1, 2))
     memory.remember(LOCATION, seen_of(B, 1, 2))
     assert [cell for cell in (A, B) if memory.recall(LOCATION, cell)] == kept
 
 
 def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
-    memory = TableMemory(2)
+    memory = ReadCache(2)
     memory.remember(LOCATION, seen_of(A, 1, 5))
     assert memory.recall(LOCATION, A) is not None
     memory.remember(LOCATION, seen_of(B, 1, 1))
@@ -261,7 +263,7 @@ def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
 
 
 def test_reading_again_counts_once() -> None:
-    memory = TableMemory(6)
+    memory = ReadCache(6)
     for version in range(5):
         memory.remember(LOCATION, seen_of(A, version, 2))
     memory.remember(LOCATION, seen_of(B, 1, 2))
@@ -271,7 +273,7 @@ def test_reading_again_counts_once() -> None:
 
 def test_a_group_is_known_live_only_under_the_same_shape_and_with_every_file() -> None:
     table = table_of("x", "y")
-    memory = TableMemory()
+    memory = ReadCache()
     read_cell(table.log(), A, memory)
     seen = whole(table)
     both = group_of(table, "y", "x")

@@ -8,7 +8,7 @@ import pytest
 
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.write import WrittenGroup
-from actor.formats.delta.write_groups import Prepared, Workshop, write_groups
+from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from shared.errors import Corrupt, LakewrightError, RetryableError
 from tests.support.fake_delta import FakeTable, JavaError, add, live_group
 
@@ -32,9 +32,9 @@ class Shop:
             raise self.fails[path]
         return WrittenGroup(live, live.inputs, 1)
 
-    def run(self, groups: list[LiveGroup]) -> Prepared:
+    def run(self, groups: list[LiveGroup]) -> WriteResult:
         return write_groups(
-            Workshop(
+            WriteContext(
                 writer=self,
                 threads=self.threads,
                 bound=nullcontext,
@@ -99,7 +99,7 @@ def test_whether_a_group_is_live_may_fail_to_be_known_and_what_was_written_is_de
     live = groups("a", "b")
     with pytest.raises(OSError, match="store away"):
         write_groups(
-            Workshop(
+            WriteContext(
                 shop, 1, nullcontext, lambda: False, _fail, lambda ones: shop.discarded.extend(map(str, ones)), _ignore
             ),
             live,

@@ -7,7 +7,7 @@ import pytest
 
 from actor.formats.delta.free_space import MIB
 from actor.formats.delta.read import read_cell
-from actor.formats.delta.read_cache import TableMemory
+from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest
 from actor.worker import RunControl
@@ -34,7 +34,7 @@ class World:
     def __init__(self) -> None:
         self.table = FakeTable()
         self.table.commit(*map(add, "abcdefx"))
-        self.memory = TableMemory()
+        self.memory = ReadCache()
         self.groups = tuple(group_of(self.table, *pair) for pair in ("ab", "cd", "ef"))
         self.settings = TransactionSettings(write_threads=1)
         self.points: list[str] = []

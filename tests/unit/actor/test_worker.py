@@ -11,12 +11,12 @@ import pytest
 
 from actor.lease import Lease
 from actor.ports import EngineDeath, EngineDied
-from actor.worker import Actor, Worker, WorkerSettings
+from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
-from shared.job_payload import Ask, JobFacts, Predicted
+from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.policy import MIB, Policy
 from shared.properties import terms
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim
 from tests.support.fake_queue import FakeQueue
@@ -24,7 +24,7 @@ from tests.support.memory_engine import MemoryEngine
 
 POLICY = Policy(target_bytes=8 * MIB)
 EIGHT = [100_000] * 8
-FACTS = JobFacts("memory://t", "t", POLICY, "worth_it", Predicted(8, 7, 800_000), terms({}))
+FACTS = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
 
 
 class Heart:
@@ -54,12 +54,12 @@ class Heart:
 class World:
     """A worker, one job for it, and what it said of its end."""
 
-    def __init__(self, *sizes: int, facts: JobFacts = FACTS, previous: str = "", reach: int = 0) -> None:
+    def __init__(self, *sizes: int, facts: JobPayload = FACTS, previous: str = "", reach: int = 0) -> None:
         self.engine = MemoryEngine(sizes or EIGHT)
         self.heart = Heart()
         self.queue = FakeQueue(self.answer)
         self.stopping = threading.Event()
-        self.actor = Actor("a-1", self.heart, self.stopping)
+        self.actor = ActorContext("a-1", self.heart, self.stopping)
         self.facts, self.previous, self.reach = facts, previous, reach
         self.claims = 1
         self.deaths = 0
@@ -67,7 +67,7 @@ class World:
         self.claimed_at = 0.0
         self.finish_fails = 0
 
-    def answer(self, transition: Transition) -> Any:
+    def answer(self, transition: Command) -> Any:
         if transition.script is ScriptName.CLAIM:
             self.claimed_at = time.monotonic()
             while time.monotonic() == self.claimed_at:
@@ -320,15 +320,17 @@ def test_a_search_that_is_too_far_back_does_not_stop_the_job() -> None:
 
 
 def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
-    world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, ask=Ask.SETTLE))
+    world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, ask=RewriteKind.SETTLE))
     sizes: list[list[int]] = []
     world.engine.after_commit = lambda: sizes.append(sorted(file.size_bytes for file in world.engine.files.values()))
     world.run()
     assert sizes == [[800_000, 3 * MIB, 3 * MIB], [800_000 + 6 * MIB]]
 
 
-@pytest.mark.parametrize(("ask", "reach", "files"), [(Ask.LEVELS, 0, 3), (Ask.SETTLE, 0, 1), (Ask.FULL, 0, 1)])
-def test_a_job_does_what_it_was_asked_for(ask: Ask, reach: int, files: int) -> None:
+@pytest.mark.parametrize(
+    ("ask", "reach", "files"), [(RewriteKind.LEVELS, 0, 3), (RewriteKind.SETTLE, 0, 1), (RewriteKind.FULL, 0, 1)]
+)
+def test_a_job_does_what_it_was_asked_for(ask: RewriteKind, reach: int, files: int) -> None:
     world = World(1000, 1000, 1000, facts=replace(FACTS, ask=ask), reach=reach)
     world.run()
     assert len(world.engine.files) == files

@@ -12,7 +12,7 @@ from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
 from shared.errors import Corrupt, PermanentError, Unsupported
-from shared.layout.planner import FileGroup, Mode
+from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import PartitionColumn
 from tests.support.fake_delta import METADATA, PLAIN, FakeScala, FakeTable, JavaError, add, live_group, vector
 
@@ -104,7 +104,7 @@ def test_a_group_becomes_one_file() -> None:
 def test_an_output_carries_the_tags_of_its_group() -> None:
     table = table_of(add("x"))
     live = live_group(table, "x")
-    tagged = FileGroup(live.group.cell, live.group.files, Mode.SETTLE, {"lakewright.settled": "1"})
+    tagged = FileGroup(live.group.cell, live.group.files, RewriteMode.SETTLE, {"lakewright.settled": "1"})
     (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
     assert output.file.tags == {"lakewright.settled": "1"}
 
@@ -118,7 +118,7 @@ def spelled(column: PartitionColumn, *values: str | None) -> WrittenGroup:
     files = tuple(file(value, column) for value in values)
     schema = json.dumps({"fields": [{"name": "p", "type": column.type}]})
     table = table_of({"metaData": METADATA | {"schemaString": schema}}, add("x"))
-    group = FileGroup(files[0].file.cell, tuple(one.file for one in files), Mode.MINOR)
+    group = FileGroup(files[0].file.cell, tuple(one.file for one in files), RewriteMode.MINOR)
     return write(table, LiveGroup(group, files, 0, None))
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from actor.jvm.java import JavaSearch
 from services.cli.commands import doctor
-from services.cli.commands.doctor import DoctorSettings, Finding, Status
+from services.cli.commands.doctor import DoctorSettings, Finding, FindingLevel
 from tests.support.fake_programs import fake_java
 
 
@@ -23,28 +23,32 @@ def test_python_must_be_one_of_those_tested(version: tuple[int, int], status: st
 def test_java_is_named_with_its_home_or_refused_with_what_to_do(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "java", "17.0.9")
     good = doctor.check_java(JavaSearch(work_dir=tmp_path, choice="system", java_home=str(home)))
-    assert (good.status, good.where) == (Status.OK, str(home))
+    assert (good.status, good.where) == (FindingLevel.OK, str(home))
     bad = doctor.check_java(JavaSearch(work_dir=tmp_path, choice=str(tmp_path)))
-    assert bad.status is Status.FAIL
+    assert bad.status is FindingLevel.FAIL
     assert "LAKEWRIGHT_JAVA" in bad.what
 
 
 def test_missing_jars_are_a_warning_because_an_actor_fetches_them(tmp_path: Path) -> None:
     finding = doctor.check_jars(tmp_path)
-    assert finding.status is Status.WARN
+    assert finding.status is FindingLevel.WARN
     assert "make setup" in finding.action
 
 
 @pytest.mark.parametrize(
     ("server", "status", "what"),
     [
-        ({"redis_version": "6.2.14"}, Status.FAIL, "Redis 6.2.14"),
-        ({"redis_version": "7.0.0"}, Status.OK, "Redis 7.0.0"),
-        ({"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "9.1.2"}, Status.OK, "Valkey 9.1.2"),
-        ({}, Status.FAIL, "Redis unknown"),
+        ({"redis_version": "6.2.14"}, FindingLevel.FAIL, "Redis 6.2.14"),
+        ({"redis_version": "7.0.0"}, FindingLevel.OK, "Redis 7.0.0"),
+        (
+            {"redis_version": "7.2.4", "server_name": "valkey", "valkey_version": "9.1.2"},
+            FindingLevel.OK,
+            "Valkey 9.1.2",
+        ),
+        ({}, FindingLevel.FAIL, "Redis unknown"),
     ],
 )
-def test_redis_must_be_seven_or_newer(server: dict[str, object], status: Status, what: str) -> None:
+def test_redis_must_be_seven_or_newer(server: dict[str, object], status: FindingLevel, what: str) -> None:
     finding = doctor.check_redis_version(server, "here")
     assert (finding.status, finding.what) == (status, what)
 
@@ -52,19 +56,19 @@ def test_redis_must_be_seven_or_newer(server: dict[str, object], status: Status,
 @pytest.mark.parametrize(
     ("persistence", "status"),
     [
-        ({"aof_enabled": 1, "aof_last_write_status": "ok"}, Status.OK),
-        ({"aof_enabled": 1, "aof_last_write_status": "err"}, Status.FAIL),
-        ({"aof_enabled": 0}, Status.FAIL),
+        ({"aof_enabled": 1, "aof_last_write_status": "ok"}, FindingLevel.OK),
+        ({"aof_enabled": 1, "aof_last_write_status": "err"}, FindingLevel.FAIL),
+        ({"aof_enabled": 0}, FindingLevel.FAIL),
     ],
 )
-def test_redis_must_keep_what_it_acknowledged(persistence: dict[str, object], status: Status) -> None:
+def test_redis_must_keep_what_it_acknowledged(persistence: dict[str, object], status: FindingLevel) -> None:
     assert doctor.check_durability(persistence, "here").status is status
 
 
 def test_redis_must_not_forget_when_full() -> None:
-    assert doctor.check_eviction({"maxmemory_policy": "noeviction"}, "here").status is Status.OK
+    assert doctor.check_eviction({"maxmemory_policy": "noeviction"}, "here").status is FindingLevel.OK
     finding = doctor.check_eviction({"maxmemory_policy": "allkeys-lru"}, "here")
-    assert finding.status is Status.FAIL
+    assert finding.status is FindingLevel.FAIL
     assert "allkeys-lru" in finding.what
 
 
@@ -76,11 +80,11 @@ def test_clocks_may_differ_a_little(skew_ms: int, status: str) -> None:
 def test_the_disk_is_judged_at_the_nearest_folder_that_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 0)
     finding = doctor.check_disk(tmp_path / "not" / "yet")
-    assert (finding.status, finding.where) == (Status.OK, str(tmp_path))
+    assert (finding.status, finding.where) == (FindingLevel.OK, str(tmp_path))
     monkeypatch.setattr(doctor, "FREE_WARN_BYTES", 2**80)
-    assert doctor.check_disk(tmp_path).status is Status.WARN
+    assert doctor.check_disk(tmp_path).status is FindingLevel.WARN
     monkeypatch.setattr(doctor, "FREE_FAIL_BYTES", 2**80)
-    assert doctor.check_disk(tmp_path).status is Status.FAIL
+    assert doctor.check_disk(tmp_path).status is FindingLevel.FAIL
 
 
 def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Path) -> None:
@@ -95,18 +99,18 @@ def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Pa
     )
     findings = doctor.run_checks(settings)
     assert [finding.check for finding in findings] == ["python", "java", "jars", "redis", "decider", "disk"]
-    assert {finding.check for finding in findings if finding.status is Status.FAIL} >= {"redis", "decider"}
+    assert {finding.check for finding in findings if finding.status is FindingLevel.FAIL} >= {"redis", "decider"}
     assert "secret" not in doctor.to_json(findings)
     assert doctor.failed(findings)
 
 
 def test_a_wrong_url_is_a_finding_too() -> None:
-    assert [finding.status for finding in doctor.check_redis("nonsense")] == [Status.FAIL]
-    assert doctor.check_decider("nonsense").status is Status.FAIL
+    assert [finding.status for finding in doctor.check_redis("nonsense")] == [FindingLevel.FAIL]
+    assert doctor.check_decider("nonsense").status is FindingLevel.FAIL
 
 
 def test_machines_get_json_and_people_get_every_word() -> None:
-    findings = [Finding("disk", Status.WARN, "[Errno 28] little left", "/data", "make room")]
+    findings = [Finding("disk", FindingLevel.WARN, "[Errno 28] little left", "/data", "make room")]
     assert json.loads(doctor.to_json(findings)) == {
         "ok": True,
         "findings": [

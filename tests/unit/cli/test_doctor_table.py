@@ -12,13 +12,13 @@ from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from tests.support import delta_tables as tables
 
 
 def doctor(path: Path) -> tuple[int, dict[str, Any]]:
     """The exit code and the answer."""
-    result = CliRunner().invoke(app, ["doctor", str(path)], obj=Setting("http://127.0.0.1:9", as_json=True))
+    result = CliRunner().invoke(app, ["doctor", str(path)], obj=CliContext("http://127.0.0.1:9", as_json=True))
     assert result.stdout, (result.output, result.exception)
     return result.exit_code, json.loads(result.stdout)
 
@@ -143,7 +143,7 @@ def test_files_outside_and_refusals_are_dangers_and_no_harm(tmp_path: Path) -> N
 def test_people_are_told_in_words_and_a_missing_table_is_named(tmp_path: Path) -> None:
     made = spark_like(tmp_path / "t", "a b", "a%20b")
     DeltaTable(str(made.path)).delete("id < 10")
-    setting = Setting("http://127.0.0.1:9", as_json=False)
+    setting = CliContext("http://127.0.0.1:9", as_json=False)
     shown = CliRunner().invoke(app, ["doctor", str(made.path)], obj=setting)
     assert shown.exit_code == 1
     assert "still live" in shown.output

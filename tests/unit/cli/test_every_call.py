@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from decider.api.app import create_app
 from services.cli.__main__ import app
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from services.decider.build import build_services
 from services.decider.settings import DeciderSettings
 
@@ -102,7 +102,7 @@ def test_a_command_makes_its_call_and_shows_the_documented_answer(operation: str
         return documented(operation, status)
 
     for as_json in (False, True):
-        setting = Setting("http://decider", as_json, httpx.MockTransport(answer))
+        setting = CliContext("http://decider", as_json, httpx.MockTransport(answer))
         result = CliRunner().invoke(app, command.split(), obj=setting, env={"COLUMNS": "200"})
         assert result.exit_code == 0, (result.output, result.exception)
         assert result.stdout.strip()

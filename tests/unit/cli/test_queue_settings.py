@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from services.cli.__main__ import app
-from services.cli.cli_context import Setting
+from services.cli.cli_context import CliContext
 from services.cli.commands.queue_settings import changes, rows
 from shared.queue.settings import SETTINGS
 
@@ -35,7 +35,7 @@ def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
 )
 def test_a_wrong_use_is_refused_before_anything_is_sent(pair: str, words: str) -> None:
     transport = httpx.MockTransport(lambda _: pytest.fail("nothing may be sent"))
-    setting = Setting("http://decider", False, transport)
+    setting = CliContext("http://decider", False, transport)
     result = CliRunner().invoke(app, ["queue", "set", pair], obj=setting, env={"COLUMNS": "300"})
     assert result.exit_code == 2
     assert words in result.output

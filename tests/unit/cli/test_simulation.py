@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from services.cli.charts.queue_chart import ORDERS, picture
-from services.cli.charts.simulation import Arrival, Load, Served, arrivals, fair, fifo, outcome
+from services.cli.charts.simulation import Arrival, ArrivalLoad, Served, arrivals, fair, fifo, outcome
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -14,18 +14,18 @@ SVG = "{http://www.w3.org/2000/svg}"
 @pytest.mark.parametrize("rule", [fifo, fair])
 def test_one_slot_serves_one_job_after_the_other(rule: Callable[..., Served]) -> None:
     jobs = (Arrival(0.0, 0, 10.0), Arrival(1.0, 1, 1.0))
-    assert rule(Load(tenants=2, slots=1), jobs) == [(0.0, jobs[0]), (10.0, jobs[1])]
+    assert rule(ArrivalLoad(tenants=2, slots=1), jobs) == [(0.0, jobs[0]), (10.0, jobs[1])]
 
 
 def test_dwell_is_from_arrival_to_end_and_a_small_tenant_does_not_wait_behind_the_backlog_of_a_large_one() -> None:
-    load = Load(tenants=2, slots=1)
+    load = ArrivalLoad(tenants=2, slots=1)
     jobs = (*(Arrival(0.0, 0, 1.0) for _ in range(100)), Arrival(0.5, 1, 1.0))
     assert outcome(load, jobs, fifo).dwell[1].p50_s == 100.5
     assert outcome(load, jobs, fair).dwell[1].p50_s == 1.5
 
 
 def test_zipfs_small_tenants_are_done_sooner_under_fair_queueing() -> None:
-    load = Load(load=1.0, seed=3)
+    load = ArrivalLoad(load=1.0, seed=3)
     drawn = arrivals(load)
     first, shared = outcome(load, drawn, fifo), outcome(load, drawn, fair)
     assert first.jain < 0.9
@@ -36,7 +36,7 @@ def test_zipfs_small_tenants_are_done_sooner_under_fair_queueing() -> None:
 @pytest.mark.parametrize("tenants", [2, 8, 50])
 def test_the_picture_shows_p50_p95_and_jains_index_of_both_orders(tenants: int) -> None:
     """Every mark says in its title what it stands for, and lies where its value is: a greater dwell is higher."""
-    load = Load(tenants=tenants, jobs=500)
+    load = ArrivalLoad(tenants=tenants, jobs=500)
     drawn = arrivals(load)
     first, shared = outcome(load, drawn, fifo), outcome(load, drawn, fair)
     drawing = ET.fromstring(picture(load, first, shared))  # noqa: S314 - our own text

@@ -5,13 +5,13 @@ from fractions import Fraction
 from decider.decide.calibration import UNCALIBRATED
 from decider.state.contention import COLD
 from decider.state.fold import fold
-from decider.store.table_state import Known
-from decider.tracking.commit_batch import Batch
-from shared.job_payload import JobFacts
+from decider.store.table_state import PartitionStates
+from decider.tracking.commit_batch import CommitBatch
+from shared.job_payload import JobPayload
 from shared.layout.planner import state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.queue.model import JobSpec
+from shared.queue.model import JobRequest
 from shared.table import Commit, DataFile, RemovedFile, TableId, TableMetadata, TableRef
 
 POLICY = Policy(tolerance=Fraction(0))
@@ -27,12 +27,12 @@ def deleted_from(file: DataFile, dv_id: str, rows: int = 50) -> DataFile:
     return DataFile(file.path, file.size_bytes, file.cell, dv_id, file.rows, rows)
 
 
-def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobSpec]:
-    batch = Batch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
+def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobRequest]:
+    batch = CommitBatch(TableRef(TableId("t"), "t", "memory:///t"), POLICY, HERE)
     for version, (added, gone) in enumerate(commits):
         commit = Commit(version, version, "WRITE", tuple(added), tuple(map(removed, gone)))
         batch.add(commit, fold(commit, HERE, POLICY))
-    known = Known({WHOLE_TABLE: state_of(LIVE, POLICY.ladder)}, UNCALIBRATED)
+    known = PartitionStates({WHOLE_TABLE: state_of(LIVE, POLICY.ladder)}, UNCALIBRATED)
     return batch.decide(known, COLD, 9).step.jobs
 
 
@@ -51,5 +51,5 @@ def test_a_purge_outlasts_a_merge_that_was_asked_for_after_it_and_done_by_others
     a, *_ = LIVE
     hidden, small = deleted_from(a, "d"), [DataFile(f"s{n}", MIB, WHOLE_TABLE) for n in range(9)]
     (job,) = jobs(([hidden], [a]), (small, []), ([], small))
-    assert JobFacts.decode(job.facts).reason == "deletes"
+    assert JobPayload.decode(job.facts).reason == "deletes"
     assert jobs(([hidden], [a]), (small, []), ([], [hidden, *small])) == []

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from decider.decide import ledger
 from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
 from decider.decide.decision import corrected, decide_rung, decide_state, priority
-from shared.job_payload import Ask, Measure
-from shared.layout.partition_stats import recount
+from shared.job_payload import RewriteKind, RunMeasure
+from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 
@@ -47,11 +47,11 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
     assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
     assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
     assert sums.learned(POLICY).shrink == sums.shrink
-    assert Calibration.of({str(name): getattr(sums, name) for name in Measure}) == sums
+    assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
 
 
 def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:
-    made = decide_state(WHOLE_TABLE, recount(POLICY.ladder, [100_000] * 10), POLICY, 1)
+    made = decide_state(WHOLE_TABLE, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 1)
     better = corrected(made, after(4, read=200, removed=60)).prediction
     assert made.prediction is not None
     assert better is not None
@@ -60,11 +60,13 @@ def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_
     assert priority(better, POLICY) >= priority(made.prediction, POLICY)
 
 
-@given(SUMS, st.lists(st.integers(1, 9 * MIB), max_size=40), st.sampled_from(list(Ask)))
-def test_verdict_and_prediction_of_any_record_can_be_recomputed(sums: Calibration, sizes: list[int], ask: Ask) -> None:
-    policy, state = sums.learned(POLICY), recount(POLICY.ladder, sizes)
+@given(SUMS, st.lists(st.integers(1, 9 * MIB), max_size=40), st.sampled_from(list(RewriteKind)))
+def test_verdict_and_prediction_of_any_record_can_be_recomputed(
+    sums: Calibration, sizes: list[int], ask: RewriteKind
+) -> None:
+    policy, state = sums.learned(POLICY), stats_of_sizes(POLICY.ladder, sizes)
     raw = decide_state(WHOLE_TABLE, state, policy, 1)
-    if ask is not Ask.LEVELS:
+    if ask is not RewriteKind.LEVELS:
         raw = decide_rung(ask, WHOLE_TABLE, state, policy, 1)
     made = corrected(raw, sums)
     record = ledger.decode(ledger.encode(made, policy, 1))

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from decider.whatif.baselines import PEERS
 from decider.whatif.optimize_baseline import optimize_after_each_commit
-from decider.whatif.simulator import Replayed, replay_lakewright, replay_peer, replay_untouched
-from decider.whatif.trace import History
-from shared.layout.eligibility import judge_settling
+from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
+from decider.whatif.trace import CommitTrace
+from shared.layout.eligibility import evaluate_idle
 from shared.layout.planner import SETTLED_TAG, state_of
-from shared.partitions import WHOLE_TABLE, cell_key
+from shared.partitions import WHOLE_TABLE, partition_key
 from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile
 from tests.bench.offline_optimum import equal_files, neighbours
@@ -28,8 +28,8 @@ def file(name: str, size: int = MIB, tags: dict[str, str] | None = None) -> Data
     return DataFile(name, size, WHOLE_TABLE, tags=tags or {})
 
 
-def stream(commits: int, size: int = MIB) -> History:
-    return History(
+def stream(commits: int, size: int = MIB) -> CommitTrace:
+    return CommitTrace(
         (), tuple(Commit(n, n * 60_000, "WRITE", (DataFile(f"f{n}", size, WHOLE_TABLE),)) for n in range(commits))
     )
 
@@ -69,7 +69,7 @@ def test_an_hourly_rule_looks_once_an_hour() -> None:
 def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> None:
     files = tuple(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(8))
     gone = tuple(RemovedFile(file.path, None, MIB, WHOLE_TABLE) for file in files)
-    history = History((), (Commit(0, 0, "WRITE", files), Commit(1, 1, "DELETE", (), gone), Commit(2, 2, "WRITE")))
+    history = CommitTrace((), (Commit(0, 0, "WRITE", files), Commit(1, 1, "DELETE", (), gone), Commit(2, 2, "WRITE")))
     assert replay_lakewright(history, POLICY, lag_commits=1).useless_scans == 1
     assert replay_lakewright(history, POLICY, lag_commits=0).files_at_end == 0
 
@@ -77,7 +77,7 @@ def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> N
 def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
     made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
     other = [Commit(9 + n, (n + 1) * DAY_MS, "WRITE") for n in range(3)]
-    done = replay_lakewright(History((), (*made, *other)), POLICY)
+    done = replay_lakewright(CommitTrace((), (*made, *other)), POLICY)
     assert (done.files_at_end, done.bytes_rewritten) == (1, 3 * MIB)
 
 
@@ -95,8 +95,8 @@ def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> Non
 
 def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
     columns = (PartitionColumn("dt", "p1", "string"),)
-    cells = {value: cell_key(columns, {"p1": value}) for value in "ab"}
-    history = History(
+    cells = {value: partition_key(columns, {"p1": value}) for value in "ab"}
+    history = CommitTrace(
         (),
         tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, cells["ab"[n % 2]]),)) for n in range(100)),
         columns,
@@ -111,7 +111,7 @@ def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
 
 def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None:
     policy = replace(POLICY, settle_after_s=None, full_interval_s=3_600)
-    hourly = History((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
+    hourly = CommitTrace((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
     assert replay_lakewright(hourly, replace(policy, full_interval_s=None), tail_ms=DAY_MS).jobs == 0
     done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
     # A timer is set by the second file, rings at 1.5 h with three, is set anew by the fourth, and rings at 2.5 h.
@@ -120,9 +120,9 @@ def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None
 
 def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
     # The second file comes a day after two others were settled: what was settled once is not settled again.
-    history = History((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
+    history = CommitTrace((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
     done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
-    rung = judge_settling(state_of([file("ab", 2 * MIB, {SETTLED_TAG: "1"}), file("c")], POLICY.ladder), POLICY)
+    rung = evaluate_idle(state_of([file("ab", 2 * MIB, {SETTLED_TAG: "1"}), file("c")], POLICY.ladder), POLICY)
     assert (done.jobs, done.files_at_end) == (1, 2)
     assert (done.scans, done.useless_scans) == ((2, 1) if rung.is_work else (1, 0))
 
@@ -130,7 +130,7 @@ def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
 def test_what_one_job_may_not_carry_is_carried_by_the_next() -> None:
     files = tuple(DataFile(f"f{n:04d}", MIB, WHOLE_TABLE) for n in range(640))
     small_jobs = replace(POLICY, max_bytes_per_job=128 * MIB)
-    done = replay_lakewright(History((), (Commit(0, 0, "WRITE", files),)), small_jobs)
+    done = replay_lakewright(CommitTrace((), (Commit(0, 0, "WRITE", files),)), small_jobs)
     assert (done.jobs, done.useless_scans, done.files_at_end) == (5, 0, 10)
 
 
@@ -145,11 +145,11 @@ def test_a_rule_that_acts_late_acts_on_what_lies_there_by_then(name: str) -> Non
 def test_a_later_removal_takes_a_file_out_of_what_it_was_merged_into() -> None:
     history = stream(64)
     gone = tuple(RemovedFile(f"f{n}", None, MIB, WHOLE_TABLE) for n in range(64))
-    emptied = History((), (*history.commits, Commit(64, 64 * 60_000, "DELETE", (), gone)))
+    emptied = CommitTrace((), (*history.commits, Commit(64, 64 * 60_000, "DELETE", (), gone)))
     assert replay_lakewright(emptied, POLICY, lag_commits=0).files_at_end == 0
 
 
-def replay(name: str, history: History, policy: Policy) -> Replayed:
+def replay(name: str, history: CommitTrace, policy: Policy) -> SimulationResult:
     return replay_peer(history, policy, RULES[name]) if name in RULES else replay_lakewright(history, policy, tail_ms=1)
 
 
@@ -162,7 +162,7 @@ def test_a_partition_that_was_emptied_holds_nothing_of_it_under_any_rule(name: s
         Commit(1, 60_000, "DELETE", (), gone),
         Commit(2, 120_000, "WRITE", (DataFile("z", MIB, WHOLE_TABLE),)),
     )
-    assert replay(name, History((), commits), Policy()).files_at_end == 1
+    assert replay(name, CommitTrace((), commits), Policy()).files_at_end == 1
 
 
 @pytest.mark.parametrize("name", [*sorted(RULES), "lakewright"])
@@ -183,7 +183,7 @@ def test_removals_of_all_that_was_written_empty_a_table_under_any_rule(
     for n in range(4):
         gone = tuple(RemovedFile(file.path, None, file.size_bytes, WHOLE_TABLE) for file in files[n::4])
         made.append(Commit(len(made), len(made) * 60_000, "DELETE", (), gone))
-    done = replay(name, History((), tuple(made)), POLICY)
+    done = replay(name, CommitTrace((), tuple(made)), POLICY)
     assert done.files_at_end == 0
     assert done.bytes_added == sum(file.size_bytes for file in files)
 

@@ -13,17 +13,19 @@ from decider.api.views.tables import UNREADABLE, decision_view
 from decider.archive.ledger_rows import LEDGER_SCHEMA, kept, ledger_row
 from decider.decide import ledger
 from decider.decide.decision import decide_state
-from decider.decide.ledger import Record, Unreadable
+from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from shared.errors import InvalidInput
-from shared.layout.partition_stats import recount
+from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
-from shared.table import CellKey, TableId, TableRef
+from shared.table import PartitionKey, TableId, TableRef
 
 TABLE = TableRef(TableId("t"), "lake.t", "file:///lake/t")
 POLICY = Policy(target_bytes=8 * MIB)
-CELL = CellKey('{"dt":"a"}')
-WORK = json.loads(ledger.encode(decide_state(CELL, recount(POLICY.ladder, [100_000] * 10), POLICY, 4), POLICY, 17))
-FEW = json.loads(ledger.encode(decide_state(CELL, recount(POLICY.ladder, [MIB] * 2), POLICY, 4), POLICY, 17))
+CELL = PartitionKey('{"dt":"a"}')
+WORK = json.loads(
+    ledger.encode(decide_state(CELL, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 4), POLICY, 17)
+)
+FEW = json.loads(ledger.encode(decide_state(CELL, stats_of_sizes(POLICY.ladder, [MIB] * 2), POLICY, 4), POLICY, 17))
 
 WEIRD = st.one_of(
     st.none(),
@@ -63,14 +65,14 @@ FIELDS = [
 ]
 
 
-def shown(text: str) -> Record | Unreadable:
+def shown(text: str) -> LedgerRecord | UnreadableRecord:
     """Read a record, archive it and show it as the API does."""
     row = ledger_row(TABLE, "1767276187000-3", text, "queued")
     kept_row = pa.Table.from_pylist([row], schema=LEDGER_SCHEMA).to_pylist()[0]
     assert (kept_row["record"], kept_row["entry"], kept_row["outcome"]) == (text, "1767276187000-3", "queued")
     made = ledger.read(text, "queued", 1_767_276_187_000)
     view = json.loads(decision_view(made, ()).model_dump_json())
-    assert (kept_row["verdict"] is None) == isinstance(made, Unreadable) == (view["verdict"] == UNREADABLE)
+    assert (kept_row["verdict"] is None) == isinstance(made, UnreadableRecord) == (view["verdict"] == UNREADABLE)
     assert (kept_row["version"], kept_row["cell"]) == (made.version, made.cell) == (view["version"], view["cell"])
     return made
 
@@ -93,7 +95,7 @@ def shown(text: str) -> Record | Unreadable:
 def test_what_another_release_wrote_is_shown_by_its_version_and_cell_with_its_text(field: str, value: object) -> None:
     text = json.dumps(changed(FEW if field == "policy.target_bytes" else WORK, field, value))
     made = shown(text)
-    assert isinstance(made, Unreadable)
+    assert isinstance(made, UnreadableRecord)
     assert (made.version, made.cell, made.text, made.outcome) == (4, CELL, text, "queued")
     assert "cannot read" in made.sentence
     with pytest.raises(InvalidInput):
@@ -108,7 +110,7 @@ def test_whatever_a_field_holds_the_record_is_archived_and_shown(field: str, val
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "null", "7", '"x"', "[" * 100_000, "9" * 5_000, '{"v": 1e999}'])
 def test_text_that_is_no_record_is_archived_and_shown(text: str) -> None:
-    assert isinstance(shown(text), Unreadable)
+    assert isinstance(shown(text), UnreadableRecord)
 
 
 def test_an_entry_without_a_record_keeps_all_that_is_there() -> None:

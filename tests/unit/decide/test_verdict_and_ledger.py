@@ -7,25 +7,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide import ledger
-from decider.decide.decision import PRIORITIES, Verdict, decide, decide_rung, decide_state, priority
-from shared.job_payload import Ask
+from decider.decide.decision import PRIORITIES, DecisionKind, decide, decide_rung, decide_state, priority
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.partition_stats import CellState, recount
+from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.layout.planner import plan, plan_full, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import Commit, DataFile, Origin
+from shared.table import Commit, CommitOrigin, DataFile
 
 POLICY = Policy(target_bytes=8 * MIB)
 
 
-def state(*sizes: int) -> CellState:
-    return recount(POLICY.ladder, sizes)
+def state(*sizes: int) -> PartitionStats:
+    return stats_of_sizes(POLICY.ladder, sizes)
 
 
 def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
     made = decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, Commit(4, 0, "WRITE"))
-    assert (made.verdict, made.reason, made.version) == (Verdict.ENQUEUE, Reason.WORTH_IT, 4)
+    assert (made.verdict, made.reason, made.version) == (DecisionKind.ENQUEUE, Reason.WORTH_IT, 4)
     assert made.prediction is not None
     assert (made.prediction.files_replaced, made.prediction.files_removed, made.prediction.bytes) == (10, 9, 1_000_000)
 
@@ -34,13 +34,13 @@ def test_own_commits_and_foreign_compactions_never_trigger() -> None:
     crowd = state(*[100_000] * 10)
     theirs = Commit(4, 0, "OPTIMIZE", data_change=False)
     assert decide(WHOLE_TABLE, crowd, POLICY, theirs).reason is Reason.NO_DATA_CHANGE
-    ours = Commit(4, 0, "OPTIMIZE", data_change=False, origin=Origin("j", 1))
+    ours = Commit(4, 0, "OPTIMIZE", data_change=False, origin=CommitOrigin("j", 1))
     assert decide(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
 
 
 def test_our_mark_on_a_commit_that_changes_data_is_somebody_elses_and_is_not_believed() -> None:
-    forged = Commit(4, 0, "WRITE", origin=Origin("j", 1))
-    assert decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is Verdict.ENQUEUE
+    forged = Commit(4, 0, "WRITE", origin=CommitOrigin("j", 1))
+    assert decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is DecisionKind.ENQUEUE
 
 
 def test_a_disabled_table_is_left_alone() -> None:
@@ -96,11 +96,13 @@ def light(count: int, size: int) -> list[DataFile]:
     ],
     ids=["large ones beside small ones", "some of the large ones", "alone", "small ones that are merged", "none"],
 )
-@pytest.mark.parametrize("ask", [Ask.LEVELS, Ask.FULL])
-def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(files: list[DataFile], ask: Ask) -> None:
+@pytest.mark.parametrize("ask", [RewriteKind.LEVELS, RewriteKind.FULL])
+def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(
+    files: list[DataFile], ask: RewriteKind
+) -> None:
     policy = Policy(tolerance=Fraction(0))
     state_found = state_of(files, policy.ladder)
-    if ask is Ask.FULL:
+    if ask is RewriteKind.FULL:
         made, planned = decide_rung(ask, WHOLE_TABLE, state_found, policy, 1), plan_full(WHOLE_TABLE, files, policy)
     else:
         purgeable = sum(is_purgeable(file, policy) for file in files)

@@ -13,39 +13,39 @@ from decider.state.effective_policy import effective
 from decider.whatif.comparison import (
     STEPS_OF_COMPARISON,
     STEPS_OF_RECOMMENDATION,
-    Prices,
+    CostModel,
     Recommendation,
     compare,
     recommend,
 )
 from decider.whatif.examination import describe, examine
 from decider.whatif.simulator import replay_untouched
-from decider.whatif.trace import History
-from decider.whatif.trace_reader import TableHistory, read_history
+from decider.whatif.trace import CommitTrace
+from decider.whatif.trace_reader import TableTrace, read_history
 from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy
-from shared.table import Commit, DataFile, Origin, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 MINUTE_MS = 60_000
 
 
-def stream(commits: int, size: int = MIB) -> History:
-    return History(
+def stream(commits: int, size: int = MIB) -> CommitTrace:
+    return CommitTrace(
         (), tuple(Commit(n, n * MINUTE_MS, "WRITE", (DataFile(f"f{n}", size, WHOLE_TABLE),)) for n in range(commits))
     )
 
 
 def test_a_comparison_holds_every_rule_and_says_what_it_is_at() -> None:
     said: list[str] = []
-    found = compare(stream(200), Policy(target_bytes=32 * MIB), Prices(), said.append)
+    found = compare(stream(200), Policy(target_bytes=32 * MIB), CostModel(), said.append)
     assert len(said) == STEPS_OF_COMPARISON
     assert found.ours.files_at_end < found.nothing.files_at_end == 200
     assert {done.name for done in found.peers} >= {"delta_optimize_each", "iceberg_defaults", "amoro", "raw_mse"}
 
 
 def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
-    history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), Prices(), []
+    history, policy, prices, said = stream(400), Policy(target_bytes=32 * MIB), CostModel(), []
     nothing = replay_untouched(history, policy, tail_ms=prices.tail_ms)
     found = recommend(history, policy, prices, nothing, said.append)
     assert found.is_change
@@ -60,13 +60,13 @@ def test_the_recommendation_is_the_cheapest_of_all_that_was_tried() -> None:
     assert "Keep the policy" in again.sentence
 
 
-def advice(history: History, policy: Policy, prices: Prices) -> Recommendation:
+def advice(history: CommitTrace, policy: Policy, prices: CostModel) -> Recommendation:
     return recommend(history, policy, prices, replay_untouched(history, policy, tail_ms=prices.tail_ms))
 
 
 @pytest.mark.parametrize("queries_per_hour", [0, 0.001, 0.01])
 def test_a_table_that_nobody_reads_is_best_left_alone_and_nothing_else_is_set(queries_per_hour: float) -> None:
-    found = advice(stream(200), Policy(), Prices(queries_per_hour=queries_per_hour))
+    found = advice(stream(200), Policy(), CostModel(queries_per_hour=queries_per_hour))
     assert "Leave this table alone" in found.sentence
     assert found.properties == {"lakewright.enabled": "false"}
     assert found.best.cost_s == found.nothing_cost_s < found.current.cost_s
@@ -74,10 +74,10 @@ def test_a_table_that_nobody_reads_is_best_left_alone_and_nothing_else_is_set(qu
 
 def test_a_table_that_is_switched_off_is_switched_on_only_where_that_pays() -> None:
     off = Policy(enabled=False)
-    found = advice(stream(200), off, Prices(queries_per_hour=1_000))
+    found = advice(stream(200), off, CostModel(queries_per_hour=1_000))
     assert found.properties["lakewright.enabled"] == "true"
     assert found.current.cost_s == found.nothing_cost_s > found.best.cost_s
-    unread = advice(stream(200), off, Prices(queries_per_hour=0))
+    unread = advice(stream(200), off, CostModel(queries_per_hour=0))
     assert (unread.properties, unread.is_change) == ({}, False)
     assert "Leave this table alone, as it is" in unread.sentence
 
@@ -101,12 +101,12 @@ CHANGE = re.compile(
 
 
 @st.composite
-def histories(draw: st.DrawFn) -> History:
+def histories(draw: st.DrawFn) -> CommitTrace:
     size = draw(st.integers(KIB, 100 * MIB))
     files, gap_ms = draw(st.integers(1, 12)), draw(st.sampled_from([1, 60, 3_600])) * 1_000
     sizes = st.lists(st.integers(size // 3 + 1, size * 2), min_size=files, max_size=files)
     commits = draw(st.lists(sizes, min_size=1, max_size=12))
-    return History(
+    return CommitTrace(
         (),
         tuple(
             Commit(n, n * gap_ms, "WRITE", tuple(DataFile(f"f{n}-{i}", one, WHOLE_TABLE) for i, one in enumerate(some)))
@@ -124,9 +124,9 @@ def histories(draw: st.DrawFn) -> History:
     st.booleans(),
 )
 def test_a_recommendation_follows_from_the_figures_that_it_shows(
-    history: History, queries_per_hour: float, tail_hours: float, target_bytes: int, enabled: bool
+    history: CommitTrace, queries_per_hour: float, tail_hours: float, target_bytes: int, enabled: bool
 ) -> None:
-    prices = Prices(queries_per_hour=queries_per_hour, tail_hours=tail_hours)
+    prices = CostModel(queries_per_hour=queries_per_hour, tail_hours=tail_hours)
     found = advice(history, Policy(enabled=enabled, target_bytes=target_bytes), prices)
     said = CHANGE.search(found.sentence)
     event(found.sentence.split(" ", 1)[0] + (" " + said["claim"] if said else ""))
@@ -150,7 +150,7 @@ def test_a_recommendation_follows_from_the_figures_that_it_shows(
 
 def test_more_readers_never_ask_for_smaller_files() -> None:
     history, policy = stream(1_200), Policy()
-    few, many = (advice(history, policy, Prices(queries_per_hour=q)) for q in (0.05, 5_000))
+    few, many = (advice(history, policy, CostModel(queries_per_hour=q)) for q in (0.05, 5_000))
     cheapest = [min(found.curve, key=lambda option: option.cost_s).policy.target_bytes for found in (few, many)]
     assert cheapest[0] <= cheapest[1]
 
@@ -200,7 +200,7 @@ LOG = (
     Commit(1, 1, "WRITE", (file("a"), file("b"))),
     Commit(2, 2, "WRITE", (file("c"),)),
     Commit(3, 3, "OPTIMIZE", (file("ab", 200 * KIB),), (gone("a"), gone("b")), data_change=False),
-    Commit(4, 4, "OPTIMIZE", (file("abc", 300 * KIB),), (gone("ab"), gone("c")), origin=Origin("j", 1)),
+    Commit(4, 4, "OPTIMIZE", (file("abc", 300 * KIB),), (gone("ab"), gone("c")), origin=CommitOrigin("j", 1)),
     Commit(5, 5, "DELETE", (file("abc", 300 * KIB, dv_id="v", deleted_rows=1),), (gone("abc"),)),
     Commit(6, 6, "WRITE", (file("d"),)),
 )
@@ -270,7 +270,7 @@ def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(hole
     assert found.first_version == first
     assert found.missing == (min(h for h in holes if set(range(h, first)) <= holes), first - 1)
     assert all(commit.version > first for commit in found.history.commits)
-    (note,) = describe(examine(found, effective(Policy(), {}, {}), Prices()))["notes"]
+    (note,) = describe(examine(found, effective(Policy(), {}, {}), CostModel()))["notes"]
     assert "missing from the log" in note
     assert f"at version {first}" in note
 
@@ -281,9 +281,9 @@ def test_a_log_without_writes_is_refused_with_a_reason() -> None:
 
 
 def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
-    table = TableHistory("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
+    table = TableTrace("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
     in_force = effective(default or Policy(), configuration, {})
-    return describe(examine(table, in_force, Prices(), said))
+    return describe(examine(table, in_force, CostModel(), said))
 
 
 def rule(described: dict, name: str) -> dict:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.state.effective_policy import Defaults, LogFacts, Origin, Source
+from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource
 from shared.policy import Policy
 from shared.properties import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
 from shared.table import TableId, TableRef
@@ -65,15 +65,15 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
     samples = [sample for sample in GOOD if sample[0] == name and sample[3] != getattr(Policy(), sample[2])]
     samples = samples or [sample for sample in GOOD if sample[0] == name]
     _, value, field, expected = samples[0]
-    found = Defaults(group="").effective(TABLE, {name: value}, {}, LogFacts())
+    found = PolicyDefaults(group="").effective(TABLE, {name: value}, {}, LogFacts())
     assert found.issues == ()
     assert getattr(found.policy, field) == expected
-    assert found.origins[field] == Origin(Source.TABLE, name)
+    assert found.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
 
 
 @pytest.mark.parametrize("name", IGNORED)
 def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_changes_nothing(name: str) -> None:
-    found = Defaults(group="").effective(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
+    found = PolicyDefaults(group="").effective(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
     (issue,) = found.issues
     assert (issue.property, issue.value, issue.holds) == (name, "24", False)
     assert "not obeyed" in issue.reason or "use lakewright." in issue.reason

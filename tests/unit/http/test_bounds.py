@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.types import Receive, Scope, Send
 
-from decider.gateway.concurrency import BoundedCrowd, Room, Turns
-from decider.web.errors import Refused
+from decider.gateway.concurrency import BoundedSemaphore, ConcurrencyLimit, PerClientLimit
+from decider.web.errors import ApiError
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from("abc")), max_size=100))
 def test_a_room_never_holds_more_than_its_places_in_all_and_of_one_client(steps: list[tuple[bool, str]]) -> None:
-    room = Room(limit=4, per_client=2)
+    room = PerClientLimit(limit=4, per_client=2)
     inside: list[str] = []
     for enters, client in steps:
         if enters:
@@ -29,7 +29,7 @@ def test_a_room_never_holds_more_than_its_places_in_all_and_of_one_client(steps:
 
 def test_some_work_some_wait_and_the_others_are_refused() -> None:
     async def scenario() -> None:
-        turns, go = Turns("what-ifs", at_once=1, waiting=1), asyncio.Event()
+        turns, go = BoundedSemaphore("what-ifs", at_once=1, waiting=1), asyncio.Event()
         working: list[int] = []
 
         async def work(number: int) -> None:
@@ -43,7 +43,7 @@ def test_some_work_some_wait_and_the_others_are_refused() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert working == [0]
-            with pytest.raises(Refused, match="what-ifs") as refused:
+            with pytest.raises(ApiError, match="what-ifs") as refused:
                 await work(2)
             assert refused.value.status == 503
             go.set()
@@ -64,7 +64,7 @@ def test_calls_beyond_the_crowd_are_told_to_come_again_and_probes_are_answered()
             await send({"type": "http.response.start", "status": 204, "headers": []})
             await send({"type": "http.response.body", "body": b""})
 
-        transport = httpx.ASGITransport(BoundedCrowd(slow, limit=1))
+        transport = httpx.ASGITransport(ConcurrencyLimit(slow, limit=1))
         async with httpx.AsyncClient(transport=transport, base_url="http://decider") as client:
             first = asyncio.create_task(client.get("/slow"))
             await entered.wait()

@@ -8,7 +8,7 @@ import pytest
 
 from decider.background import sweep as sweep_module
 from decider.background.sweep import Sweep
-from decider.events.refresh_queue import Inbox
+from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
@@ -35,7 +35,7 @@ def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
             raise raised
 
     async def work() -> None:
-        inbox = Inbox(handle, workers=1)
+        inbox = RefreshQueue(handle, workers=1)
         running = asyncio.create_task(inbox.run())
         await inbox.put(table("bad"), None)
         await inbox.put(table("good"), None)
@@ -56,7 +56,7 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
             if found.name == "slow":
                 await release.wait()
 
-        inbox = Inbox(handle, workers=2)
+        inbox = RefreshQueue(handle, workers=2)
         running = asyncio.create_task(inbox.run())
         await inbox.put(table("slow"), None)
         await inbox.put(table("first"), None)
@@ -84,7 +84,7 @@ def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_ve
             started.set()
             await release.wait()
 
-        inbox = Inbox(handle, workers=4)
+        inbox = RefreshQueue(handle, workers=4)
         running = asyncio.create_task(inbox.run())
         await inbox.put(table("t"), 1)
         await started.wait()
@@ -126,7 +126,7 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
         async def handle(_found: TableRef, _version: int | None) -> None:
             looked.set()
 
-        inbox = Inbox(handle)
+        inbox = RefreshQueue(handle)
         tasks = [
             asyncio.create_task(inbox.run()),
             asyncio.create_task(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600).run()),

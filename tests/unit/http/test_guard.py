@@ -8,7 +8,7 @@ import httpx
 import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from decider.gateway.authentication import FAILURES_PER_S, MAX_QUERY_FIELDS, SIGNED_BODIES_PER_ADDRESS, Guard
+from decider.gateway.authentication import FAILURES_PER_S, MAX_QUERY_FIELDS, SIGNED_BODIES_PER_ADDRESS, AuthMiddleware
 from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens, signature
 from decider.gateway.rate_limit import BURST_S
 
@@ -27,7 +27,7 @@ class Caller:
     def __init__(self) -> None:
         self.now_s = 0.0
         known = Credentials(parse_tokens(f"viewer:{TOKEN}"))
-        self._guard = Guard(passes, credentials=known, clock_s=lambda: self.now_s, unix_s=lambda: self.now_s)
+        self._guard = AuthMiddleware(passes, credentials=known, clock_s=lambda: self.now_s, unix_s=lambda: self.now_s)
 
     def get(self, token: str, *, address: str = "192.0.2.1") -> httpx.Response:
         return called(self._guard, "GET", "/v1/tables", {"authorization": f"Bearer {token}"}, address)
@@ -70,7 +70,7 @@ def test_who_shows_no_secret_has_guessed_none() -> None:
 
 def test_a_key_is_looked_for_among_a_few_parameters() -> None:
     known = Credentials(parse_tokens(f"hook:{TOKEN}"))
-    guard = Guard(passes, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
+    guard = AuthMiddleware(passes, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
     few, many = "a=b&" * (MAX_QUERY_FIELDS - 1), "a=b&" * MAX_QUERY_FIELDS
     assert called(guard, "POST", f"/v1/events?{few}key={TOKEN}", {}).status_code == 204
     assert called(guard, "POST", f"/v1/events?{many}key={TOKEN}", {}).status_code == 401
@@ -83,9 +83,9 @@ PROOF = {
 }
 
 
-def signed_guard(app: ASGIApp) -> Guard:
+def signed_guard(app: ASGIApp) -> AuthMiddleware:
     known = Credentials(secrets=parse_secrets(SECRET))
-    return Guard(app, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
+    return AuthMiddleware(app, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
 
 
 @pytest.mark.parametrize("failure", [429, 500, 503, None])
@@ -135,6 +135,6 @@ def test_bodies_that_trickle_from_one_address_do_not_keep_others_from_signing() 
     [(None, 204), ("same-origin", 204), ("none", 204), ("cross-site", 403), ("same-site", 403), ("", 403)],
 )
 def test_without_tokens_a_browser_must_not_say_that_another_site_calls(site: str | None, status: int) -> None:
-    guard = Guard(passes, credentials=Credentials(), clock_s=lambda: 0.0, unix_s=lambda: 0.0)
+    guard = AuthMiddleware(passes, credentials=Credentials(), clock_s=lambda: 0.0, unix_s=lambda: 0.0)
     headers = {} if site is None else {"sec-fetch-site": site}
     assert called(guard, "GET", "/v1/tables", headers).status_code == status

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 import pytest
 
 from decider.background import queue_maintenance
-from decider.background.queue_maintenance import QueueCare
+from decider.background.queue_maintenance import QueueMaintenance
 from shared.errors import RetryableError
-from shared.queue.admin_commands import Preemption, Revoked
+from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.model import JobId
 from shared.queue.settings import QueueSettings
 from tests.support.time_limits import scaled
@@ -21,9 +21,9 @@ class Levers:
         self.asked: list[str] = []
         self.all = asyncio.Event()
 
-    async def preempt(self, rules: Preemption) -> tuple[Revoked, ...]:
+    async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
         self._note("preempt")
-        return (Revoked(JobId("waits"), JobId("runs")),)
+        return (Preempted(JobId("waits"), JobId("runs")),)
 
     async def audit(self) -> object:
         self._note("audit")
@@ -66,7 +66,7 @@ def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> N
 
     async def live() -> None:
         levers = Levers()
-        task = asyncio.create_task(QueueCare(levers, levers.slots).run())
+        task = asyncio.create_task(QueueMaintenance(levers, levers.slots).run())
         await asyncio.wait_for(levers.all.wait(), scaled(10))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -99,7 +99,7 @@ class Told(Levers):
             raise RetryableError("away")
         return None
 
-    async def asked_by(self, care: QueueCare) -> list[str]:
+    async def asked_by(self, care: QueueMaintenance) -> list[str]:
         self.asked.clear()
         await care.tell_slots()
         return list(self.asked)
@@ -108,7 +108,7 @@ class Told(Levers):
 def test_slots_are_told_when_they_are_new_and_shares_looked_at_whoever_told_them() -> None:
     async def live() -> None:
         queue = Told(told=4)
-        care = QueueCare(queue, queue.slots)
+        care = QueueMaintenance(queue, queue.slots)
         assert await queue.asked_by(care) == ["configure {}", "readmit"], "the schema is told once, and no slots"
         assert await queue.asked_by(care) == []
         queue.there = 4
@@ -127,7 +127,7 @@ def test_shares_that_could_not_be_looked_at_are_looked_at_again() -> None:
     async def live() -> None:
         queue = Told(told=0)
         queue.there, queue.fails = 6, 1
-        care = QueueCare(queue, queue.slots)
+        care = QueueMaintenance(queue, queue.slots)
         with pytest.raises(RetryableError):
             await care.tell_slots()
         assert "readmit" in await queue.asked_by(care)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from decider.optimize.partition_selector import Selector, exact_cell, find_cell, label, select
 from shared.errors import InvalidInput
-from shared.partitions import cell_key
-from shared.table import CellKey, PartitionColumn
+from shared.partitions import partition_key
+from shared.table import PartitionColumn, PartitionKey
 
 COLUMNS = (PartitionColumn("dt", "col-1", "date"), PartitionColumn("country", "col-2", "string"))
 
 
-def cell(day: str | None, country: str | None) -> CellKey:
-    return cell_key(COLUMNS, {"col-1": day, "col-2": country})
+def cell(day: str | None, country: str | None) -> PartitionKey:
+    return partition_key(COLUMNS, {"col-1": day, "col-2": country})
 
 
 CELLS = [cell(day, country) for day in ("2026-01-01", "2026-01-02") for country in ("nl", None, "a/b=c")]
@@ -38,7 +38,7 @@ CELLS = [cell(day, country) for day in ("2026-01-01", "2026-01-02") for country 
         (["dt=1999-01-01"], []),
     ],
 )
-def test_a_selector_means_the_cells_that_agree_with_it(wanted: list[Selector], expected: list[CellKey]) -> None:
+def test_a_selector_means_the_cells_that_agree_with_it(wanted: list[Selector], expected: list[PartitionKey]) -> None:
     assert list(select(CELLS, COLUMNS, wanted)) == expected
 
 
@@ -51,7 +51,7 @@ def test_a_selector_that_names_no_column_is_refused_with_its_place(wrong: Select
 
 
 @given(st.sampled_from(CELLS))
-def test_a_label_finds_its_cell(one: CellKey) -> None:
+def test_a_label_finds_its_cell(one: PartitionKey) -> None:
     assert asyncio.run(find_cell(label(one, COLUMNS), listed(CELLS), COLUMNS)) == one
     assert asyncio.run(find_cell(one, listed(CELLS), COLUMNS)) == one
     assert select(CELLS, COLUMNS, [label(one, COLUMNS)]) == (one,)
@@ -62,16 +62,16 @@ def test_a_label_as_we_write_it_needs_no_list_of_cells() -> None:
     assert asyncio.run(find_cell(label(wanted, COLUMNS), refusing_to_list(), COLUMNS)) == wanted
 
 
-async def listed(cells: Iterable[CellKey]) -> AsyncIterator[CellKey]:
+async def listed(cells: Iterable[PartitionKey]) -> AsyncIterator[PartitionKey]:
     """List cells as the store does."""
     for one in cells:
         yield one
 
 
-async def refusing_to_list() -> AsyncIterator[CellKey]:
+async def refusing_to_list() -> AsyncIterator[PartitionKey]:
     """Fail when somebody lists."""
     raise AssertionError("listed")
-    yield CellKey("")
+    yield PartitionKey("")
 
 
 def test_a_cell_that_is_gone_is_still_named_and_a_part_of_one_is_not() -> None:

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from decider.api.sns_confirmation import Confirmed, Confirmer, is_page_of
-from decider.events.table_hint import Confirm
+from decider.api.sns_confirmation import ConfirmationResult, SubscriptionConfirmer, is_page_of
+from decider.events.table_hint import SubscriptionConfirmation
 from decider.gateway.credentials import Credentials, signature
 from decider.gateway.rate_limit import BURST_S, Rate
-from decider.gateway.signatures import Crowded, Replayed, Signatures, Unsigned
+from decider.gateway.signatures import InvalidSignature, ReplayCacheFull, ReplayDetected, Signatures
 from shared.errors import RetryableError
 from tests.support.event_samples import ARN, CONFIRM_URL
 
@@ -45,7 +45,7 @@ def test_either_secret_will_do_while_one_replaces_the_other() -> None:
     checker(clock).check(signed(OLD), BODY)
     checker(clock).check(signed(NEW), BODY)
     checker(clock, NEW).check(signed(OLD, NEW), BODY)
-    with pytest.raises(Unsigned, match="does not fit"):
+    with pytest.raises(InvalidSignature, match="does not fit"):
         checker(clock, NEW).check(signed(OLD), BODY)
 
 
@@ -53,7 +53,7 @@ def test_either_secret_will_do_while_one_replaces_the_other() -> None:
 def test_the_time_may_be_away_by_the_window_and_no_more(away_s: int) -> None:
     clock = Clock()
     checker(clock).check(signed(NEW, at_s=NOW_S + away_s), BODY)
-    with pytest.raises(Unsigned, match="300 s away") as refusal:
+    with pytest.raises(InvalidSignature, match="300 s away") as refusal:
         checker(clock).check(signed(NEW, at_s=NOW_S + away_s + (1 if away_s > 0 else -1)), BODY)
     assert refusal.value.field == "x-lakewright-timestamp"
 
@@ -77,9 +77,9 @@ def test_the_time_may_be_away_by_the_window_and_no_more(away_s: int) -> None:
 def test_what_is_signed_otherwise_is_refused(changes: dict[str, str]) -> None:
     headers = {"x-lakewright-signature": signed(NEW)["x-lakewright-signature"], "x-lakewright-timestamp": str(NOW_S)}
     mixed = Headers(raw=[(name.encode(), value.encode()) for name, value in (headers | changes).items()])
-    with pytest.raises(Unsigned):
+    with pytest.raises(InvalidSignature):
         checker(Clock()).check(mixed, BODY)
-    with pytest.raises(Unsigned):
+    with pytest.raises(InvalidSignature):
         checker(Clock()).check(signed(NEW), BODY + b" ")
 
 
@@ -88,11 +88,11 @@ def test_a_signed_call_is_taken_once_under_whichever_secret() -> None:
     signatures = checker(clock)
     signatures.check(signed(NEW), BODY)
     for again in (signed(NEW), signed(OLD), signed(OLD, NEW)):
-        with pytest.raises(Replayed, match="taken before"):
+        with pytest.raises(ReplayDetected, match="taken before"):
             signatures.check(again, BODY)
     signatures.check(signed(NEW, at_s=NOW_S + 1), BODY)
     clock.now_s += 300
-    with pytest.raises(Replayed):
+    with pytest.raises(ReplayDetected):
         signatures.check(signed(NEW, at_s=NOW_S + 1), BODY)
 
 
@@ -101,7 +101,7 @@ def test_the_memory_of_signed_calls_is_bounded_and_clears_when_their_time_is_ove
     signatures = checker(clock, max_remembered=3)
     for number in range(3):
         signatures.check(signed(NEW, body=b"%d" % number), b"%d" % number)
-    with pytest.raises(Crowded, match="too many"):
+    with pytest.raises(ReplayCacheFull, match="too many"):
         signatures.check(signed(NEW), BODY)
     clock.now_s += 601
     signatures.check(signed(NEW, at_s=NOW_S + 601), BODY)
@@ -160,13 +160,16 @@ OTHER_PAGES = [
 def test_only_the_topics_own_page_is_visited(url: str) -> None:
     assert is_page_of(ARN, CONFIRM_URL)
     assert not is_page_of(ARN, url)
-    assert asyncio.run(Confirmer((ARN,), refusing()).confirm(Confirm(ARN, url))) is Confirmed.BAD_URL
+    assert (
+        asyncio.run(SubscriptionConfirmer((ARN,), refusing()).confirm(SubscriptionConfirmation(ARN, url)))
+        is ConfirmationResult.BAD_URL
+    )
 
 
 @pytest.mark.parametrize("behind", ["\n", "&a=\tb", "&a=" + "b" * 70_000])
 def test_a_page_that_is_no_address_is_not_visited(behind: str) -> None:
-    asked = Confirm(ARN, CONFIRM_URL + behind)
-    assert asyncio.run(Confirmer((ARN,), refusing()).confirm(asked)) is Confirmed.BAD_URL
+    asked = SubscriptionConfirmation(ARN, CONFIRM_URL + behind)
+    assert asyncio.run(SubscriptionConfirmer((ARN,), refusing()).confirm(asked)) is ConfirmationResult.BAD_URL
 
 
 @pytest.mark.parametrize("topic", ["", "lake", "arn:aws:sqs:eu-west-1:1:q", "arn:evil:sns:eu-west-1:1:t"])
@@ -181,9 +184,12 @@ def test_only_listed_topics_are_confirmed() -> None:
         visited.append(str(request.url))
         return httpx.Response(200)
 
-    asked = Confirm(ARN, CONFIRM_URL)
-    assert asyncio.run(Confirmer((), refusing()).confirm(asked)) is Confirmed.NOT_LISTED
-    assert asyncio.run(Confirmer((ARN,), httpx.MockTransport(visit)).confirm(asked)) is Confirmed.CONFIRMED
+    asked = SubscriptionConfirmation(ARN, CONFIRM_URL)
+    assert asyncio.run(SubscriptionConfirmer((), refusing()).confirm(asked)) is ConfirmationResult.NOT_LISTED
+    assert (
+        asyncio.run(SubscriptionConfirmer((ARN,), httpx.MockTransport(visit)).confirm(asked))
+        is ConfirmationResult.CONFIRMED
+    )
     assert visited == [CONFIRM_URL]
 
 
@@ -191,7 +197,7 @@ def test_only_listed_topics_are_confirmed() -> None:
 def test_a_page_that_does_not_confirm_is_tried_again_by_the_sender(status: int) -> None:
     answering = httpx.MockTransport(lambda _: httpx.Response(status, headers={"location": "http://127.0.0.1/"}))
     with pytest.raises(RetryableError, match=str(status)):
-        asyncio.run(Confirmer((ARN,), answering).confirm(Confirm(ARN, CONFIRM_URL)))
+        asyncio.run(SubscriptionConfirmer((ARN,), answering).confirm(SubscriptionConfirmation(ARN, CONFIRM_URL)))
 
 
 def refusing() -> httpx.MockTransport:

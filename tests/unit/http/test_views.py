@@ -10,19 +10,19 @@ from decider.api.routes.status import savings
 from decider.api.views.jobs import job_view, timeline
 from decider.api.views.tables import cell_view, layout_view, policy_view
 from decider.state.effective_policy import effective
-from shared.layout.partition_stats import recount
+from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
 from shared.properties import PROPERTIES
 from shared.queue.model import Band, JobId, JobKey, JobState, StopReason, Token
 from shared.queue.records import JobView, RunRecord
-from shared.table import CellKey, PartitionColumn
+from shared.table import PartitionColumn, PartitionKey
 
 SMALL = Policy(target_bytes=MIB)
 
 
 @given(st.lists(st.integers(0, 3 * MIB), max_size=60))
 def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int]) -> None:
-    layout = layout_view(recount(SMALL.ladder, sizes), SMALL.ladder)
+    layout = layout_view(stats_of_sizes(SMALL.ladder, sizes), SMALL.ladder)
     for level in layout.levels:
         inside = [
             size
@@ -50,7 +50,7 @@ def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
 
 def test_a_cell_is_labelled_by_the_names_that_users_know() -> None:
     columns = (PartitionColumn("day", "col-7f3", "date"),)
-    cell = cell_view(CellKey('{"col-7f3":"2026-01-01"}'), recount(SMALL.ladder, [1000] * 3), SMALL, columns)
+    cell = cell_view(PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.ladder, [1000] * 3), SMALL, columns)
     assert (cell.cell_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
     assert (cell.verdict, cell.reason) == ("skip", "no_promotion")
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.events.refresh_queue import Inbox, Patience
+from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
 from shared.errors import InvalidInput, RetryableError
 from shared.table import TableId, TableRef
 
@@ -61,7 +61,7 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
     async def story() -> None:
         looks = Looks()
         looks.open.set()
-        inbox = Inbox(looks)
+        inbox = RefreshQueue(looks)
         for version in versions:
             await inbox.put(A, version)
         assert inbox.backlog == 1
@@ -81,7 +81,7 @@ def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
     async def story() -> None:
         looks = Looks()
         looks.open.set()
-        inbox = Inbox(looks, workers=2)
+        inbox = RefreshQueue(looks, workers=2)
         for table, version in events:
             await inbox.put(table, version)
         work = asyncio.create_task(inbox.run())
@@ -100,7 +100,7 @@ def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
 def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
     async def story() -> None:
         looks = Looks()
-        inbox = Inbox(looks, workers=4)
+        inbox = RefreshQueue(looks, workers=4)
         work = asyncio.create_task(inbox.run())
         await inbox.put(A, 1)
         await looks.begun.wait()
@@ -126,7 +126,7 @@ def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
         looks = Looks()
         looks.open.set()
         looks.fails = [KeyError("nobody foresaw this"), InvalidInput("no table")]
-        inbox = Inbox(looks, workers=1)
+        inbox = RefreshQueue(looks, workers=1)
         work = asyncio.create_task(inbox.run())
         for table in (A, B, A):
             await inbox.put(table, 1)
@@ -145,7 +145,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_th
         looks = Looks()
         looks.open.set()
         looks.fails = [RetryableError("away") for _ in range(tries)]
-        inbox = Inbox(looks, workers=1, patience=Patience(first_s=0.001, longest_s=0.001, tries=tries))
+        inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=tries))
         work = asyncio.create_task(inbox.run())
         await inbox.put(A, 5)
         await looks.times(tries)
@@ -161,7 +161,7 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
     async def story() -> None:
         looks = Looks()
         looks.open.set()
-        inbox = Inbox(looks, workers=1, patience=Patience(first_s=0.001, longest_s=0.001, tries=2))
+        inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=2))
         work = asyncio.create_task(inbox.run())
         for times in (2, 4, 6):
             looks.fails = [RetryableError("away")]

@@ -11,7 +11,7 @@ from decider.formats.delta.metadata import READER_FEATURES, REFUSED_FEATURES, ch
 from decider.formats.delta.row_counts import rows_in
 from shared.errors import Corrupt, Unsupported
 from shared.partitions import WHOLE_TABLE
-from shared.table import Commit, Origin, PartitionColumn, TableMetadata, TableProtocol
+from shared.table import Commit, CommitOrigin, PartitionColumn, TableMetadata, TableProtocol
 
 LOG = LogFile("file:///lake/t", 12, f"{12:020d}.json")
 PLAIN = TableMetadata("id")
@@ -161,7 +161,7 @@ def test_commit_info_is_free_form_and_may_be_missing(info: object, time_ms: int,
 @pytest.mark.parametrize(
     ("user_metadata", "origin"),
     [
-        ('{"lakewright":{"job":"t.ab.compact","token":7,"rows":3}}', Origin("t.ab.compact", 7)),
+        ('{"lakewright":{"job":"t.ab.compact","token":7,"rows":3}}', CommitOrigin("t.ab.compact", 7)),
         (None, None),
         ("", None),
         ("lakewright", None),
@@ -176,7 +176,7 @@ def test_commit_info_is_free_form_and_may_be_missing(info: object, time_ms: int,
         ({"lakewright": {"job": "x", "token": 7}}, None),
     ],
 )
-def test_only_a_well_formed_token_makes_a_commit_ours(user_metadata: object, origin: Origin | None) -> None:
+def test_only_a_well_formed_token_makes_a_commit_ours(user_metadata: object, origin: CommitOrigin | None) -> None:
     assert decoded({"commitInfo": {"userMetadata": user_metadata}}, add()).origin == origin
 
 

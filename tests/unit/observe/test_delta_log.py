@@ -13,7 +13,7 @@ from obstore.store import MemoryStore
 
 from decider.formats.delta.log import THREAD_BYTES, DeltaLog
 from decider.storage.object_reads import ObjectReader, ReadKind, ReadMeter
-from decider.storage.stores import Rooted
+from decider.storage.stores import RootedStore
 from shared.errors import Corrupt, InvalidInput, RetryableError, Unsupported
 from shared.table import Commit, Snapshot, TableMetadata
 
@@ -36,7 +36,7 @@ class Lake:
     def __init__(self) -> None:
         self.store = MemoryStore()
         self.meter = ReadMeter()
-        self.log = DeltaLog(ObjectReader(Rooted(self.store), location=PLACE, meter=self.meter))
+        self.log = DeltaLog(ObjectReader(RootedStore(self.store), location=PLACE, meter=self.meter))
 
     def put(self, name: str, body: bytes | str) -> None:
         """Write one file of the log."""
@@ -367,14 +367,14 @@ class Partial(ObjectReader):
 def test_a_commit_that_the_listing_missed_is_looked_for_before_it_is_called_missing(lake: Lake) -> None:
     """A directory listed while two commits are written may show the second and not the first."""
     lake.fill(4)
-    reads = Partial(Rooted(lake.store), location=PLACE, meter=lake.meter)
+    reads = Partial(RootedStore(lake.store), location=PLACE, meter=lake.meter)
     reads.unlisted = f"{2:020d}.json"
     assert len(asyncio.run(DeltaLog(reads).snapshot()).files) == 4
 
 
 def test_a_commit_that_vanishes_after_it_was_listed_is_worth_another_try(lake: Lake) -> None:
     lake.fill(4)
-    reads = Partial(Rooted(lake.store), location=PLACE, meter=lake.meter)
+    reads = Partial(RootedStore(lake.store), location=PLACE, meter=lake.meter)
     reads.gone = f"{2:020d}.json"
     with pytest.raises(RetryableError, match="commit 2 vanished"):
         asyncio.run(DeltaLog(reads).snapshot())

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.formats.delta.damage import LogFile
-from decider.formats.delta.replay import Replay
+from decider.formats.delta.replay import SnapshotReplay
 from shared.errors import Corrupt
-from shared.partitions import WHOLE_TABLE, cell_key
+from shared.partitions import WHOLE_TABLE, partition_key
 from shared.path_keys import canonical_path
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile, TableMetadata, TableProtocol
 
@@ -56,7 +56,7 @@ def file(path: str, dv_id: str | None = None, size: int = 1) -> DataFile:
 
 
 def replayed(*commits: Commit) -> list[DataFile]:
-    replay = Replay()
+    replay = SnapshotReplay()
     replay.start(TableMetadata("id"), PROTOCOL)
     for commit in commits:
         replay.apply(commit)
@@ -87,7 +87,7 @@ def test_a_removed_file_may_come_back() -> None:
 
 
 def test_a_log_without_metadata_or_protocol_is_damaged() -> None:
-    replay = Replay()
+    replay = SnapshotReplay()
     with pytest.raises(Corrupt, match="no metaData action"):
         replay.snapshot(LOG, 0)
     replay.apply(Commit(0, 0, "", metadata=TableMetadata("id")))
@@ -97,8 +97,8 @@ def test_a_log_without_metadata_or_protocol_is_damaged() -> None:
 
 def test_files_take_the_cells_of_the_last_partition_columns() -> None:
     """A renamed column changes no physical name, a repartitioned table must have rewritten all files."""
-    cell = cell_key([DAY], {"day": "x"})
-    replay = Replay()
+    cell = partition_key([DAY], {"day": "x"})
+    replay = SnapshotReplay()
     replay.start(TableMetadata("id", (DAY,)), PROTOCOL)
     replay.add([DataFile("p", 1, cell)])
     replay.apply(Commit(1, 0, "", metadata=TableMetadata("id", (PartitionColumn("date", "day", "string"),))))

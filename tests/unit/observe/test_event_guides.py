@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from decider.api.sns_confirmation import Confirmed
+from decider.api.sns_confirmation import ConfirmationResult
 from decider.events.detect import SHAPES, recognise_value
-from decider.events.table_hint import Ignored
+from decider.events.table_hint import IgnoredReason
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
 PLACES = ("outside_allowed_roots", "no_table_there", "place_unreadable", "too_many_new_places")
@@ -24,7 +24,7 @@ def test_every_source_has_a_guide_that_names_its_address(source: str) -> None:
 def test_the_index_leads_to_every_guide_and_explains_every_reason() -> None:
     index = GUIDES["README.md"]
     assert all(f"]({name})" in index for name in GUIDES if name != "README.md")
-    assert all(f"`{reason}`" in index for reason in (*Ignored, *Confirmed, "unknown_table", *PLACES))
+    assert all(f"`{reason}`" in index for reason in (*IgnoredReason, *ConfirmationResult, "unknown_table", *PLACES))
 
 
 def test_links_lead_to_files() -> None:

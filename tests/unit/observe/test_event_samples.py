@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from decider.events.detect import SHAPES, recognise, recognise_value
 from decider.events.field_reader import MAX_WRAPPINGS
-from decider.events.table_hint import MAX_BATCH, Confirm, Hint, Taken
+from decider.events.table_hint import MAX_BATCH, ParsedEvents, SubscriptionConfirmation, TableHint
 from shared.errors import InvalidInput
 from tests.support.event_samples import FOLDER, SAMPLES, Damage, Sample, damages, dumped
 
@@ -71,18 +71,18 @@ def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
         assert refusal is None or (refusal.field and refusal.allowed and len(str(refusal).encode()) < 2_000)
 
 
-def outcome(body: Any, source: str | None) -> tuple[Taken, InvalidInput | None]:
+def outcome(body: Any, source: str | None) -> tuple[ParsedEvents, InvalidInput | None]:
     try:
         return recognise_value(body, source=source), None
     except InvalidInput as refusal:
-        return Taken(), refusal
+        return ParsedEvents(), refusal
 
 
 def test_a_batch_may_hold_events_of_many_senders() -> None:
     single = [sample for sample in SAMPLES if isinstance(sample.body, dict)]
     taken = recognise_value([sample.body for sample in single])
     assert set(taken.hints) == {hint for sample in single for hint in sample.taken.hints}
-    assert isinstance(taken.handshake, Confirm)
+    assert isinstance(taken.handshake, SubscriptionConfirmation)
 
 
 def test_a_body_asks_for_one_handshake_and_a_short_one() -> None:
@@ -104,7 +104,7 @@ def wrapped(times: int) -> dict[str, Any]:
 
 
 def test_events_are_unwrapped_so_deep_and_no_deeper() -> None:
-    assert recognise_value(wrapped(MAX_WRAPPINGS)).hints == (Hint(name="sales.orders"),)
+    assert recognise_value(wrapped(MAX_WRAPPINGS)).hints == (TableHint(name="sales.orders"),)
     with pytest.raises(InvalidInput, match="wrapped in each other") as refusal:
         recognise_value(wrapped(MAX_WRAPPINGS + 1))
     assert refusal.value.field == ".".join(["data"] * (MAX_WRAPPINGS + 1))
@@ -112,7 +112,7 @@ def test_events_are_unwrapped_so_deep_and_no_deeper() -> None:
 
 def test_the_events_of_all_wrappings_together_are_bounded() -> None:
     event = {"dag_id": "d", "state": "success", "outlets": ["sales.orders"] * (MAX_BATCH // 2)}
-    assert recognise_value([event, event]).hints == (Hint(name="sales.orders"),)
+    assert recognise_value([event, event]).hints == (TableHint(name="sales.orders"),)
     with pytest.raises(InvalidInput, match="at most 10000"):
         recognise_value([event, event, {"table": "sales.orders"}])
 
@@ -155,13 +155,13 @@ def test_a_good_event_that_is_no_commit_is_counted_with_its_reason(
     file: str, changes: dict[str, Any], reason: str
 ) -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == file)
-    assert recognise_value(body | changes) == Taken(ignored=((reason, 1),))
+    assert recognise_value(body | changes) == ParsedEvents(ignored=((reason, 1),))
 
 
 def test_an_iceberg_commit_in_a_bucket_is_ignored_for_what_it_is() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "eventbridge")
     body["detail"]["object"]["key"] = "sales/orders/metadata/00043-9c1f.metadata.json"
-    assert recognise_value(body) == Taken(ignored=(("iceberg_not_supported_yet", 1),))
+    assert recognise_value(body) == ParsedEvents(ignored=(("iceberg_not_supported_yet", 1),))
 
 
 def test_buckets_and_containers_can_stand_for_other_places() -> None:
@@ -179,14 +179,14 @@ def test_buckets_and_containers_can_stand_for_other_places() -> None:
 def test_a_symlink_names_the_table_where_its_place_is_unknown() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "openlineage")
     body["outputs"][0]["namespace"] = "hive://metastore:9083"
-    assert recognise_value(body).hints == (Hint(name="sales.orders"), Hint(name="sales.returns"))
+    assert recognise_value(body).hints == (TableHint(name="sales.orders"), TableHint(name="sales.returns"))
 
 
 def test_a_push_message_without_attributes_of_storage_holds_another_event() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "gcs")
     body["message"]["attributes"] = {}
     body["message"]["data"] = "eyJ0YWJsZSI6ICJzYWxlcy5vcmRlcnMifQ=="
-    assert recognise_value(body).hints == (Hint(name="sales.orders"),)
+    assert recognise_value(body).hints == (TableHint(name="sales.orders"),)
     body["message"]["data"] = "not base64"
     with pytest.raises(InvalidInput, match="base64"):
         recognise_value(body)

@@ -10,7 +10,7 @@ from obstore.store import MemoryStore
 
 from decider.formats.delta.log import open_log
 from decider.storage.object_reads import LIST_PAGE, ObjectReader, ReadKind, ReadMeter
-from decider.storage.stores import Rooted, Stores
+from decider.storage.stores import ObjectStores, RootedStore
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.store_options import StoreOptions
 
@@ -31,7 +31,7 @@ class Failing:
 
 
 def reader(store: Any, meter: ReadMeter | None = None) -> ObjectReader:
-    place = store if isinstance(store, Rooted) else Rooted(store)
+    place = store if isinstance(store, RootedStore) else RootedStore(store)
     return ObjectReader(place, location="s3://b/t", meter=meter or ReadMeter())
 
 
@@ -83,12 +83,12 @@ def test_a_local_directory_is_found_whatever_it_is_called(tmp_path: Path, direct
     (tmp_path / directory / "_delta_log").mkdir(parents=True)
     (tmp_path / directory / "_delta_log" / "x").write_bytes(b"!")
     for location in (str(tmp_path / directory), f"file://{tmp_path}/{in_uri}"):
-        assert asyncio.run(reader(Stores().open(location)).get("_delta_log/x")) == b"!"
+        assert asyncio.run(reader(ObjectStores().open(location)).get("_delta_log/x")) == b"!"
 
 
 def test_a_store_of_objects_is_rooted_at_the_decoded_prefix() -> None:
     options = {"aws_region": "eu-central-1", "endpoint": "http://127.0.0.1:9", "allow_http": "true", "timeout": "5s"}
-    stores = Stores(StoreOptions({"": options}))
+    stores = ObjectStores(StoreOptions({"": options}))
     place = stores.open("s3a://lake/a%20b/x%2520y/")
     assert place.key("_delta_log") == "a b/x%20y/_delta_log"
     assert stores.open("s3://lake").key("_delta_log") == "_delta_log"
@@ -108,5 +108,5 @@ def test_an_option_that_cannot_be_meant_is_refused(location: str, options: dict[
     with pytest.raises(
         InvalidInput, match=f"no store can be opened for {location.removesuffix('/t')}: .* LAKEWRIGHT_STORE_OPTIONS"
     ) as refusal:
-        Stores(StoreOptions({"": options})).open(location)
+        ObjectStores(StoreOptions({"": options})).open(location)
     assert refusal.value.field == "options"

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from decider.formats.delta.rewrites import HEAD_BYTES, HistoryPage, OptimizationEvent, open_own_commits
+from decider.formats.delta.rewrites import HEAD_BYTES, Rewrite, RewritePage, open_own_commits
 from decider.storage.object_reads import ReadKind, ReadMeter
-from shared.commit_metadata import Mark
+from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, NoTable
 from shared.layout.levels import ladder
-from shared.layout.partition_stats import recount
-from shared.table import Origin
+from shared.layout.partition_stats import stats_of_sizes
+from shared.table import CommitOrigin
 
 RUNGS = ladder(1_000_000, 8, Fraction(3, 4))
-OURS = Mark(Origin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, rungs=RUNGS)
+OURS = CommitMetadata(CommitOrigin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, rungs=RUNGS)
 
 
 def remove(path: str, size: int, **more: Any) -> dict[str, Any]:
@@ -46,17 +46,17 @@ class Log:
         (self.directory / f"{self.versions:020d}.json").write_text("\n".join(map(json.dumps, lines)))
         self.versions += 1
 
-    def ours(self, mark: Mark = OURS) -> None:
+    def ours(self, mark: CommitMetadata = OURS) -> None:
         self.commit([remove("a", 10, stats='{"numRecords":4}'), remove("b", 20), add("c", 25, rows=9)], mark.encode())
 
     def theirs(self) -> None:
         self.commit([add("x", 10) | {}])
 
-    def page(self, **asked: Any) -> HistoryPage:
+    def page(self, **asked: Any) -> RewritePage:
         opened = open_own_commits(str(self.path), meter=self.meter)
         return asyncio.run(opened.page(**{"limit": 100, **asked}))
 
-    def one(self) -> OptimizationEvent:
+    def one(self) -> Rewrite:
         (event,) = self.page().events
         return event
 
@@ -81,7 +81,7 @@ def test_an_event_carries_the_figures_of_its_commit(log: Log) -> None:
     assert event.inputs.levels == (1, 0, 0, 0, 0, 1, 0)
     assert (event.outputs.num_files, event.outputs.bytes, event.outputs.rows) == (1, 690_000, 15)
     assert event.deleted_rows == 3
-    before, after = recount(RUNGS, [700_000, 3]), recount(RUNGS, [690_000])
+    before, after = stats_of_sizes(RUNGS, [700_000, 3]), stats_of_sizes(RUNGS, [690_000])
     assert event.entropy_removed == before.shortfall - after.shortfall > 0
 
 
@@ -104,7 +104,7 @@ def test_a_copied_mark_on_a_change_of_data_is_not_ours(log: Log) -> None:
     log.commit([{"remove": {"path": "a", "size": 1, "dataChange": True}}], OURS.encode())
     log.commit([add("a", 1)], OURS.encode())
     log.theirs()
-    assert log.page() == HistoryPage((), None)
+    assert log.page() == RewritePage((), None)
 
 
 def test_pages_join_to_the_whole_history_whatever_their_size(log: Log) -> None:
@@ -127,7 +127,7 @@ def test_a_page_reads_a_bounded_number_of_commits_and_of_each_its_head(log: Log)
     for _ in range(50):
         log.theirs()
     (log.directory / "_last_checkpoint").write_text('{"version": 40, "size": 1}')
-    assert log.page(max_scanned=20) == HistoryPage((), 30)
+    assert log.page(max_scanned=20) == RewritePage((), 30)
     # The hint, and twenty commits.
     assert log.meter.counts == {ReadKind.GET: 21, ReadKind.LIST: 1}
 
@@ -159,7 +159,7 @@ def test_no_log_is_an_error_whatever_page_is_asked_for_and_an_empty_commit_is_no
         with pytest.raises(NoTable, match="there is no Delta log"):
             log.page(before=before)
     (log.directory / f"{0:020d}.json").touch()
-    assert log.page() == HistoryPage((), None)
+    assert log.page() == RewritePage((), None)
 
 
 def test_a_page_before_a_version_that_is_not_there_yet_begins_at_the_newest(log: Log) -> None:
@@ -169,7 +169,7 @@ def test_a_page_before_a_version_that_is_not_there_yet_begins_at_the_newest(log:
 
 def test_a_log_of_which_a_checkpoint_is_left_has_no_history_and_is_no_error(log: Log) -> None:
     (log.directory / f"{7:020d}.checkpoint.parquet").touch()
-    assert log.page() == log.page(before=3) == HistoryPage((), None)
+    assert log.page() == log.page(before=3) == RewritePage((), None)
 
 
 def test_a_damaged_commit_of_ours_is_named_with_its_line(log: Log) -> None:

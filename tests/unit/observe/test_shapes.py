@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.events.detect import SHAPES, recognise, recognise_value
-from decider.events.table_hint import MAX_BATCH, Hint, Taken
+from decider.events.table_hint import MAX_BATCH, ParsedEvents, TableHint
 from shared.errors import InvalidInput
 
 COMMIT = "t/_delta_log/00000000000000000007.json"
@@ -32,7 +32,7 @@ def s3(*records: object) -> dict[str, Any]:
     "event", ["ObjectCreated:Put", "ObjectCreated:CompleteMultipartUpload", "s3:ObjectCreated:Copy"]
 )
 def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
-    assert recognise_value(s3(record(event=event))).hints == (Hint("s3://lake/t", version=7),)
+    assert recognise_value(s3(record(event=event))).hints == (TableHint("s3://lake/t", version=7),)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
     ],
 )
 def test_a_key_is_decoded_exactly_once(key: str, location: str) -> None:
-    assert recognise_value(s3(record(key))).hints == (Hint(location, version=7),)
+    assert recognise_value(s3(record(key))).hints == (TableHint(location, version=7),)
 
 
 @pytest.mark.parametrize(
@@ -89,36 +89,38 @@ def test_a_bucket_can_stand_for_a_directory() -> None:
     taken = recognise_value(
         s3(record("a+b/_delta_log/00000000000000000007.json")), bucket_locations={"lake": "file:///data"}
     )
-    assert taken.hints == (Hint("file:///data/a%20b", version=7),)
+    assert taken.hints == (TableHint("file:///data/a%20b", version=7),)
 
 
 def test_a_doubled_notification_is_one_hint() -> None:
-    assert recognise_value(s3(record(), record())).hints == (Hint("s3://lake/t", version=7),)
+    assert recognise_value(s3(record(), record())).hints == (TableHint("s3://lake/t", version=7),)
 
 
 def test_minio_is_recognised_before_s3_and_its_records_count() -> None:
     body = {"EventName": "s3:ObjectCreated:Put", "Key": f"lake/{COMMIT}", **s3(record(event="s3:ObjectCreated:Put"))}
     assert (
-        recognise_value(body).hints == recognise_value(body, source="minio").hints == (Hint("s3://lake/t", version=7),)
+        recognise_value(body).hints
+        == recognise_value(body, source="minio").hints
+        == (TableHint("s3://lake/t", version=7),)
     )
 
 
 @pytest.mark.parametrize(
     ("body", "hints"),
     [
-        ({"table": "sales.orders"}, (Hint(name="sales.orders"),)),
-        ({"table": "sales.orders", "version": 12}, (Hint(name="sales.orders", version=12),)),
-        ({"table": "s3a://b/t/", "version": 0}, (Hint("s3://b/t", version=0),)),
-        ({"table": "/data/t", "version": None}, (Hint("file:///data/t"),)),
-        ([{"table": "a.b"}, {"table": "a.c"}], (Hint(name="a.b"), Hint(name="a.c"))),
+        ({"table": "sales.orders"}, (TableHint(name="sales.orders"),)),
+        ({"table": "sales.orders", "version": 12}, (TableHint(name="sales.orders", version=12),)),
+        ({"table": "s3a://b/t/", "version": 0}, (TableHint("s3://b/t", version=0),)),
+        ({"table": "/data/t", "version": None}, (TableHint("file:///data/t"),)),
+        ([{"table": "a.b"}, {"table": "a.c"}], (TableHint(name="a.b"), TableHint(name="a.c"))),
         ([], ()),
         (
             {"table": "a.b", "version": 3, "operation": "WRITE", "added": [{"path": "p", "size": 1}], "removed": []},
-            (Hint(name="a.b", version=3),),
+            (TableHint(name="a.b", version=3),),
         ),
     ],
 )
-def test_our_own_shape_names_tables(body: object, hints: tuple[Hint, ...]) -> None:
+def test_our_own_shape_names_tables(body: object, hints: tuple[TableHint, ...]) -> None:
     assert recognise_value(body).hints == hints
 
 
@@ -234,8 +236,8 @@ def test_any_bytes_yield_hints_or_invalid_input(body: bytes) -> None:
     assert refusal is None or (refusal.field and not taken.hints)
 
 
-def outcome(read: Callable[[], Taken]) -> tuple[Taken, InvalidInput | None]:
+def outcome(read: Callable[[], ParsedEvents]) -> tuple[ParsedEvents, InvalidInput | None]:
     try:
         return read(), None
     except InvalidInput as refusal:
-        return Taken(), refusal
+        return ParsedEvents(), refusal

@@ -7,20 +7,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.state.batch_files import BatchFiles
-from decider.state.fold import REPLACING, fold, recount
+from decider.state.fold import REPLACING, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import EMPTY_CELL, SETTLED_TAG, CellState
+from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.table import CellKey, Commit, DataFile, Origin, PartitionColumn, RemovedFile, TableMetadata
+from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey, RemovedFile, TableMetadata
 
 POLICY = Policy()
 HERE = TableMetadata("t-1")
-OTHER = CellKey('{"dt":"2026-01-02"}')
+OTHER = PartitionKey('{"dt":"2026-01-02"}')
 
 
-def file(path: str, size: int = MIB, cell: CellKey = WHOLE_TABLE, **more) -> DataFile:
+def file(path: str, size: int = MIB, cell: PartitionKey = WHOLE_TABLE, **more) -> DataFile:
     return DataFile(path, size, cell, **more)
 
 
@@ -36,9 +36,9 @@ def test_adds_and_removes_change_each_touched_cell() -> None:
     old = file("a", 3 * MIB)
     made = fold(commit(added=(file("b"), file("c", cell=OTHER)), removed=(removed(old),)), HERE, POLICY)
     assert made.rescan is None
-    before = recount([old], POLICY)
-    after = recount([file("b"), file("c", cell=OTHER)], POLICY)
-    assert {cell: before.get(cell, EMPTY_CELL) + change for cell, change in made.changes.items()} == after
+    before = count_live_files([old], POLICY)
+    after = count_live_files([file("b"), file("c", cell=OTHER)], POLICY)
+    assert {cell: before.get(cell, EMPTY_STATS) + change for cell, change in made.changes.items()} == after
 
 
 @given(
@@ -49,7 +49,7 @@ def test_folding_any_commits_equals_a_recount_of_what_they_leave(
 ) -> None:
     """The law of the rolling state: each commit replaces, adds and deletes files of two cells."""
     live: dict[str, DataFile] = {}
-    states: dict[CellKey, CellState] = {}
+    states: dict[PartitionKey, PartitionStats] = {}
     for version, touched in enumerate(commits):
         added, gone = {}, []
         for number, size, is_kept in touched:
@@ -63,8 +63,10 @@ def test_folding_any_commits_equals_a_recount_of_what_they_leave(
         assert made.rescan is None
         live |= added
         for cell, change in made.changes.items():
-            states[cell] = (states.get(cell, EMPTY_CELL) + change).plausible()
-    assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
+            states[cell] = (states.get(cell, EMPTY_STATS) + change).plausible()
+    assert {cell: state for cell, state in states.items() if state != EMPTY_STATS} == count_live_files(
+        live.values(), POLICY
+    )
 
 
 actions = st.lists(
@@ -76,7 +78,7 @@ actions = st.lists(
 def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[tuple[str, int, int]]]) -> None:
     """Delta lets writers add what is live, and remove what is gone; replaying the log, neither changes anything."""
     live: dict[str, DataFile] = {}
-    states: dict[CellKey, CellState] = {}
+    states: dict[PartitionKey, PartitionStats] = {}
     batch = BatchFiles()
     seen: set[str] = set()
     for version, touched in enumerate(commits):
@@ -90,8 +92,10 @@ def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[
         live = {path: one for path, one in live.items() if path not in gone} | added
         seen |= added.keys()
         for cell, change in made.changes.items():
-            states[cell] = states.get(cell, EMPTY_CELL) + change
-    assert {cell: state for cell, state in states.items() if state != EMPTY_CELL} == recount(live.values(), POLICY)
+            states[cell] = states.get(cell, EMPTY_STATS) + change
+    assert {cell: state for cell, state in states.items() if state != EMPTY_STATS} == count_live_files(
+        live.values(), POLICY
+    )
 
 
 def test_a_delete_by_deletion_vector_changes_deleted_rows_and_no_sizes() -> None:
@@ -110,32 +114,32 @@ def test_a_removal_without_size_is_completed_by_the_add_of_the_same_path() -> No
 
 def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_what_there_is_to_settle() -> None:
     settled, fresh = file("a", tags={SETTLED_TAG: "1"}), file("b")
-    state = recount([settled, fresh], POLICY)[WHOLE_TABLE]
+    state = count_live_files([settled, fresh], POLICY)[WHOLE_TABLE]
     assert (state.small_files, state.to_settle(SMALL_LEVELS)) == (2, 1)
 
-    def after(gone: DataFile, **more) -> CellState:
+    def after(gone: DataFile, **more) -> PartitionStats:
         made = fold(commit(removed=(removed(gone, **more),)), HERE, POLICY)
         return (state + made.changes[WHOLE_TABLE]).plausible()
 
-    assert after(settled) == recount([fresh], POLICY)[WHOLE_TABLE]
-    assert after(fresh) == recount([settled], POLICY)[WHOLE_TABLE]
+    assert after(settled) == count_live_files([fresh], POLICY)[WHOLE_TABLE]
+    assert after(fresh) == count_live_files([settled], POLICY)[WHOLE_TABLE]
     assert after(settled, tags=None).to_settle(SMALL_LEVELS) == 1
     assert after(fresh, tags=None).to_settle(SMALL_LEVELS) == 1
     rewritten = fold(
         commit(added=(file("a", dv_id="u", tags=settled.tags),), removed=(removed(settled, tags=None),)), HERE, POLICY
     )
-    assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_CELL.settled
+    assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_STATS.settled
 
 
 def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback_does_not() -> None:
     policy = Policy(time_window_s=10)
     old = [file(f"o{n}", modified_ms=1_000) for n in range(3)]
     new = [file(f"n{n}", modified_ms=11_000) for n in range(3)]
-    state = recount([*old, *new], policy)[WHOLE_TABLE]
+    state = count_live_files([*old, *new], policy)[WHOLE_TABLE]
     assert [(at, one.small_files) for at, one in state.windows] == [(0, 3), (10_000, 3)]
 
     def after(tags: dict[str, str], *, by_us: bool = True) -> list[tuple[int, int]]:
-        origin = Origin("j", 1) if by_us else None
+        origin = CommitOrigin("j", 1) if by_us else None
         out = file("r", 3 * MIB, modified_ms=15_000, tags=tags)
         gone = tuple(removed(one) for one in old)
         made = commit(added=(out,), removed=gone, origin=origin, data_change=False)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.state.contention import CELLS_KEPT, COLD, WINDOW_MS, Heat, Spell
-from shared.table import CellKey, Commit, Origin
+from decider.state.contention import CELLS_KEPT, COLD, WINDOW_MS, ActivityWindow, WriteContention
+from shared.table import Commit, CommitOrigin, PartitionKey
 
-A, B = CellKey("a"), CellKey("b")
+A, B = PartitionKey("a"), PartitionKey("b")
 NOON = 1000 * WINDOW_MS
 MINUTE = 60_000
 
@@ -19,10 +19,10 @@ def dml(at_ms: int, ran_ms: int, operation: str = "MERGE") -> Commit:
 
 
 def ours(at_ms: int) -> Commit:
-    return Commit(1, at_ms, "OPTIMIZE", data_change=False, origin=Origin("j", 1))
+    return Commit(1, at_ms, "OPTIMIZE", data_change=False, origin=CommitOrigin("j", 1))
 
 
-def after(*commits: tuple[Commit, tuple[CellKey, ...]]) -> tuple[Heat, int]:
+def after(*commits: tuple[Commit, tuple[PartitionKey, ...]]) -> tuple[WriteContention, int]:
     heat, hints = COLD, 0
     for commit, cells in commits:
         heat, more = heat.after(commit, cells, commit.timestamp_ms)
@@ -47,10 +47,10 @@ def test_only_commands_that_read_what_they_change_count() -> None:
 
 
 def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
-    many = tuple(CellKey(str(number)) for number in range(CELLS_KEPT + 1))
+    many = tuple(PartitionKey(str(number)) for number in range(CELLS_KEPT + 1))
     heat, _ = after((dml(NOON, 30 * MINUTE), many))
     assert len(heat.spells) == 1
-    assert heat.share(CellKey("any"), NOON) == Fraction(1, 2)
+    assert heat.share(PartitionKey("any"), NOON) == Fraction(1, 2)
 
 
 @given(
@@ -68,16 +68,16 @@ def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int
     heat = COLD
     for at_ms, ran_ms, cells, is_ours in steps:
         commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
-        heat, hints = heat.after(commit, [CellKey(str(cell)) for cell in cells], at_ms)
+        heat, hints = heat.after(commit, [PartitionKey(str(cell)) for cell in cells], at_ms)
         assert hints in (0, 1)
         assert len(heat.spells) <= CELLS_KEPT
-        assert Heat.decode(heat.encode()) == heat
+        assert WriteContention.decode(heat.encode()) == heat
         assert all(0 <= heat.share(cell, at_ms) <= 1 for cell in heat.spells)
 
 
 @pytest.mark.parametrize("ahead", [2, 1000])
 def test_what_lies_ahead_of_the_clock_is_cold_and_starts_anew(ahead: int) -> None:
-    heat = Heat({A: Spell(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
+    heat = WriteContention({A: ActivityWindow(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
     assert heat.share(A, NOON) == 0
     anew, _ = heat.after(dml(NOON, 6 * MINUTE), [A], NOON)
     assert anew.share(A, NOON) == Fraction(6, 60)

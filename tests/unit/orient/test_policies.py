@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.state.effective_policy import Defaults, LogFacts, Origin, Source, effective
+from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource, effective
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
 from shared.table import TableId, TableRef
@@ -14,9 +14,9 @@ TABLE = TableRef(TableId("t"), "t", "file:///t", "sales")
 def test_properties_win_over_the_default_and_say_where_they_came_from() -> None:
     found = effective(DEFAULT, {"lakewright.fan-in": "4"}, {})
     assert (found.policy.fan_in, found.policy.target_bytes) == (4, 64 * MIB)
-    assert found.origins["fan_in"] == Origin(Source.TABLE, "lakewright.fan-in")
-    assert found.origins["target_bytes"] == Origin(Source.SERVICE)
-    assert found.origins["tolerance"] == Origin(Source.DEFAULT)
+    assert found.origins["fan_in"] == PolicyOrigin(PolicySource.TABLE, "lakewright.fan-in")
+    assert found.origins["target_bytes"] == PolicyOrigin(PolicySource.SERVICE)
+    assert found.origins["tolerance"] == PolicyOrigin(PolicySource.DEFAULT)
     assert found.issues == ()
 
 
@@ -28,7 +28,7 @@ def test_request_wins_over_table_over_tenant_over_service() -> None:
         "lakewright.target-file-size": "3mb",
     }
     names = list(said)
-    defaults = Defaults(
+    defaults = PolicyDefaults(
         Policy(fan_in=6, min_input_files=6, max_small_files=6, target_bytes=6 * MIB),
         {"sales": dict.fromkeys(names[:3], "5"), "others": {"lakewright.target-file-size": "9mb"}},
     )
@@ -39,7 +39,13 @@ def test_request_wins_over_table_over_tenant_over_service() -> None:
     assert policy.target_bytes == 6 * MIB
     fields = ("fan_in", "min_input_files", "max_small_files", "target_bytes", "tolerance")
     sources = [found.origins[field].source for field in fields]
-    assert sources == [Source.REQUEST, Source.TABLE, Source.TENANT, Source.SERVICE, Source.DEFAULT]
+    assert sources == [
+        PolicySource.REQUEST,
+        PolicySource.TABLE,
+        PolicySource.TENANT,
+        PolicySource.SERVICE,
+        PolicySource.DEFAULT,
+    ]
 
 
 def test_a_bad_value_keeps_the_last_good_configuration_as_a_whole_and_shows_why() -> None:
@@ -67,7 +73,7 @@ def test_an_unset_property_falls_back_to_the_default() -> None:
 
 
 def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
-    defaults = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}})
+    defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}})
     found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
     assert "full-file-ratio" in found.issues[0].reason
@@ -75,14 +81,16 @@ def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
 
 def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
-    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, {}, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(
+        table, {}, {}, LogFacts()
+    )
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
     assert found.issues
 
 
 @pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
 def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = Defaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {}, LogFacts())
     assert found.policy.enabled is enabled
     assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
 
@@ -92,13 +100,13 @@ def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(said: dict[str, 
     if "fan-in" in said:
         said = {"lakewright.fan-in": said["fan-in"]}
     with pytest.raises(InvalidInput, match="sales"):
-        Defaults(DEFAULT, {"sales": said})
+        PolicyDefaults(DEFAULT, {"sales": said})
 
 
 def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() -> None:
-    defaults = Defaults(DEFAULT, {"sales": {"lakewright.fan-in": "4"}}, "q")
-    assert Defaults(group="q").decode(defaults.encode()) == defaults
-    assert defaults.version != Defaults(DEFAULT).version
+    defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.fan-in": "4"}}, "q")
+    assert PolicyDefaults(group="q").decode(defaults.encode()) == defaults
+    assert defaults.version != PolicyDefaults(DEFAULT).version
     with pytest.raises(InvalidInput, match="another decider"):
         defaults.decode("{}")
 
@@ -117,7 +125,9 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 ) -> None:
     """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
-    found = Defaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(table, said, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(
+        table, said, {}, LogFacts()
+    )
     switch = next(name for name in (*said, *registered) if name.endswith("enabled"))
     assert found.policy.enabled is False
     assert found.origins["enabled"].name == switch
@@ -127,7 +137,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 
 def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
-    found = Defaults(DEFAULT).effective(
+    found = PolicyDefaults(DEFAULT).effective(
         table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogFacts()
     )
     assert (found.policy.enabled, found.notes) == (True, ())

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from shared.errors import InvalidInput
 from shared.queue import keys
 from shared.queue.lua_library import source
-from shared.queue.model import Band, JobId, JobKey, JobSpec, Level, job_id
+from shared.queue.model import Band, JobId, JobKey, JobRequest, Scope, job_id
 
 tables = st.from_regex(r"[A-Za-z0-9_.\-/]{1,20}", fullmatch=True)
 kinds = st.from_regex(r"[A-Za-z0-9_\-]{1,20}", fullmatch=True)
@@ -39,7 +39,7 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
         keys.delay("q"),
         keys.dead("q"),
         keys.in_flight("q"),
-        keys.parked("q", Level.TABLE, "t"),
+        keys.parked("q", Scope.TABLE, "t"),
         keys.reply("q", "worker", "nonce"),
         keys.cursor("q", "t"),
         keys.cells("q", "t"),
@@ -103,7 +103,7 @@ def test_names_that_would_break_a_key_are_refused(bad: str) -> None:
     with pytest.raises(InvalidInput, match="kind"):
         JobKey("t", "{}", bad or "a.b")
     with pytest.raises(InvalidInput, match="tenant"):
-        JobSpec(JobKey("t", "{}", "compact"), bad, Band.NORMAL, 5, 0, 0)
+        JobRequest(JobKey("t", "{}", "compact"), bad, Band.NORMAL, 5, 0, 0)
 
 
 @pytest.mark.parametrize("bad", ["", "A", "a:b", "{a}", "a" * 41])

@@ -7,38 +7,40 @@ import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
-from shared.queue.command import Transition, Tries, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, refusal, unreachable
 from shared.queue.lua_library import ScriptName
-from shared.queue.model import Band, Beat, Debounce, JobKey, JobSpec, JobState, Token, Verdict
+from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Token
 
 KEY = JobKey("t", "{}", "compact")
-SPEC = JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1)
+SPEC = JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1)
 
 
-def finish(**changed: Any) -> Transition[Any]:
-    values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": Verdict.DONE, "cost_bytes": 1}
+def finish(**changed: Any) -> Command[Any]:
+    values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": RunResult.DONE, "cost_bytes": 1}
     return commands.finish("q", **{**values, "seen_version": 1, **changed})
 
 
-def ingest(**changed: Any) -> Transition[Any]:
+def ingest(**changed: Any) -> Command[Any]:
     values = {"table": "t", "expected": 4, "cursor": {"version": "5"}, "cells": {}}
     return commands.ingest("q", **{**values, **changed})
 
 
 REFUSED: dict[str, Callable[[], object]] = {
-    "priority": lambda: JobSpec(KEY, "default", Band.NORMAL, 10, 1, 1),
-    "cost_bytes": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
-    "version": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 1, 2**53),
-    "facts": lambda: JobSpec(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
+    "priority": lambda: JobRequest(KEY, "default", Band.NORMAL, 10, 1, 1),
+    "cost_bytes": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
+    "version": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 2**53),
+    "facts": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
     "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
     "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
     "lease_ms": lambda: commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=999),
     "worker": lambda: commands.claim("q", worker="a b", nonce="n", slots=1, lease_ms=1_000),
     "nonce": lambda: finish(nonce=""),
-    "beats": lambda: commands.heartbeat("q", worker="w", beats=[Beat(SPEC.id, Token(1))] * 101, lease_ms=1_000),
+    "beats": lambda: commands.heartbeat(
+        "q", worker="w", beats=[HeartbeatEntry(SPEC.id, Token(1))] * 101, lease_ms=1_000
+    ),
     "progress": lambda: commands.heartbeat(
-        "q", worker="w", beats=[Beat(SPEC.id, Token(1), "x" * 4_097)], lease_ms=1_000
+        "q", worker="w", beats=[HeartbeatEntry(SPEC.id, Token(1), "x" * 4_097)], lease_ms=1_000
     ),
     "result": lambda: finish(result="x" * 65_537),
     "counter a": lambda: finish(counters={"a": 2**53}),
@@ -96,4 +98,4 @@ def test_a_script_error_is_ours_and_no_matter_of_time() -> None:
 def test_silence_is_reported_with_address_and_script() -> None:
     problem = unreachable(ScriptName.FINISH, "redis:6379", 3, OSError("refused"))
     assert "redis:6379 did not answer finish in 3 tries" in str(problem)
-    assert [Tries().pause_after(failed) for failed in (1, 2)] == [0.1, 0.2]
+    assert [RetryPolicy().pause_after(failed) for failed in (1, 2)] == [0.1, 0.2]

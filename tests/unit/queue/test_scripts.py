@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from shared.queue import admin_commands, audit, commands, queries
-from shared.queue.command import Transition
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
-from shared.queue.model import Band, Beat, JobId, JobKey, JobSpec, JobState, Level, Token, Verdict
+from shared.queue.model import Band, HeartbeatEntry, JobId, JobKey, JobRequest, JobState, RunResult, Scope, Token
 from shared.queue.settings import SETTINGS, QueueSettings
 
-SPEC = JobSpec(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
+SPEC = JobRequest(JobKey("t", "{}", "compact"), "default", Band.NORMAL, 5, 1, 1)
 JOB, TOKEN = SPEC.id, Token(7)
 PIECES = {
     path.name.removesuffix(".lua"): path.read_text(encoding="utf-8")
@@ -21,22 +21,24 @@ PIECES = {
 }
 
 
-def ingest(**more: Any) -> Transition[Any]:
+def ingest(**more: Any) -> Command[Any]:
     return commands.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
 
 
-SAMPLES: list[Transition[Any]] = [
+SAMPLES: list[Command[Any]] = [
     commands.configure("q", {"aging_ms": 1, "slots": 2}),
     commands.enqueue("q", SPEC),
     commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
-    commands.heartbeat("q", worker="w", beats=[Beat(JOB, TOKEN), Beat(JobId("x"), TOKEN)], lease_ms=1_000),
+    commands.heartbeat(
+        "q", worker="w", beats=[HeartbeatEntry(JOB, TOKEN), HeartbeatEntry(JobId("x"), TOKEN)], lease_ms=1_000
+    ),
     commands.finish(
         "q",
         worker="w",
         nonce="n",
         id=JOB,
         token=TOKEN,
-        verdict=Verdict.DONE,
+        verdict=RunResult.DONE,
         cost_bytes=0,
         seen_version=1,
         counters={"a": 1},
@@ -44,9 +46,9 @@ SAMPLES: list[Transition[Any]] = [
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
     commands.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
     commands.cancel("q", JOB, nonce="n"),
-    admin_commands.weigh("q", Level.TENANT, "a", 2),
-    admin_commands.limit("q", Level.TABLE, "t", admin_commands.Slots(2)),
-    admin_commands.pause("q", Level.QUEUE),
+    admin_commands.weigh("q", Scope.TENANT, "a", 2),
+    admin_commands.limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
+    admin_commands.pause("q", Scope.QUEUE),
     admin_commands.promote("q", JOB),
     admin_commands.requeue("q", JOB),
     admin_commands.preempt("q", admin_commands.Preemption()),
@@ -55,7 +57,7 @@ SAMPLES: list[Transition[Any]] = [
     audit.node("q", "root", "ready", 0),
     audit.index("q", JobState.QUEUED, 0),
     audit.flight("q"),
-    audit.parked("q", Level.TABLE, "t"),
+    audit.parked("q", Scope.TABLE, "t"),
     queries.order("q"),
     queries.job("q", JOB),
     queries.jobs("q", JobState.QUEUED),
@@ -79,7 +81,7 @@ def test_every_script_has_a_transition() -> None:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.script)
-def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Transition[Any]) -> None:
+def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Command[Any]) -> None:
     said = header(sample.script)
     assert said.lstrip().startswith(f"{sample.script}: ")
     assert "Output: " in said

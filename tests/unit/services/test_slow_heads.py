@@ -10,14 +10,14 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from services.decider.header_timeout import MAX_HEAD_LINES, MAX_TINY_CHUNKS, EndsSlowHeads
+from services.decider.header_timeout import MAX_HEAD_LINES, MAX_TINY_CHUNKS, HeaderTimeoutProtocol
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
-class Impatient(EndsSlowHeads):
+class Impatient(HeaderTimeoutProtocol):
     """The same with less patience."""
 
     head_s = scaled(0.5)  # A busy machine is slow to send and to read, too.

@@ -5,17 +5,25 @@ from fractions import Fraction
 
 import pytest
 
-from shared.job_payload import Ask, JobFacts, Predicted
-from shared.layout.eligibility import Reason, Worth, is_purgeable, is_tolerable, judge, judge_full, judge_settling
+from shared.job_payload import JobPayload, PredictedCost, RewriteKind
+from shared.layout.eligibility import (
+    Evaluation,
+    Reason,
+    evaluate,
+    evaluate_full,
+    evaluate_idle,
+    is_purgeable,
+    is_tolerable,
+)
 from shared.layout.file_selection import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
 from shared.layout.levels import FULL, ladder
 from shared.layout.packing import cover
-from shared.layout.partition_stats import SETTLED_TAG, file_state, recount
-from shared.layout.planner import Mode, plan, plan_full, plan_settling
+from shared.layout.partition_stats import SETTLED_TAG, file_stats, stats_of_sizes
+from shared.layout.planner import RewriteMode, plan, plan_full, plan_settling
 from shared.policy import GIB, MIB, MaxMode, Policy
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 
-CELL = CellKey("{}")
+CELL = PartitionKey("{}")
 TEN = Policy(target_bytes=100, tolerance=Fraction(1, 2), fan_in=10, min_input_files=3)
 """Levels begin at 0, 1, 1, 1, 1, 10, 75: small numbers, so that equality can be hit."""
 
@@ -29,31 +37,31 @@ def files_of(*sizes: int, **more: object) -> list[DataFile]:
 
 @pytest.mark.parametrize(("sizes", "is_tolerated"), [([50, 50], False), ([50, 51], True), ([49, 51], False)])
 def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: list[int], is_tolerated: bool) -> None:
-    state = recount(TEN.ladder, sizes)
+    state = stats_of_sizes(TEN.ladder, sizes)
     assert is_tolerable(state, TEN) is is_tolerated
-    assert (judge(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
+    assert (evaluate(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
 
 
 def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
     strict = replace(TEN, tolerance=Fraction(0))
-    assert not is_tolerable(recount(strict.ladder, [1, 1]), strict)
-    assert not is_tolerable(recount(strict.ladder, [100, 100]), strict), "nothing is below nothing"
+    assert not is_tolerable(stats_of_sizes(strict.ladder, [1, 1]), strict)
+    assert not is_tolerable(stats_of_sizes(strict.ladder, [100, 100]), strict), "nothing is below nothing"
 
 
 @pytest.mark.parametrize(("small", "reason"), [(10, Reason.WITHIN_TOLERANCE), (11, Reason.TOO_MANY_SMALL)])
 def test_as_many_small_files_as_the_maximum_are_not_too_many(small: int, reason: Reason) -> None:
     policy = replace(TEN, max_small_files=10)
-    state = recount(policy.ladder, [100] * 10_000 + [10] * small)
-    assert judge(state, policy).reason is reason
+    state = stats_of_sizes(policy.ladder, [100] * 10_000 + [10] * small)
+    assert evaluate(state, policy).reason is reason
 
 
 @pytest.mark.parametrize(("sizes", "reason"), [([50], Reason.NOTHING_SMALL), ([50, 50], Reason.WORTH_IT)])
 def test_a_merge_takes_two_files(sizes: list[int], reason: Reason) -> None:
-    assert judge(recount(TEN.ladder, sizes), TEN).reason is reason
+    assert evaluate(stats_of_sizes(TEN.ladder, sizes), TEN).reason is reason
 
 
 def test_a_file_of_the_full_size_is_no_small_file() -> None:
-    assert recount(TEN.ladder, [74, 75]).small_files == 1
+    assert stats_of_sizes(TEN.ladder, [74, 75]).small_files == 1
     assert TEN.ladder.level(75) == FULL
     assert TEN.ladder.level(74) == FULL - 1
 
@@ -143,12 +151,12 @@ def test_a_single_deleted_row_is_enough_where_the_ratio_is_nothing() -> None:
 
 
 def test_work_is_a_merge_or_a_purge() -> None:
-    assert not Worth(Reason.NO_PROMOTION, None).is_work
-    assert Worth(Reason.WORTH_IT, 0).is_work, "the lowest level is a level"
-    assert Worth(Reason.DELETES, None, 1).is_work
-    assert judge(recount(TEN.ladder, [50]), TEN, 1) == Worth(Reason.DELETES, None, 1)
-    assert judge(recount(TEN.ladder, [50, 50]), TEN, 1) == Worth(Reason.WORTH_IT, 5, 1)
-    assert judge(recount(TEN.ladder, [50, 50]), TEN) == Worth(Reason.WORTH_IT, 5, 0)
+    assert not Evaluation(Reason.NO_PROMOTION, None).is_work
+    assert Evaluation(Reason.WORTH_IT, 0).is_work, "the lowest level is a level"
+    assert Evaluation(Reason.DELETES, None, 1).is_work
+    assert evaluate(stats_of_sizes(TEN.ladder, [50]), TEN, 1) == Evaluation(Reason.DELETES, None, 1)
+    assert evaluate(stats_of_sizes(TEN.ladder, [50, 50]), TEN, 1) == Evaluation(Reason.WORTH_IT, 5, 1)
+    assert evaluate(stats_of_sizes(TEN.ladder, [50, 50]), TEN) == Evaluation(Reason.WORTH_IT, 5, 0)
 
 
 # Settling and full rewrites.
@@ -157,16 +165,16 @@ def test_work_is_a_merge_or_a_purge() -> None:
 @pytest.mark.parametrize(("settled", "reason"), [(1, Reason.QUIET), (2, Reason.SETTLED)])
 def test_two_files_that_were_never_settled_are_settled(settled: int, reason: Reason) -> None:
     rungs = TEN.ladder
-    state = recount(rungs, [20])
+    state = stats_of_sizes(rungs, [20])
     for number in range(2):
-        state += file_state(rungs, 20, is_settled=number < settled)
-    assert judge_settling(state, TEN) == Worth(reason, 5 if reason is Reason.QUIET else None)
+        state += file_stats(rungs, 20, is_settled=number < settled)
+    assert evaluate_idle(state, TEN) == Evaluation(reason, 5 if reason is Reason.QUIET else None)
 
 
 def test_files_above_the_cap_are_not_left_to_settle() -> None:
     minor = replace(TEN, max_mode=MaxMode.MINOR, tolerance=Fraction(0))
-    assert judge_settling(recount(minor.ladder, [10, 10, 9]), minor).reason is Reason.SETTLED
-    assert judge_settling(recount(minor.ladder, [10, 9, 9]), minor) == Worth(Reason.QUIET, 4)
+    assert evaluate_idle(stats_of_sizes(minor.ladder, [10, 10, 9]), minor).reason is Reason.SETTLED
+    assert evaluate_idle(stats_of_sizes(minor.ladder, [10, 9, 9]), minor) == Evaluation(Reason.QUIET, 4)
     made = plan_settling(CELL, files_of(10, 9, 9), minor)
     assert [[file.size_bytes for file in group.files] for group in made.groups] == [[9, 9]]
 
@@ -184,23 +192,23 @@ def test_a_single_file_that_is_left_is_not_rewritten_into_itself() -> None:
 
 
 def test_one_small_file_is_not_settled() -> None:
-    assert judge_settling(recount(TEN.ladder, [20]), TEN).reason is Reason.NOTHING_SMALL
+    assert evaluate_idle(stats_of_sizes(TEN.ladder, [20]), TEN).reason is Reason.NOTHING_SMALL
 
 
 @pytest.mark.parametrize(
     ("sizes", "vectors", "expected"),
     [
-        ([50], 0, Worth(Reason.NOTHING_SMALL, None)),
-        ([50, 50], 0, Worth(Reason.FULL_DUE, 5, 0)),
-        ([100], 1, Worth(Reason.FULL_DUE, None, 1)),
+        ([50], 0, Evaluation(Reason.NOTHING_SMALL, None)),
+        ([50, 50], 0, Evaluation(Reason.FULL_DUE, 5, 0)),
+        ([100], 1, Evaluation(Reason.FULL_DUE, None, 1)),
     ],
 )
 def test_a_full_rewrite_is_due_for_two_small_files_or_one_with_deleted_rows(
-    sizes: list[int], vectors: int, expected: Worth
+    sizes: list[int], vectors: int, expected: Evaluation
 ) -> None:
-    state = recount(TEN.ladder, sizes)
+    state = stats_of_sizes(TEN.ladder, sizes)
     state = replace(state, dv_files=vectors)
-    assert judge_full(state) == expected
+    assert evaluate_full(state) == expected
 
 
 def test_a_full_rewrite_takes_each_file_once_and_every_file_with_deleted_rows() -> None:
@@ -222,8 +230,8 @@ def test_groups_that_just_fill_a_job_are_all_in_it(room: int, groups: int, is_cu
 
 def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
-    assert [group.mode for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [Mode.MINOR]
-    assert [group.mode for group in plan(CELL, files_of(10, 45, 46), policy).groups] == [Mode.MAJOR]
+    assert [group.mode for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [RewriteMode.MINOR]
+    assert [group.mode for group in plan(CELL, files_of(10, 45, 46), policy).groups] == [RewriteMode.MAJOR]
 
 
 def test_what_is_made_of_settled_bytes_says_so() -> None:
@@ -235,17 +243,17 @@ def test_what_is_made_of_settled_bytes_says_so() -> None:
 
 def test_one_file_of_the_top_level_makes_a_group_major() -> None:
     (group,) = plan(CELL, files_of(9, 9, 9, 74), replace(TEN, tolerance=Fraction(0))).groups
-    assert (group.mode, sorted(file.size_bytes for file in group.files)) == (Mode.MAJOR, [9, 9, 9, 74])
+    assert (group.mode, sorted(file.size_bytes for file in group.files)) == (RewriteMode.MAJOR, [9, 9, 9, 74])
 
 
 def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_out() -> None:
     policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10))
     made = plan(CELL, [*files_of(40, 40, 40), DataFile("full", 100, CELL)], policy)
     assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
-    assert made.predicted == recount(policy.ladder, [108, 100])
+    assert made.predicted == stats_of_sizes(policy.ladder, [108, 100])
     assert made.entropy_removed == 3 * 60**2
     merged = plan(CELL, [*files_of(9, 9), DataFile("s", 9, CELL, tags={SETTLED_TAG: "1"})], replace(policy, fan_in=9))
-    assert merged.predicted == file_state(policy.ladder, 25, is_settled=True), "24.3 rounded up"
+    assert merged.predicted == file_stats(policy.ladder, 25, is_settled=True), "24.3 rounded up"
 
 
 def test_a_file_to_purge_is_in_one_group_only() -> None:
@@ -254,8 +262,8 @@ def test_a_file_to_purge_is_in_one_group_only() -> None:
     files = [*files_of(40, 40), DataFile("small", 40, CELL, **heavy), DataFile("full", 100, CELL, **heavy)]
     groups = plan(CELL, files, policy).groups
     assert [(group.mode, sorted(file.path for file in group.files)) for group in groups] == [
-        (Mode.MAJOR, ["f0", "f1", "small"]),
-        (Mode.PURGE, ["full"]),
+        (RewriteMode.MAJOR, ["f0", "f1", "small"]),
+        (RewriteMode.PURGE, ["full"]),
     ]
 
 
@@ -329,11 +337,11 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
 # What a job asks for.
 
 
-@pytest.mark.parametrize(("reach", "ask"), [(0, Ask.SETTLE), (1, Ask.FULL), (2, Ask.FULL)])
-def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: Ask) -> None:
-    facts = JobFacts("l", "n", Policy(), "r", Predicted(1, 1, 1), ask=Ask.SETTLE)
+@pytest.mark.parametrize(("reach", "ask"), [(0, RewriteKind.SETTLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
+def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: RewriteKind) -> None:
+    facts = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), ask=RewriteKind.SETTLE)
     assert facts.reaching(reach).ask is ask
-    assert [one.reach for one in (Ask.LEVELS, Ask.SETTLE, Ask.FULL)] == [0, 0, 1]
+    assert [one.reach for one in (RewriteKind.LEVELS, RewriteKind.SETTLE, RewriteKind.FULL)] == [0, 0, 1]
 
 
 def test_the_default_policy_bounds_a_job_at_16_gib() -> None:

@@ -6,16 +6,16 @@ import pytest
 
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import (
-    EMPTY_CELL,
+    EMPTY_STATS,
     SETTLED_TAG,
-    SOMEWHERE,
-    CellState,
+    UNKNOWN_WINDOW,
+    PartitionStats,
     contribution,
-    file_state,
-    recount,
+    file_stats,
+    stats_of_sizes,
 )
 from shared.policy import Policy
-from shared.table import CellKey, DataFile
+from shared.table import DataFile, PartitionKey
 
 POLICY = Policy(target_bytes=100, fan_in=10)
 RUNGS = POLICY.ladder
@@ -23,19 +23,19 @@ RUNGS = POLICY.ladder
 
 
 def test_a_small_file_counts_on_its_level_with_its_shortfall() -> None:
-    assert file_state(RUNGS, 60) == CellState(
+    assert file_stats(RUNGS, 60) == PartitionStats(
         1, 60, 1600, 1600, 0, 0, (0, 0, 0, 0, 0, 1), (0, 0, 0, 0, 0, 60), (0,) * SMALL_LEVELS
     )
 
 
 def test_a_full_file_counts_on_no_level_and_has_a_shortfall_only_below_the_target() -> None:
-    assert file_state(RUNGS, 80) == CellState(1, 80, 400)
-    assert file_state(RUNGS, 100) == CellState(1, 100, 0)
-    assert file_state(RUNGS, 500) == CellState(1, 500, 0), "overshoot is no shortfall"
+    assert file_stats(RUNGS, 80) == PartitionStats(1, 80, 400)
+    assert file_stats(RUNGS, 100) == PartitionStats(1, 100, 0)
+    assert file_stats(RUNGS, 500) == PartitionStats(1, 500, 0), "overshoot is no shortfall"
 
 
 def test_deletion_vectors_and_settled_files_are_counted() -> None:
-    file = DataFile("f", 60, CellKey("{}"), dv_id="v", rows=9, deleted_rows=3, tags={SETTLED_TAG: "1"})
+    file = DataFile("f", 60, PartitionKey("{}"), dv_id="v", rows=9, deleted_rows=3, tags={SETTLED_TAG: "1"})
     state = contribution(file, RUNGS)
     assert (state.dv_files, state.deleted_rows, state.settled) == (1, 3, (0, 0, 0, 0, 0, 1))
     plain = contribution(replace(file, dv_id=None, deleted_rows=0, tags={}), RUNGS)
@@ -43,11 +43,11 @@ def test_deletion_vectors_and_settled_files_are_counted() -> None:
 
 
 def test_adding_and_taking_away_are_inverse_in_every_number_and_window() -> None:
-    one = contribution(DataFile("f", 60, CellKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
-    other = recount(RUNGS, [5, 80]).within(7)
-    assert (one.within(5) + other) - other == replace(one, windows=((5, one), (7, EMPTY_CELL)))
-    assert one + EMPTY_CELL == one
-    assert (one - one) == EMPTY_CELL
+    one = contribution(DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
+    other = stats_of_sizes(RUNGS, [5, 80]).within(7)
+    assert (one.within(5) + other) - other == replace(one, windows=((5, one), (7, EMPTY_STATS)))
+    assert one + EMPTY_STATS == one
+    assert (one - one) == EMPTY_STATS
 
 
 @pytest.mark.parametrize(
@@ -64,68 +64,74 @@ def test_adding_and_taking_away_are_inverse_in_every_number_and_window() -> None
 def test_what_merging_can_remove_is_the_shortfall_less_what_one_output_of_all_leaves(
     sizes: list[int], excess: int
 ) -> None:
-    assert recount(RUNGS, sizes).excess(100) == excess
+    assert stats_of_sizes(RUNGS, sizes).excess(100) == excess
 
 
 def test_files_that_are_left_to_settle_are_those_on_the_first_levels_that_were_not() -> None:
-    state = recount(RUNGS, [5, 5, 20]) + file_state(RUNGS, 5, is_settled=True)
+    state = stats_of_sizes(RUNGS, [5, 5, 20]) + file_stats(RUNGS, 5, is_settled=True)
     assert [state.to_settle(levels) for levels in (4, 5, 6)] == [0, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["files", "bytes", "shortfall", "small_shortfall", "dv_files", "deleted_rows"])
 def test_no_number_may_be_below_nothing(name: str) -> None:
-    assert replace(EMPTY_CELL, **{name: 0}).is_possible
-    assert not replace(EMPTY_CELL, **{name: -1}).is_possible
+    assert replace(EMPTY_STATS, **{name: 0}).is_possible
+    assert not replace(EMPTY_STATS, **{name: -1}).is_possible
 
 
 @pytest.mark.parametrize("name", ["counts", "sizes"])
 def test_no_level_may_be_below_nothing(name: str) -> None:
-    assert not replace(EMPTY_CELL, **{name: (0, 0, 0, 0, 0, -1)}).is_possible
+    assert not replace(EMPTY_STATS, **{name: (0, 0, 0, 0, 0, -1)}).is_possible
 
 
 def test_settled_files_that_were_never_seen_are_none() -> None:
-    state = recount(RUNGS, [5]) - file_state(RUNGS, 5, is_settled=True)
+    state = stats_of_sizes(RUNGS, [5]) - file_stats(RUNGS, 5, is_settled=True)
     assert state.plausible().settled == (0,) * SMALL_LEVELS
     assert state.is_possible
 
 
 def test_the_two_newest_windows_are_kept_and_a_file_from_somewhere_is_taken_out_of_each() -> None:
-    states = [recount(RUNGS, [5] * number).within(number * 10) for number in (1, 2, 3)]
+    states = [stats_of_sizes(RUNGS, [5] * number).within(number * 10) for number in (1, 2, 3)]
     state = states[0] + states[1] + states[2]
     kept = state.plausible()
     assert [(at, one.files) for at, one in kept.windows] == [(20, 2), (30, 3)]
-    gone = replace(EMPTY_CELL, windows=((SOMEWHERE, recount(RUNGS, [5] * 2)),))
+    gone = replace(EMPTY_STATS, windows=((UNKNOWN_WINDOW, stats_of_sizes(RUNGS, [5] * 2)),))
     less = (kept - gone).plausible()
     assert [(at, one.files, one.bytes) for at, one in less.windows] == [(20, 0, 0), (30, 1, 5)]
     assert less.files == kept.files, "the cell's own numbers are those of the log"
 
 
 def test_a_window_has_nothing_negative_and_no_bytes_without_files() -> None:
-    state = recount(RUNGS, [5]).within(10) - replace(EMPTY_CELL, windows=((10, recount(RUNGS, [4, 20])),))
+    state = stats_of_sizes(RUNGS, [5]).within(10) - replace(
+        EMPTY_STATS, windows=((10, stats_of_sizes(RUNGS, [4, 20])),)
+    )
     ((_, window),) = state.plausible().windows
-    assert window == EMPTY_CELL
-    heavy = DataFile("f", 5, CellKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""})
+    assert window == EMPTY_STATS
+    heavy = DataFile("f", 5, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""})
     one = contribution(heavy, RUNGS)
-    ((_, window),) = (recount(RUNGS, [5]).within(10) - replace(EMPTY_CELL, windows=((10, one),))).plausible().windows
+    ((_, window),) = (
+        (stats_of_sizes(RUNGS, [5]).within(10) - replace(EMPTY_STATS, windows=((10, one),))).plausible().windows
+    )
     assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (0, 0, 0)
     ((_, window),) = (one + one).within(10).plausible().windows
     assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (2, 6, 2)
-    lighter = recount(RUNGS, [5, 5]).within(10) - replace(EMPTY_CELL, windows=((10, recount(RUNGS, [9])),))
+    lighter = stats_of_sizes(RUNGS, [5, 5]).within(10) - replace(
+        EMPTY_STATS, windows=((10, stats_of_sizes(RUNGS, [9])),)
+    )
     ((_, window),) = lighter.plausible().windows
     assert (window.files, window.bytes, window.sizes) == (1, 1, (0, 0, 0, 0, 1, 0))
 
 
 def test_a_state_with_everything_in_it_is_read_back() -> None:
-    one = contribution(DataFile("f", 60, CellKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
-    state = one.within(-5) + recount(RUNGS, [5, 80]).within(7)
-    assert CellState.decode(state.encode()) == state
+    one = contribution(DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
+    state = one.within(-5) + stats_of_sizes(RUNGS, [5, 80]).within(7)
+    assert PartitionStats.decode(state.encode()) == state
     assert state.total == replace(state, windows=())
     assert (state.small_files, state.small_bytes) == (2, 65)
-    assert recount(RUNGS, [60, 80]).mse() == 1000
-    assert EMPTY_CELL.mse() == 0
+    assert stats_of_sizes(RUNGS, [60, 80]).mse() == 1000
+    assert EMPTY_STATS.mse() == 0
 
 
 @pytest.mark.parametrize("count", [17, 19, 23, 26])
 def test_a_state_of_another_length_is_refused(count: int) -> None:
     with pytest.raises(ValueError, match=f"18, 24 or 25 integers, found {count}"):
-        CellState.decode(",".join(["0"] * count))
+        PartitionStats.decode(",".join(["0"] * count))

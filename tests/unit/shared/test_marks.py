@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared import commit_metadata
-from shared.commit_metadata import FORM, Mark
+from shared.commit_metadata import FORM, CommitMetadata
 from shared.layout.levels import ladder
-from shared.table import Origin
+from shared.table import CommitOrigin
 
 counts = st.none() | st.integers(0, 2**53)
 rungs = st.builds(
@@ -20,8 +20,8 @@ rungs = st.builds(
 
 @given(
     st.builds(
-        Mark,
-        origin=st.builds(Origin, st.text(min_size=1), st.integers(0, 2**63)),
+        CommitMetadata,
+        origin=st.builds(CommitOrigin, st.text(min_size=1), st.integers(0, 2**63)),
         cell=st.none() | st.text(),
         round=counts,
         mode=st.none() | st.sampled_from(["minor", "full"]),
@@ -31,13 +31,13 @@ rungs = st.builds(
         cell_small_files=counts,
     )
 )
-def test_a_mark_is_read_back_as_it_was_written(mark: Mark) -> None:
+def test_a_mark_is_read_back_as_it_was_written(mark: CommitMetadata) -> None:
     assert commit_metadata.decode(mark.encode()) == mark
 
 
 def test_a_mark_is_small() -> None:
-    full = Mark(
-        Origin("sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact", 1_767_276_187_000_812),
+    full = CommitMetadata(
+        CommitOrigin("sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact", 1_767_276_187_000_812),
         cell='{"dt":"2026-01-01"}',
         round=1,
         mode="major",
@@ -71,6 +71,6 @@ def test_what_others_write_is_nobodys_mark(user_metadata: object) -> None:
 
 def test_fields_that_are_damaged_or_from_a_later_form_are_unknown_and_the_origin_stays() -> None:
     damaged = {"job": "j", "token": 1, "round": "1", "ladder": [0, 8, 1], "started_ms": None, "cell": 3}
-    assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == Mark(Origin("j", 1))
+    assert commit_metadata.decode(json.dumps({"lakewright": damaged})) == CommitMetadata(CommitOrigin("j", 1))
     later = {"form": FORM + 1, "job": "j", "token": 1, "round": 1, "cell": "{}"}
-    assert commit_metadata.decode(json.dumps({"lakewright": later})) == Mark(Origin("j", 1))
+    assert commit_metadata.decode(json.dumps({"lakewright": later})) == CommitMetadata(CommitOrigin("j", 1))

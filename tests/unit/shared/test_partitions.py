@@ -3,7 +3,7 @@
 import pytest
 
 from shared.errors import InvalidInput
-from shared.partitions import WHOLE_TABLE, cell_key, cell_label, cell_values
+from shared.partitions import WHOLE_TABLE, partition_key, partition_label, partition_values
 from shared.table import PartitionColumn
 
 DAY = PartitionColumn("dt", "dt", "date")
@@ -12,8 +12,8 @@ WORD = PartitionColumn("w", "w", "string")
 
 
 def test_null_and_empty_are_one_value() -> None:
-    assert cell_key([WORD], {"w": ""}) == cell_key([WORD], {"w": None})
-    assert cell_label(cell_key([WORD], {"w": None})) == "w=null"
+    assert partition_key([WORD], {"w": ""}) == partition_key([WORD], {"w": None})
+    assert partition_label(partition_key([WORD], {"w": None})) == "w=null"
 
 
 @pytest.mark.parametrize(
@@ -21,29 +21,29 @@ def test_null_and_empty_are_one_value() -> None:
     ["2026-01-01 10:00:00", "2026-01-01 10:00:00.0", "2026-01-01T10:00:00.000000Z", "2026-01-01T12:00:00.000000+02:00"],
 )
 def test_timestamp_spellings_meet_in_one_cell(spelling: str) -> None:
-    assert cell_values(cell_key([MOMENT], {"col-7f": spelling})) == {"col-7f": "2026-01-01T10:00:00.000000"}
+    assert partition_values(partition_key([MOMENT], {"col-7f": spelling})) == {"col-7f": "2026-01-01T10:00:00.000000"}
 
 
 def test_fractions_of_a_second_stay_apart() -> None:
-    assert cell_key([MOMENT], {"col-7f": "2026-01-01 10:00:00.5"}) != cell_key(
+    assert partition_key([MOMENT], {"col-7f": "2026-01-01 10:00:00.5"}) != partition_key(
         [MOMENT], {"col-7f": "2026-01-01 10:00:00"}
     )
 
 
 def test_order_of_columns_does_not_matter() -> None:
     values = {"w": "x", "dt": "2026-01-01"}
-    assert cell_key([DAY, WORD], values) == cell_key([WORD, DAY], values)
+    assert partition_key([DAY, WORD], values) == partition_key([WORD, DAY], values)
 
 
 def test_unpartitioned_tables_have_one_cell() -> None:
-    assert cell_key([], {}) == WHOLE_TABLE
-    assert cell_label(WHOLE_TABLE) == "(whole table)"
+    assert partition_key([], {}) == WHOLE_TABLE
+    assert partition_label(WHOLE_TABLE) == "(whole table)"
 
 
 def test_a_missing_value_is_not_guessed_to_be_null() -> None:
     with pytest.raises(InvalidInput, match="dt"):
-        cell_key([DAY], {"day": "2026-01-01"})
+        partition_key([DAY], {"day": "2026-01-01"})
 
 
 def test_a_strange_timestamp_is_kept_as_it_is() -> None:
-    assert cell_values(cell_key([MOMENT], {"col-7f": "yesterday"})) == {"col-7f": "yesterday"}
+    assert partition_values(partition_key([MOMENT], {"col-7f": "yesterday"})) == {"col-7f": "yesterday"}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from shared.errors import InvalidInput
-from shared.policy import GIB, KIB, MIB, Layer, Policy, apply
+from shared.policy import GIB, KIB, MIB, Policy, PolicyLayer, apply
 from shared.properties import (
     MANUAL,
     PREFIX,
@@ -119,7 +119,7 @@ def test_the_order_that_there_is_may_be_asked_for() -> None:
 
 
 def test_the_property_that_starts_a_run_is_no_issue() -> None:
-    assert read_properties({MANUAL: "compaction"}) == Layer()
+    assert read_properties({MANUAL: "compaction"}) == PolicyLayer()
 
 
 SWITCHED_ON = {QBEAST_SWITCH: "true"}
@@ -161,7 +161,7 @@ def test_an_own_property_wins_over_its_aliases() -> None:
 
 
 def test_foreign_properties_are_nobodys_business() -> None:
-    assert read_properties({"delta.enableChangeDataFeed": "true", "comment": "x"}) == Layer()
+    assert read_properties({"delta.enableChangeDataFeed": "true", "comment": "x"}) == PolicyLayer()
 
 
 def test_values_that_contradict_each_other_are_refused() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from decider.state.fold import fold
 from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.planner import Mode, plan, plan_full
+from shared.layout.planner import RewriteMode, plan, plan_full
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy, PortablePaths
 from shared.table import Commit, DataFile, TableMetadata
@@ -28,7 +28,7 @@ def test_files_of_full_size_are_not_rewritten_for_their_path_unless_asked(policy
 def test_with_always_each_is_rewritten_alone_and_what_follows_is_left_alone() -> None:
     made = plan(WHOLE_TABLE, [HARMFUL, PLAIN], ALWAYS)
 
-    assert [(group.mode, group.files) for group in made.groups] == [(Mode.PURGE, (HARMFUL,))]
+    assert [(group.mode, group.files) for group in made.groups] == [(RewriteMode.PURGE, (HARMFUL,))]
     assert made.worth.reason is Reason.DELETES
     assert not plan(WHOLE_TABLE, [PLAIN, PLAIN], ALWAYS).groups
     assert [group.files for group in plan_full(WHOLE_TABLE, [HARMFUL, PLAIN], ALWAYS).groups] == [(HARMFUL,)]

@@ -3,7 +3,7 @@
 import pytest
 
 from shared.partition_filter import parse_filter, permits
-from shared.partitions import cell_key
+from shared.partitions import partition_key
 from shared.table import PartitionColumn
 
 DAY, COUNTRY, NUMBER = (
@@ -12,7 +12,7 @@ DAY, COUNTRY, NUMBER = (
     PartitionColumn("n", "col-3", "integer"),
 )
 COLUMNS = (DAY, COUNTRY, NUMBER)
-CELL = cell_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3": "10"})
+CELL = partition_key(COLUMNS, {"col-1": "2026-01-09", "col-2": None, "col-3": "10"})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from shared.layout.eligibility import Reason, judge, judge_full, judge_settling
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_CELL, CellState, contribution
+from shared.layout.eligibility import Reason, evaluate, evaluate_full, evaluate_idle
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, contribution
 from shared.layout.planner import plan, plan_full, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
@@ -59,9 +59,9 @@ def test_a_cell_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
     cube = DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}, rows=10, deleted_rows=9, dv_id="v")
     files = [*(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(12)), cube]
     state = state_of(files, POLICY.ladder)
-    assert judge(state - contribution(cube, POLICY.ladder), POLICY).is_work
+    assert evaluate(state - contribution(cube, POLICY.ladder), POLICY).is_work
 
-    for found in (judge(state, POLICY, 1), judge_settling(state, POLICY), judge_full(state)):
+    for found in (evaluate(state, POLICY, 1), evaluate_idle(state, POLICY), evaluate_full(state)):
         assert (found.reason, found.is_work) == (Reason.CLUSTERED, False)
     for make in (plan, plan_settling, plan_full):
         assert make(WHOLE_TABLE, files, POLICY).groups == ()
@@ -69,8 +69,8 @@ def test_a_cell_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
 
 def test_a_state_with_z_cubes_is_read_as_it_was_written_and_never_counts_more_than_there_are_files() -> None:
     cube = contribution(DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}), POLICY.ladder)
-    assert CellState.decode(cube.encode()) == cube
-    assert CellState.decode(EMPTY_CELL.encode()) == EMPTY_CELL
+    assert PartitionStats.decode(cube.encode()) == cube
+    assert PartitionStats.decode(EMPTY_STATS.encode()) == EMPTY_STATS
     plain = contribution(DataFile("p", MIB, WHOLE_TABLE), POLICY.ladder)
     # A removal that tells no tags is taken for a plain file.
     assert (cube + cube - plain).plausible().cube_files == 1

@@ -3,15 +3,15 @@
 from dataclasses import replace
 from fractions import Fraction
 
-from shared.layout.eligibility import Reason, judge
-from shared.layout.partition_stats import recount
+from shared.layout.eligibility import Reason, evaluate
+from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
 
 POLICY = Policy()
 
 
 def reason(sizes: list[int], policy: Policy = POLICY) -> Reason:
-    return judge(recount(policy.ladder, sizes), policy).reason
+    return evaluate(stats_of_sizes(policy.ladder, sizes), policy).reason
 
 
 def test_one_small_file_is_nothing_to_merge() -> None:
@@ -43,7 +43,7 @@ def test_every_reason_has_a_sentence() -> None:
 
 
 def test_mse_is_the_published_mean_squared_shortfall() -> None:
-    state = recount(POLICY.ladder, [128 * MIB, 100 * MIB, 28 * MIB])
+    state = stats_of_sizes(POLICY.ladder, [128 * MIB, 100 * MIB, 28 * MIB])
     assert state.mse() == Fraction((28 * MIB) ** 2 + (100 * MIB) ** 2, 3)
     assert state.counts == (0, 0, 0, 0, 0, 1)
     assert state.excess(POLICY.target_bytes) == 0

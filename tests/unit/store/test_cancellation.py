@@ -7,11 +7,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as NoConnection
 
-from decider.background.periodic import regularly
-from decider.store.queue_executor import AsyncQueue, connect
-from decider.store.redis_errors import answered
+from decider.background.periodic import run_periodically
+from decider.store.queue_executor import AsyncQueueExecutor, connect
+from decider.store.redis_errors import translate_redis_errors
 from shared.queue import queries
-from shared.queue.command import Tries
+from shared.queue.command import RetryPolicy
 from tests.support.time_limits import scaled
 
 
@@ -35,12 +35,12 @@ async def ends(task: "asyncio.Task[Any]") -> None:
 
 @pytest.mark.parametrize("raised", [None, NoConnection("closed")])
 def test_a_duty_that_is_cancelled_in_a_call_ends(raised: Exception | None) -> None:
-    @answered
+    @translate_redis_errors
     async def call() -> bytes:
         return await lost(raised=raised)
 
     async def story() -> None:
-        await ends(asyncio.create_task(regularly(call, every_s=0, failed="duty_failed")))
+        await ends(asyncio.create_task(run_periodically(call, every_s=0, failed="duty_failed")))
 
     asyncio.run(story())
 
@@ -52,7 +52,7 @@ def test_a_transition_that_is_cancelled_is_not_tried_again(raised: Exception | N
         fcall = staticmethod(lambda *_: lost(raised=raised))
 
     async def story() -> None:
-        queue = AsyncQueue(cast("Redis", Server()), "default", tries=Tries(3, 0.0))
+        queue = AsyncQueueExecutor(cast("Redis", Server()), "default", tries=RetryPolicy(3, 0.0))
         await ends(asyncio.create_task(queue.run(queries.depth("default"))))
 
     asyncio.run(story())
@@ -62,7 +62,7 @@ def test_an_earlier_cancellation_does_not_end_what_is_done_because_of_it() -> No
     """A lease is given back after a cancellation: that call must not end with it."""
     given_back: list[bytes] = []
 
-    @answered
+    @translate_redis_errors
     async def give_back() -> bytes:
         await asyncio.sleep(0)
         return b"given back"

@@ -9,23 +9,23 @@ import uuid
 
 import contest
 
-from actor.queue_executor import SyncQueue, connect
+from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.model import Band, JobKey, JobSpec, Verdict
+from shared.queue.model import Band, JobKey, JobRequest, RunResult
 
 QUEUE = "bench"
 
 
 def enqueue(url: str, count: int) -> None:
-    queue = SyncQueue(connect(url), QUEUE)
+    queue = SyncQueueExecutor(connect(url), QUEUE)
     for number in range(count):
         key = JobKey(f"table-{number % 100}", str(number), "compact")
-        spec = JobSpec(key, f"tenant-{number % 10}", Band.NORMAL, 5, 1 << 20, 1)
+        spec = JobRequest(key, f"tenant-{number % 10}", Band.NORMAL, 5, 1 << 20, 1)
         queue.run(commands.enqueue(QUEUE, spec))
 
 
 def slot(url: str, name: str) -> None:
-    queue = SyncQueue(connect(url), QUEUE)
+    queue = SyncQueueExecutor(connect(url), QUEUE)
     while True:
         claim = commands.claim(QUEUE, worker=name, nonce=uuid.uuid4().hex, slots=1, lease_ms=60_000)
         for job in queue.run(claim):
@@ -36,7 +36,7 @@ def slot(url: str, name: str) -> None:
                 nonce=uuid.uuid4().hex,
                 id=job.id,
                 token=job.token,
-                verdict=Verdict.DONE,
+                verdict=RunResult.DONE,
                 cost_bytes=job.cost_bytes,
                 seen_version=1,
             )
