@@ -1,7 +1,7 @@
 """What an actor needs beyond Python packages is there before the first start: a Java, and the jars of Delta.
 
-Jars for S3 are wanted only where LAKEWRIGHT_ALLOW_S3 says so. `python -m services.bootstrap` says what it found and what
-it fetches; a second call only looks.
+Jars for S3 are fetched only if LAKEWRIGHT_ALLOW_S3 is set. `python -m services.bootstrap` prints what it
+finds and fetches; a second call only checks.
 """
 
 import os

@@ -25,8 +25,8 @@ FORM = 1
 class CommitMetadata:
     """Who wrote a commit, and what its actions do not tell.
 
-    cell: key of the partition; round: which of the job's rewrites; mode: `shared.layout.planner.RewriteMode`; started_ms: when the
-    rewrite began, in milliseconds since 1970; rungs: the ladder that it was planned with; cell_files and
+    cell: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the rewrite
+    began, in milliseconds since 1970; rungs: the ladder that it was planned with; cell_files and
     cell_small_files: the cell's files before it.
     """
 

@@ -46,7 +46,12 @@ def is_harmful(path: str) -> bool:
 
     Absolute paths name files of other tables, which are not rewritten for how they are spelled.
     """
-    return not _ABSOLUTE.match(path) and not is_portable(path)
+    return not is_absolute(path) and not is_portable(path)
+
+
+def is_absolute(path: str) -> bool:
+    """Say whether this `path` names its place by itself rather than below the table's folder."""
+    return _ABSOLUTE.match(path) is not None
 
 
 def file_name(path: str) -> str:

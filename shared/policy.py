@@ -1,7 +1,7 @@
 """A table's policy: what its owner asked for, as values with a unit, a default and a reason.
 
-`Policy` is the whole that decisions are made from; a `PolicyLayer` is what one source says about some of its fields. How
-table properties are read into layers is told in `properties`.
+`Policy` is the whole that decisions are made from; a `PolicyLayer` is what one source says about some fields. How table
+properties are read into layers is told in `properties`.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """One literal table says which table properties there are: name, aliases, default, unit and meaning of each.
 
-The documentation and the status page are made from it. A property that cannot be used is an `PropertyIssue`, never dropped
-silently and never guessed.
+The documentation and the status page are made from it. A property that cannot be used is a `PropertyIssue`, never
+dropped silently and never guessed.
 """
 
 import hashlib

@@ -107,7 +107,7 @@ def _ways(path: str) -> list[dict[str, list[str]]]:
 def _finish(operation: dict[str, Any], schemas: Mapping[str, Any]) -> None:
     if "requestBody" in operation:
         for early in WITH_BODY:
-            problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+            problem = {"application/json": {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}}
             operation["responses"].setdefault(str(early), {"description": FAILURES[early], "content": problem})
         operation["responses"] = dict(sorted(operation["responses"].items()))
     for status, response in operation["responses"].items():

@@ -59,7 +59,7 @@ _SENTENCES = {
     RequestIgnored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
     RequestIgnored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
     RequestIgnored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
-    RequestIgnored.DISABLED: "Optimization is switched off for this table; repeat with force=true to do it nevertheless.",
+    RequestIgnored.DISABLED: "Optimization is switched off for this table; repeat with force=true to run it anyway.",
 }
 
 

@@ -110,7 +110,7 @@ def state_of(files: Iterable[DataFile], rungs: SizeLevels) -> PartitionStats:
 def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None) -> Plan:
     """Plan one cell on its live files; a cell that is not worth a rewrite gets a plan without groups.
 
-    Without time windows the plan is empty exactly when `evaluate` says so of the cell's state. Of a cell with windows the
+    Without time windows the plan is empty exactly when `evaluate` says so of the cell. Of a cell with windows the
     rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
     passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
     """

@@ -9,6 +9,7 @@ from tests.interop.operations import EVERYTHING, Append, Operation, Overwrite
 from tests.interop.serve import receive, send
 from tests.interop.table_case import Case
 from tests.interop.values import Rows
+from tests.support.time_limits import scaled
 
 _ENDING_S = 30.0  # An engine has nothing to do when it is told to end.
 _ROOT = Path(__file__).resolve().parents[2]
@@ -55,7 +56,7 @@ class Remote:
     def close(self) -> None:
         """End the engine's process, which ends by itself when nobody speaks to it any more."""
         if self._process is not None:
-            self._process.communicate(timeout=_ENDING_S)
+            self._process.communicate(timeout=scaled(_ENDING_S))
             self._process = None
 
     def _ask(self, method: str, case: Case, *arguments: Any) -> Any:
@@ -66,7 +67,7 @@ class Remote:
             send(process.stdin, (method, case.name, arguments))
             good, answer = receive(process.stdout)
         except (EOFError, BrokenPipeError):
-            process.communicate(timeout=_ENDING_S)
+            process.communicate(timeout=scaled(_ENDING_S))
             code, self._process = process.returncode, None
             raise RemoteError(f"{self.name} died with exit code {code} over {method}") from None
         if not good:

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.time_limits import scaled
+
 SIZE_MB = 256
 """Room for the tables of twenty minutes many times over, and filled in a second."""
 INSIDE = "LAKEWRIGHT_SOAK_NAMESPACE"
@@ -18,7 +20,7 @@ def wrapper_of_namespace() -> tuple[list[str], str]:
     if os.geteuid() != 0:
         wrapper += ["--user", "--map-root-user"]
     try:
-        tried = subprocess.run([*wrapper, "true"], capture_output=True, text=True, timeout=20, check=False)
+        tried = subprocess.run([*wrapper, "true"], capture_output=True, text=True, timeout=scaled(20), check=False)
     except OSError as problem:
         return wrapper, f"unshare cannot be run: {problem}"
     return wrapper, f"unshare is refused: {tried.stderr.strip()}" if tried.returncode else ""
@@ -41,7 +43,7 @@ def mount_small(folder: Path) -> str:
     if not os.environ.get(INSIDE):
         return "not in a namespace of our own"
     command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE_MB}m", "soak", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(20), check=False)
     return f"mount is refused: {done.stderr.strip()}" if done.returncode else ""
 
 

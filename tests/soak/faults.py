@@ -17,7 +17,7 @@ POINT_S = 25.0
 """How long a wish waits for an actor to come by its point."""
 FULL_S = 10.0
 """How long the disk stays full."""
-TOP_UP_S = 0.2
+TOP_UP_EVERY_S = 0.2
 """Between two looks at whether somebody freed something on the full disk."""
 
 
@@ -50,9 +50,9 @@ class Faults:
         if self.balloon is None:
             return
         try:
-            for _ in range(round(FULL_S / TOP_UP_S)):
+            for _ in range(round(FULL_S / TOP_UP_EVERY_S)):
                 self.balloon.fill()
-                if self.stop.wait(TOP_UP_S):
+                if self.stop.wait(TOP_UP_EVERY_S):
                     break
         finally:
             self.balloon.release()

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.soak.disk import wrapper_of_namespace
+from tests.support.time_limits import scaled
 
 SCRIPT = """
 import os, sys
@@ -46,6 +47,6 @@ def test_the_balloon_takes_everything_and_gives_it_back(tmp_path: Path) -> None:
     if refused:
         pytest.skip(refused)
     command = [*wrapper, sys.executable, "-c", SCRIPT, str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=scaled(60), check=False)
     assert done.stdout.strip() == "all of it", done.stderr
     assert list(tmp_path.iterdir()) == [], "the small disk was private to the process"

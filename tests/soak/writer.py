@@ -16,6 +16,7 @@ import httpx
 from tests.soak.journal import Journal
 from tests.soak.operations import Action, Chooser, Operation, View
 from tests.soak.tables import Partition, TableSpec
+from tests.support.time_limits import scaled
 
 DROPPED, DOUBLED = 0.25, 0.15
 """Shares of the events that are not sent, and that are sent twice."""
@@ -103,7 +104,7 @@ def _tell(rng: Random, url: str, table: Path, version: int) -> None:
     times = 0 if chance < DROPPED else 2 if chance > 1 - DOUBLED else 1
     for _ in range(times):
         try:
-            httpx.post(url, json={"table": table.as_uri(), "version": version}, timeout=EVENT_TIMEOUT_S)
+            httpx.post(url, json={"table": table.as_uri(), "version": version}, timeout=scaled(EVENT_TIMEOUT_S))
         except httpx.HTTPError as lost:
             print(f"event lost: {lost}", flush=True)
 

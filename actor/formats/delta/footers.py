@@ -18,6 +18,7 @@ from actor.jvm.scala import Scala
 _AT_ONCE = "parquet.metadata.read.parallelism"
 _THREADS = "8"  # Requests to the store at a time: its latency is the cost, and a footer is small.
 _BATCH = 64  # Footers that the JVM holds at once: those of wide files take some hundred kilobytes each.
+_FILES_ASKED_FOR_CODEC = 16  # Largest files, which hold most bytes: a footer's codec costs eight calls into the JVM.
 _WITH_ROW_GROUPS = False  # parquet-java's flag asks to skip them.
 
 
@@ -50,10 +51,12 @@ class Footers:
         """Return how these files are stored."""
         schemas: dict[str, tuple[Column, ...]] = {}
         codec_bytes: Counter[str] = Counter()
+        largest = sorted(files, key=lambda logged: -logged.file.size_bytes)[:_FILES_ASKED_FOR_CODEC]
+        asked = {logged.key for logged in largest}
         for logged, footer in zip(files, self._read(files), strict=True):
             text = str(footer.getFileMetaData().getSchema().toString())
             schemas[text] = self._columns(text, footer)
-            codec = _codec(footer)
+            codec = _codec(footer) if logged.key in asked else None
             if codec is not None:
                 codec_bytes[codec] += logged.file.size_bytes
         return Storage(tuple(schemas.values()), codec_bytes)
@@ -84,7 +87,7 @@ class Footers:
         conf.set(_AT_ONCE, _THREADS)
         for some in _batches(files):
             statuses = self._scala.java_list(self._status(logged) for logged in some)
-            for footer in self._reader.readAllFootersInParallel(conf, statuses, _WITH_ROW_GROUPS):
+            for footer in self._reader.readAllFootersInParallel(conf, statuses, _WITH_ROW_GROUPS).toArray():
                 yield footer.getParquetMetadata()
 
     def _status(self, logged: LoggedFile) -> Any:

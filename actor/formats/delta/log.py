@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from actor.formats.delta.actions import decode_metadata, decode_origin, decode_protocol
 from actor.formats.delta.conflicts import jvm_class_names
 from actor.jvm.scala import Scala, jvm_context, jvm_session
+from shared.data_paths import file_name, is_absolute
 from shared.errors import InvalidInput, PermanentError
 from shared.locations import hadoop_path
 from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
@@ -233,8 +235,14 @@ class TableLog:
 
     def data_path(self, key: FileKey) -> Any:
         """Return the place of a data file as Hadoop's `Path`; paths in the log are URI-encoded."""
-        relative = self._scala.path(self._scala.uri(key.path))
-        return relative if relative.isAbsolute() else self._scala.path(self._log.dataPath(), relative)
+        if is_absolute(key.path):
+            return self._scala.path(self._scala.uri(key.path))
+        # One call into the JVM: there may be thousands of files. Hadoop's paths are not URI-encoded.
+        return self._scala.path(f"{self._root}/{file_name(key.path)}")
+
+    @cached_property
+    def _root(self) -> str:
+        return str(self._log.dataPath().toString())
 
     def sizes(self, keys: Iterable[FileKey]) -> dict[FileKey, int | None]:
         """Ask the store for the sizes of data files in bytes, None for one that is not there."""

@@ -140,7 +140,7 @@ def _next(one: NextJob) -> NextJobView:
     sentence = {
         DispatchReason.STRICT: f"Band {band} comes first, whatever the others have had.",
         DispatchReason.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
-        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} have had the least of their shares.",
+        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below their share.",
     }[one.why]
     return NextJobView(
         id=one.id,

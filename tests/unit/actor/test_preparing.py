@@ -11,6 +11,7 @@ from actor.formats.delta.write import WrittenGroup
 from actor.formats.delta.write_groups import WriteContext, WriteResult, write_groups
 from shared.errors import Corrupt, LakewrightError, RetryableError
 from tests.support.fake_delta import FakeTable, JavaError, add, live_group
+from tests.support.time_limits import scaled
 
 
 class Shop:
@@ -127,7 +128,7 @@ def test_told_to_stop_no_further_group_is_begun_and_what_is_written_is_kept() ->
 
 def test_groups_are_written_side_by_side() -> None:
     shop = Shop(threads=2)
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=scaled(20))
     write = shop.write
     shop.write = lambda live: (both.wait(), write(live))[1]  # type: ignore[method-assign]
     assert len(shop.run(groups("a", "b")).written) == 2

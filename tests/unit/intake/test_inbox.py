@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
 from shared.errors import InvalidInput, RetryableError
 from shared.table import TableId, TableRef
+from tests.support.time_limits import scaled
 
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
 
 
 def play(story: Callable[[], Awaitable[None]]) -> None:
-    asyncio.run(asyncio.wait_for(story(), 20))
+    asyncio.run(asyncio.wait_for(story(), scaled(20)))
 
 
 class Looks:
