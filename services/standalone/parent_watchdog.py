@@ -1,6 +1,6 @@
 """No child outlives its supervisor: a process between the two notices the supervisor's end, even by kill -9.
 
-`python guard.py COMMAND...` runs the command in this process's group. Standard input is a pipe
+`python parent_watchdog.py COMMAND...` runs the command in this process's group. Standard input is a pipe
 whose other end the supervisor holds: when it closes, the whole group is killed. That works wherever there are pipes,
 macOS included; Linux's parent-death signal would not reach a JVM that a child started. SIGTERM and SIGINT are passed
 on as SIGTERM to the command alone, so that it ends its own helpers in its own order.
@@ -22,7 +22,7 @@ _SIGNALLED = 128  # A shell's way to say that a signal ended a command: 128 + it
 def main(command: Sequence[str]) -> int:
     """Run the command until it ends or the supervisor does; the command's exit code, 128 + n for signal n."""
     if not command:
-        print("usage: guard.py COMMAND...", file=sys.stderr)
+        print("usage: parent_watchdog.py COMMAND...", file=sys.stderr)
         return _USAGE
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)

@@ -29,7 +29,7 @@ LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the nex
 SAY_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 
-_GUARD = Path(__file__).with_name("guard.py")  # Run as a file: isolated, it starts in some 15 ms.
+_PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")  # Run as a file: isolated, it starts in some 15 ms.
 
 log = structlog.get_logger()
 
@@ -133,7 +133,7 @@ class Supervisor:
             spec.log_file.replace(spec.log_file.with_suffix(".log.1"))
         with spec.log_file.open("ab") as output:
             child.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GUARD), *spec.command],
+                [sys.executable, "-I", "-S", str(_PARENT_WATCHDOG), *spec.command],
                 env=dict(spec.environment),
                 stdin=subprocess.PIPE,  # Held open as long as this process lives: see guard.
                 stdout=output,

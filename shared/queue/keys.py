@@ -1,4 +1,4 @@
-"""Every key of a queue has a name here and nowhere else; `scripts/include/keys.lua` is this file's twin in Lua.
+"""Every key of a queue has a name here and nowhere else; `lua/include/keys.lua` is this file's twin in Lua.
 
 All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script may touch them all in a cluster.
 """

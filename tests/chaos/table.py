@@ -27,8 +27,8 @@ Note = Callable[..., None]
 
 def facts(location: Path) -> str:
     """Return what a job for the table at this place says about it."""
-    made = JobPayload(str(location), location.name, Policy(8 * MIB), "chaos", PredictedCost(8, 7, 800_000), terms({}))
-    return made.encode()
+    policy, predicted = Policy(target_bytes=8 * MIB), PredictedCost(8, 7, 800_000)
+    return JobPayload(str(location), location.name, policy, "chaos", predicted, terms({})).encode()
 
 
 class FileTable:

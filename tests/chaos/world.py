@@ -14,6 +14,7 @@ from typing import Any
 
 from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
+from shared.job_payload import COMPACT
 from shared.queue import commands
 from shared.queue.command import RetryPolicy
 from shared.queue.model import Band, JobKey, JobRequest
@@ -48,7 +49,7 @@ class Table:
             file.write(b".")
 
     def spec(self, version: int) -> JobRequest:
-        key = JobKey(self.name, str(self.log[version]), "c")
+        key = JobKey(self.name, str(self.log[version]), COMPACT)
         return JobRequest(key, f"of-{self.name}", Band(version % 4), 5, 1 << 20, version, facts(self.file))
 
 

@@ -32,7 +32,8 @@ def test_all_engines_agree_with_the_model_after_our_rewrite(crew: Staff, tmp_pat
 
     counts = Counter(result.verdict for result in results)
     print(f"{planned.name}: {dict(counts)} in {time.monotonic() - began:.1f} s")
-    assert not [result for result in results if result.verdict in (Verdict.OURS, Verdict.REFUSED)]
+    ours = [str(result) for result in results if result.verdict in (Verdict.OURS, Verdict.REFUSED)]
+    assert not ours, "\n".join(ours)
     assert counts[Verdict.AGREES] > 30, "the laboratory looked at something"
 
 

@@ -34,7 +34,7 @@ def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
 
 
 def test_the_scripts_and_the_workers_count_to_the_same_number() -> None:
-    script = files("shared.queue").joinpath("scripts", "include", "run_end.lua").read_text()
+    script = files("shared.queue").joinpath("lua", "include", "run_end.lua").read_text()
     assert re.findall(r"DEATHS_UNTIL_ALONE = (\d+)", script) == [str(DEATHS_UNTIL_ALONE)]
 
 

@@ -149,7 +149,7 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
         return result.stdout
 
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert "have had the least of their shares" in said("queue", "show")
+    assert "are furthest below their share" in said("queue", "show")
     assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
     assert "The queue is paused" in said("queue", "pause")
     assert "no longer paused" in said("queue", "resume")

@@ -160,20 +160,17 @@ _DECIMALS = (
     _edge("dec38", pa.decimal128(38, 0), "DECIMAL(38,0)", (Decimal("9" * 38), Decimal("-" + "9" * 38), Decimal(1))),
 )
 
+_PLAIN = (Column("n", pa.int32(), "INT", cycle(1, 2, 3, None)),)
+
 # Binary and wide decimals are apart, because each makes some engine fail on the whole table.
 TYPE_CASES = (
     Case("every type", _EVERY_TYPE, batches=2, batch_rows=12, creators=("spark", "spark, INT96", "deltalake")),
     Case("binary", _BINARY, batches=2, batch_rows=5),
     Case("wide decimals", _DECIMALS, batches=2, batch_rows=4),
-    Case(
-        "every type, ZSTD",
-        _EVERY_TYPE,
-        batches=2,
-        batch_rows=12,
-        properties={"delta.parquet.compression.codec": "zstd"},
-    ),
-    Case("plain", (Column("n", pa.int32(), "INT", cycle(1, 2, 3, None)),)),
-    Case("a place with blanks", (Column("n", pa.int32(), "INT", cycle(1, 2, 3, None)),), folder="a b%20c ü"),
+    Case("plain, ZSTD", _PLAIN, creators=("spark, ZSTD", "deltalake, ZSTD")),
+    Case("plain", _PLAIN),
+    Case("a place with blanks", _PLAIN, folder="a b ü"),
+    Case("a place with an escape in its name", _PLAIN, folder="a%20b"),
 )
 
 CASES = {case.name: case for case in (*TYPE_CASES, *PARTITION_CASES, *FEATURE_CASES)}

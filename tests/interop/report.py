@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from tests.interop.known import explain, recognized
+from tests.interop.plan import whole
 from tests.interop.verdicts import Place, Result, Verdict
 
 _SIGNS = {
@@ -15,6 +17,7 @@ _SIGNS = {
     Verdict.CANNOT: "cannot",
     Verdict.THEIRS: "own",
     Verdict.REFUSED: "refused",
+    Verdict.KNOWN: "known",
     Verdict.OURS: "**no**",
 }
 _MEANS = {
@@ -22,6 +25,7 @@ _MEANS = {
     Verdict.CANNOT: "the engine fails, with the same words on the table that was never rewritten",
     Verdict.THEIRS: "the engine differs, and so it does on the table that was never rewritten",
     Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
+    Verdict.KNOWN: "a difference that the rewrite makes, understood and explained below",
     Verdict.OURS: "a difference that only the rewrite makes: a defect of Lakewright",
 }
 _INTRODUCTION = """# Beside other engines
@@ -37,7 +41,7 @@ Where an engine differs from the model, the same is done to a copy of the table 
 difference is the engine's own only if it shows there, too: the same words of failure, the same wrong rows, or more of
 them. `make test` runs the part of this that once failed.
 """
-_WORST = (Verdict.OURS, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
+_WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3
 _LONGEST_EXAMPLE = 220
 
@@ -55,10 +59,11 @@ def keep(results: Iterable[Result], facts: dict[str, Any], file: Path) -> None:
 def load(file: Path) -> tuple[dict[str, Any], list[Result]]:
     """Read what `keep` wrote."""
     held = json.loads(file.read_text())
-    return held["facts"], [
+    results = (
         Result(Place(**one["place"]), one["reader"], one["check"], Verdict(one["verdict"]), one["detail"])
         for one in held["results"]
-    ]
+    )
+    return held["facts"], [recognized(result) for result in results]
 
 
 def page(facts: dict[str, Any], results: list[Result]) -> str:
@@ -73,7 +78,9 @@ def _head(facts: dict[str, Any], results: list[Result]) -> Iterator[str]:
     yield "| engine | version |\n|---|---|"
     yield from (f"| {name} | {version} |" for name, version in facts["versions"].items())
     yield ""
-    yield f"{len(results):,} checks in {rounds} rounds, {facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores:"
+    there_are = len(list(whole()))
+    took = f"{facts['seconds'] / 60:.0f} minutes on {facts['cores']} cores"
+    yield f"{len(results):,} checks in {rounds} of the {there_are} rounds that `make interop` runs, {took}:"
     yield ""
     yield "| verdict | checks | means |\n|---|---|---|"
     yield from (f"| {_SIGNS[verdict]} | {counts[verdict]:,} | {means} |" for verdict, means in _MEANS.items())
@@ -117,6 +124,7 @@ def _writers(results: list[Result]) -> Iterator[str]:
 def _differences(results: list[Result]) -> Iterator[str]:
     titles = {
         Verdict.OURS: "Defects of Lakewright",
+        Verdict.KNOWN: "Known differences that the rewrite makes",
         Verdict.REFUSED: "Tables that Lakewright refuses",
         Verdict.THEIRS: "Differences that are another engine's own",
         Verdict.CANNOT: "What an engine cannot do",
@@ -134,6 +142,9 @@ def _differences(results: list[Result]) -> Iterator[str]:
             more = f" and {len(places) - _MOST_EXAMPLES} more" if len(places) > _MOST_EXAMPLES else ""
             where = _escaped("; ".join(places[:_MOST_EXAMPLES]) + more)
             yield f"| {engine} | {len(members)} | {_escaped(gist)} | {where} |"
+        yield ""
+        for why in dict.fromkeys(filter(None, map(explain, own))):
+            yield f"- {why}"
         yield ""
 
 

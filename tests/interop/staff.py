@@ -45,8 +45,16 @@ def staff(
     kernel = compile_kernel(spark)
     sparks = SparkWriter(lab_session(spark, **{"spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS"}))
     by_default = SparkWriter(lab_session(spark))
+    zstd = SparkWriter(lab_session(spark, **{"spark.sql.parquet.compression.codec": "zstd"}))
     return Staff(
-        creators={"spark": sparks, "spark, INT96": by_default, "deltalake": DeltaRsWriter(), **(creators or {})},
+        creators={
+            "spark": sparks,
+            "spark, INT96": by_default,
+            "spark, ZSTD": zstd,
+            "deltalake": DeltaRsWriter(),
+            "deltalake, ZSTD": DeltaRsWriter(compression="ZSTD"),
+            **(creators or {}),
+        },
         writers=(
             sparks, DeltaRsWriter(), KernelWriter(kernel, spark), DuckDbWriter(), PolarsWriter(), *writers,
         ),

@@ -16,6 +16,7 @@ class Verdict(StrEnum):
     CANNOT = "cannot"  # The engine fails, and says the same of the table that we never touched.
     THEIRS = "theirs"  # The engine differs from the model, and in the same way without us.
     REFUSED = "refused"  # We did not rewrite a table that we may refuse, and said why.
+    KNOWN = "known"  # Ours, with a cause that is understood and written down (see `known`).
     OURS = "OURS"
 
 
@@ -56,11 +57,12 @@ class Failure:
 _LONGEST_TEXT = 600
 _COMPARED_TEXT = 120
 _STACK = re.compile(r"JVM stacktrace|Stack Trace:|\n\tat ")
-_VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+")
+_VOLATILE = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{20,}|(file:)?/[^\s'\"]+|0x[0-9a-f]+|\d+|part-\S+|\S*\.parquet")
+_SEVERAL = re.compile(r"#(\W*#)+")
 
 
 def _essence(text: str) -> str:
-    return _VOLATILE.sub("#", text)[:_COMPARED_TEXT]
+    return _SEVERAL.sub("#", _VOLATILE.sub("#", text))[:_COMPARED_TEXT]
 
 
 def attempt(what: Callable[[], Any]) -> Any:

@@ -19,7 +19,10 @@ OPTIMIZE_BYTES = 16_384
 
 
 class DeltalakeEngine:
-    """Works on the snapshot that `view` has loaded, which others may overtake."""
+    """Works on the snapshot that `view` has loaded, which others may overtake.
+
+    Tables are named by URI, as events name them.
+    """
 
     def __init__(self, tables: Path) -> None:
         self._folder = tables
@@ -35,7 +38,7 @@ class DeltalakeEngine:
 
     def view(self, spec: TableSpec, action: Action) -> View:
         """Load the newest snapshot, and the ids for actions that name some."""
-        table = DeltaTable(str(self._folder / spec.place))
+        table = DeltaTable((self._folder / spec.place).as_uri())
         self._open[spec.name] = table
         columns = [field.name for field in table.schema().fields]
         ids: dict[Partition, list[int]] = {}

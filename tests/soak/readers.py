@@ -21,14 +21,14 @@ Reader = Callable[[TableSpec, TableLog, int | None], list[Row]]
 
 def by_pyarrow(spec: TableSpec, log: TableLog, since: int | None) -> list[Row]:
     """Deltalake's own snapshot, with pyarrow reading the files."""
-    table = DeltaTable(str(log.folder), version=log.version)
+    table = DeltaTable(log.folder.as_uri(), version=log.version)
     wanted = None if since is None else pc.field("at") >= pa.scalar(since, pa.int64()).cast(ARROW[Kind.TIMESTAMP])
     return _rows(spec, table.to_pyarrow_dataset().to_table(filter=wanted))
 
 
 def by_datafusion(spec: TableSpec, log: TableLog, since: int | None) -> list[Row]:
     """Deltalake with DataFusion, which knows column mapping and deletion vectors, too."""
-    table = DeltaTable(str(log.folder), version=log.version)
+    table = DeltaTable(log.folder.as_uri(), version=log.version)
     where = "" if since is None else f" where at >= {literal_for_datafusion(Kind.TIMESTAMP, since)}"
     return _rows(spec, pa.table(QueryBuilder().register("t", table).execute(f"select * from t{where}").read_all()))
 

@@ -17,11 +17,10 @@ from tests.soak.faults import Faults
 from tests.soak.household import DELTALAKE_WRITERS, SERVICES, SPARK_WRITER, START_S, Household
 from tests.soak.journal import Journals
 from tests.soak.orphans import Orphans, orphans_of
-from tests.soak.state import state_differences
+from tests.soak.state import is_at_rest, state_differences
 from tests.soak.tables import TABLES
 from tests.soak.verdict import Verdict, progress
 from tests.soak.watch import LATEST, Watch
-from tests.support.outside import is_at_rest
 from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.waiting import until
@@ -88,7 +87,7 @@ class Soak:
         for spec in TABLES:
             if spec.deltalake:
                 DeltaTable.create(
-                    str(self._stack.tables / spec.place),
+                    (self._stack.tables / spec.place).as_uri(),
                     arrow(spec, ()).schema,
                     partition_by=list(spec.by),
                     configuration=spec.configuration,
@@ -156,7 +155,7 @@ class Soak:
             left_s = max(1.0, REST_S - (time.monotonic() - began))
             self._await(
                 f"all work on {spec.name} done",
-                partial(is_at_rest, self._stack, f"soak.{spec.name}", self._stack.tables / spec.place),
+                partial(is_at_rest, self._stack, spec),
                 left_s,
             )
         self._say(f"at rest {time.monotonic() - began:.0f} s after the last write")

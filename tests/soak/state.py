@@ -3,11 +3,22 @@
 import json
 
 from shared.layout.partition_stats import SETTLED_TAG, PartitionStats, file_stats
-from tests.soak.log import TableLog
+from tests.soak.log import TableLog, newest_version
 from tests.soak.tables import TableSpec
 from tests.soak.values import Value, from_log
 from tests.support.outside import POLICY
 from tests.support.stack import Stack
+
+
+def is_at_rest(stack: Stack, spec: TableSpec) -> bool:
+    """Whether the decider has read the table's whole log, and nothing waits or runs."""
+    status, known = stack.get("/v1/status"), stack.get(f"/v1/tables/soak.{spec.name}")
+    depth = status["queue"]["depth"]
+    return (
+        known["cursor"]["version"] == newest_version(stack.tables / spec.place)
+        and not status["backlog"]["tables_waiting"]
+        and not any(depth[state] for state in ("queued", "delayed", "leased"))
+    )
 
 
 def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]:

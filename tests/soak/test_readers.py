@@ -29,7 +29,7 @@ class Lab:
         self.tables.mkdir()
         self.path = self.tables / spec.place
         DeltaTable.create(
-            str(self.path),
+            self.path.as_uri(),
             arrow(spec, ()).schema,
             partition_by=list(spec.by),
             configuration=spec.configuration,
@@ -120,7 +120,7 @@ def test_a_reader_that_cannot_read_is_a_finding(lab: Lab) -> None:
 def test_rows_that_no_operation_explains_are_found(lab: Lab) -> None:
     """A writer outside the journals: its commit is a problem, and its rows are there unexpectedly."""
     stranger = arrow(lab.spec, [{"id": 5, "value": "x", "at": 0, "p": "plain"}])
-    write_deltalake(DeltaTable(str(lab.path)), stranger, mode="append")
+    write_deltalake(DeltaTable(lab.path.as_uri()), stranger, mode="append")
     lab.check()
     assert lab.watch.models["signs"].problems
     assert all(one.unexpected == 1 for one in lab.watch.differences)

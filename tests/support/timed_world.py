@@ -16,8 +16,7 @@ from shared.layout.partition_stats import SETTLED_TAG
 from shared.layout.planner import FileGroup, plan, plan_full, plan_settling
 from shared.policy import MIB, Policy
 from shared.queue import commands, queries
-from shared.queue.model import JobState
-from shared.queue.model import Verdict as RunVerdict
+from shared.queue.model import JobState, RunResult
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
@@ -83,7 +82,7 @@ class World:
                 nonce=f"f{self.files}",
                 id=claim.id,
                 token=claim.token,
-                verdict=RunVerdict.DONE,
+                verdict=RunResult.DONE,
                 cost_bytes=0,
                 seen_version=claim.version,
             )

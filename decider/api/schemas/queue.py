@@ -33,7 +33,7 @@ NEXT_EXAMPLE: dict[str, Any] = {
     "why": "share",
     "tags": [4000, 2000, 1000],
     "asked_at": "2026-01-01T14:03:07Z",
-    "sentence": "Band normal, tenant sales and table sales-orders-1f0c7a52 have had the least of their shares.",
+    "sentence": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below their share.",
 }
 
 

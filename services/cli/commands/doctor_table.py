@@ -1,6 +1,7 @@
 """`lakewright doctor TABLE`: whether engines that spell paths differently harmed a table, or may, read from its log.
 
-Nothing is changed. Exit code 1 means that rows are wrong now; a danger alone is a warning.
+Nothing is changed. Exit code 1 means that rows are wrong now, or that the log is missing or unreadable; a danger alone
+is a warning.
 """
 
 import asyncio
@@ -18,7 +19,7 @@ from services.cli.locations import is_location, location_of
 from services.cli.render import counted, size
 from services.settings import boundary, store_options
 from shared.data_paths import is_portable
-from shared.errors import LakewrightError, PermanentError
+from shared.errors import LakewrightError, RetryableError
 from shared.locations import hadoop_path
 from shared.refusals import refusal
 
@@ -90,7 +91,7 @@ def examine(location: str) -> TableReport:
         log = open_path_log(location, meter=ReadMeter(), stores=ObjectStores(store_options()))
         history = asyncio.run(log.read())
     except LakewrightError as problem:
-        status = FindingLevel.FAIL if isinstance(problem, PermanentError) else FindingLevel.WARN
+        status = FindingLevel.WARN if isinstance(problem, RetryableError) else FindingLevel.FAIL
         action = "nothing else was examined; repair the log, or give this program the right to read it"
         return TableReport(location, None, None, (Finding("log", status, str(problem), action=action),))
     files = history.snapshot.files

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as ds
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, WriterProperties, write_deltalake
 
 from tests.interop.engines.literals import DATAFUSION
 from tests.interop.engines.protocol import NotOfferedError, Predicate
@@ -80,8 +80,9 @@ class DeltaRsWriter:
 
     offers = EVERYTHING
 
-    def __init__(self, name: str = "deltalake") -> None:
+    def __init__(self, name: str = "deltalake", compression: str = "SNAPPY") -> None:
         self.name = name
+        self._properties = WriterProperties(compression=compression)
         self._held: DeltaTable | None = None
 
     def create(self, case: Case, location: Path) -> None:
@@ -93,7 +94,7 @@ class DeltaRsWriter:
         )
 
     def append(self, case: Case, location: Path, keys: tuple[int, ...]) -> None:
-        write_deltalake(str(location), case.arrow(keys), mode="append")
+        write_deltalake(str(location), case.arrow(keys), mode="append", writer_properties=self._properties)
 
     def hold(self, case: Case, location: Path) -> None:
         """Read the table now; the next operation works on what was read."""

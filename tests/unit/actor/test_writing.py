@@ -179,7 +179,7 @@ def test_an_output_that_lies_where_an_engine_would_escape_it_is_never_committed(
     table.heeds_random_prefixes = False
     with pytest.raises(PermanentError, match=r"p=a%20b/out-0.*The table is unchanged"):
         write(table, live_group(table, "x"))
-    assert table.deleted == ["p=a b/out-0"]
+    assert table.deleted == ["p=a b/out-0"], "as the store names it"
 
 
 NARROW = Storage(((Column(("v",), "INT32", "int", (32,)),),), {"snappy": 100})
