@@ -6,10 +6,13 @@ mutant that no longer applies is an error, because it shows nothing any more.
 """
 
 import ast
+import builtins
 import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+_NAMED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.ExceptHandler | ast.MatchAs | ast.MatchStar
 
 CHANGES = Path(__file__).parent / "changes"
 
@@ -99,13 +102,33 @@ def check(mutant: Mutant, tree: Path) -> None:
         raise DoesNotApply(f"{mutant.name} changes nothing")
     if path.suffix == ".py":
         try:
-            ast.parse(changed)
+            unknown = _unknown_names(changed) - _unknown_names(text)
         except SyntaxError as error:
             raise DoesNotApply(f"{mutant.name}: the changed {mutant.file} does not parse: {error}") from error
+        if unknown:
+            # Any test would fail of it, which shows nothing about the rule.
+            raise DoesNotApply(f"{mutant.name}: the new line in {mutant.file} uses unknown names {sorted(unknown)}")
     for test in mutant.tests:
         file, _, name = test.partition("::")
         if not name or name not in _functions(tree / file):
             raise DoesNotApply(f"{mutant.name} names the test {test}, which does not exist")
+
+
+@cache
+def _unknown_names(text: str) -> frozenset[str]:
+    """Return the names that a module reads and neither binds anywhere nor finds among the builtins."""
+    nodes = list(ast.walk(ast.parse(text)))
+    names = [node for node in nodes if isinstance(node, ast.Name)]
+    bound = {name.id for name in names if not isinstance(name.ctx, ast.Load)}
+    bound |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    bound |= {node.name for node in nodes if isinstance(node, _NAMED) and node.name}
+    bound |= {
+        (alias.asname or alias.name).partition(".")[0]
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+    }
+    return frozenset(name.id for name in names if name.id not in bound and not hasattr(builtins, name.id))
 
 
 @cache

@@ -14,6 +14,7 @@ FILE_VARIABLE = "LAKEWRIGHT_MUTANTS_OUTCOMES"
 PACKAGES = ("shared", "actor", "decider", "services")
 
 _outcomes: dict[str, str] = {}
+_codes: list[int] = []
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
@@ -27,7 +28,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _outcomes[test] = max(_outcomes.get(test, "passed"), outcome, key=rank.index)
 
 
-def pytest_sessionfinish() -> None:
+def pytest_sessionfinish(exitstatus: int) -> None:
     """Write the outcomes to the file that the environment names."""
     here = Path.cwd().resolve()
     for name in PACKAGES:
@@ -36,3 +37,11 @@ def pytest_sessionfinish() -> None:
         if origin is not None and not origin.is_relative_to(here):
             raise pytest.UsageError(f"{name} was imported from {origin}, not from the copy in {here}")
     Path(os.environ[FILE_VARIABLE]).write_text(json.dumps(_outcomes), encoding="utf-8")
+    _codes.append(int(exitstatus))
+
+
+def pytest_unconfigure() -> None:
+    """End at once: a mutant may have left a thread that waits for ever, and Python would wait for it."""
+    if _codes:
+        sys.stdout.flush()
+        os._exit(_codes[0])

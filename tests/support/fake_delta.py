@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from py4j.protocol import Py4JError
 
@@ -299,7 +299,7 @@ class FakeTable:
         path = f"{place}out-{next(self.names)}"
         out = add(path, None if self.drops_stats else rows, p="as Spark spells it", dataChange=True)
         self.rows[path] = rows
-        self.disk[path] = out["add"]["size"]
+        self.disk[unquote(path)] = out["add"]["size"]
         return [out["add"]]
 
     def lines(self, path: "FakePath") -> list[str]:
@@ -320,15 +320,12 @@ class FakePath:
 
     def __init__(self, table: FakeTable, *parts: Any) -> None:
         self._table = table
-        name = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
-        self.name = name.removeprefix(f"{LOCATION}/")
+        last = str(parts[-1].name if isinstance(parts[-1], FakePath) else parts[-1])
+        self.name = last.removeprefix(LOCATION + "/")
         self.is_root = self.name == LOCATION
 
-    def toString(self) -> str:  # noqa: N802 - Hadoop's name
+    def toString(self) -> str:  # noqa: N802 - Java's name
         return self.name
-
-    def isAbsolute(self) -> bool:  # noqa: N802 - Hadoop's name
-        return self.name.startswith("/")
 
     def getFileSystem(self, _conf: Any) -> Any:  # noqa: N802 - Hadoop's name
         return SimpleNamespace(

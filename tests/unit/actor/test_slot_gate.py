@@ -97,3 +97,15 @@ def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_nobody() -> None
     with pytest.raises(LeaseLost), gate.alone(lost):
         pytest.fail("a lost lease gives no right to run")
     assert gate.enter()
+
+
+def test_while_one_is_alone_another_who_wants_to_be_alone_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actor.slot_gate.POLL_S", 0.001)
+    gate = SlotGate()
+    assert gate.enter()
+    looks = [False, False, True]  # The second gives up at its third look.
+    with gate.alone(lambda: False) as first:
+        gate._at_work += 1  # As if it had entered before the first one wanted to be alone.
+        with gate.alone(lambda: looks.pop(0)) as second:
+            assert (first, second) == (True, False)
+    assert looks == []

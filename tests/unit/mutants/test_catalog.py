@@ -46,6 +46,7 @@ def test_only_the_line_is_changed_and_its_indentation_is_kept(tmp_path: Path) ->
         ({"new": "return a < b"}, "changes nothing"),
         ({"new": "return a <"}, "does not parse"),
         ({"new": ""}, "does not parse"),
+        ({"new": "return a < c"}, r"unknown names \['c'\]"),
         ({"tests": ("test_code.py::test_more",)}, "does not exist"),
         ({"tests": ("test_code.py",)}, "does not exist"),
         ({"after": "def more(a, b):"}, "has 0 lines"),
