@@ -5,11 +5,13 @@ Most of what they declare is on Spark's class path already; without the excludes
 jars for S3 are fetched only where tables on S3 are allowed.
 """
 
+import fcntl
 import hashlib
 import re
 import subprocess
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -92,6 +94,8 @@ S3 = JarSet(
 """35 jars. Without the excludes the whole SDK would come in one bundle, with a second netty and HTTP client."""
 
 _FETCH_TIMEOUT_S = 900  # 25 MB; a quarter of an hour is a line of 15 kB/s or a mirror that never answers.
+_FETCH_ATTEMPTS = 3  # What arrived stays in Ivy's cache: another attempt only asks for what a mirror dropped.
+FETCH_LOCK = ".fetch.lock"  # In the ivy directory; Ivy does not lock its own cache, and two that share it both fail.
 _TAIL_LINES = 20  # Of Ivy's output in an error: the report of what failed is at the end.
 
 
@@ -148,15 +152,26 @@ def fetch(
 ) -> Jars:
     """Let Spark resolve the jars into `ivy_dir`; `progress` is called with one line for each jar that arrived.
 
+    Processes that share an ivy directory fetch one after the other; the later one finds what the earlier one fetched.
+
     Raises:
         PermanentError: Spark could not fetch them (no network, no mirror); carries the end of its output.
         Corrupt: they arrived with another content than the list says.
     """
-    ivy_dir.mkdir(parents=True, exist_ok=True)
-    for name in look_up(ivy_dir, wanted).damaged:
-        (ivy_dir / "jars" / name).unlink()  # Ivy would take a file of that name for fetched.
-    output = _resolve(resolver_settings(ivy_dir, wanted), java, environment, progress)
-    found = look_up(ivy_dir, wanted)
+    (ivy_dir / "jars").mkdir(parents=True, exist_ok=True)
+    output: list[str] = []
+    with _fetch_lock(ivy_dir, progress):
+        for attempt in range(1, _FETCH_ATTEMPTS + 1):
+            found = look_up(ivy_dir, wanted)
+            if found.complete:
+                return found
+            if attempt > 1:
+                missing = f"{len(found.missing)} of {len(found.names)} jars did not arrive"
+                progress(f"{missing}; attempt {attempt} of {_FETCH_ATTEMPTS}")
+            for name in found.damaged:
+                (found.directory / name).unlink()  # Ivy would take a file of that name for fetched.
+            output = _resolve(resolver_settings(ivy_dir, wanted), java, environment, progress)
+        found = look_up(ivy_dir, wanted)
     if found.damaged:
         raise Corrupt(
             f"{', '.join(found.damaged)} in {found.directory} differ from the known digests: delete {ivy_dir} and "
@@ -170,6 +185,18 @@ def fetch(
             f"Spark said:\n{tail}"
         )
     return found
+
+
+@contextmanager
+def _fetch_lock(ivy_dir: Path, progress: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of an ivy directory; its holder's end releases it, however that came."""
+    with (ivy_dir / FETCH_LOCK).open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            progress(f"waiting for another process that fetches into {ivy_dir}")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _resolve(

@@ -1,8 +1,11 @@
 """The list of jars is the one of the installed delta-spark, and every deviation from it is seen."""
 
+import fcntl
 import hashlib
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
+from queue import SimpleQueue
 
 import pyspark
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from actor.jvm import jars
 from actor.jvm.java import JavaHome, JavaSource
 from shared.errors import PermanentError
+from tests.support.waiting import scaled
 
 
 class TwoJars(jars.JarSet):
@@ -51,13 +55,49 @@ def test_missing_and_damaged_jars_are_named(tmp_path: Path) -> None:
     assert jars.look_up(tmp_path, TWO).complete
 
 
-def test_a_fetch_that_brings_nothing_says_what_spark_said(tmp_path: Path) -> None:
-    """spark-submit runs a java that fails like an unreachable mirror; no JVM is started."""
-    java = tmp_path / "home" / "bin" / "java"
+def java_that(folder: Path, script: str) -> JavaHome:
+    """A Java home whose `java` is a shell script: spark-submit runs it, and no JVM is started."""
+    java = folder / "home" / "bin" / "java"
     java.parent.mkdir(parents=True)
-    java.write_text("#!/bin/sh\necho 'Server access error: connection refused'\nexit 1\n")
+    java.write_text(f"#!/bin/sh\n{script}\n")
     java.chmod(0o755)
-    home = JavaHome(tmp_path / "home", "21.0.8", JavaSource.GIVEN)
+    return JavaHome(folder / "home", "21.0.8", JavaSource.GIVEN)
+
+
+ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
+
+
+def test_a_fetch_that_brings_nothing_says_what_spark_said(tmp_path: Path) -> None:
+    home = java_that(tmp_path, "echo 'Server access error: connection refused'; exit 1")
     with pytest.raises(PermanentError, match="2 of 2 jars did not arrive") as caught:
-        jars.fetch(tmp_path / "ivy", home, environment={"PATH": "/usr/bin:/bin"}, progress=lambda _: None, wanted=TWO)
+        jars.fetch(tmp_path / "ivy", home, environment=ENVIRONMENT, progress=lambda _: None, wanted=TWO)
     assert "LAKEWRIGHT_IVY_DIR" in str(caught.value)
+
+
+def test_two_processes_never_fetch_into_one_directory_at_the_same_time(tmp_path: Path) -> None:
+    """Ivy's cache has no lock of its own: of two that download one jar, one fails."""
+    home = java_that(tmp_path, f"touch {tmp_path}/java-ran; exit 1")
+    ivy = tmp_path / "ivy"
+    (ivy / "jars").mkdir(parents=True)
+    lines: SimpleQueue[str] = SimpleQueue()
+    with (ivy / jars.FETCH_LOCK).open("w") as other, ThreadPoolExecutor(1) as thread:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        fetched = thread.submit(jars.fetch, ivy, home, environment=ENVIRONMENT, progress=lines.put, wanted=TWO)
+        assert "waiting for another process" in lines.get(timeout=scaled(20))
+        for letter in "ab":
+            (ivy / "jars" / f"{letter}.jar").write_text(letter)
+        fcntl.flock(other, fcntl.LOCK_UN)
+        assert fetched.result(timeout=scaled(20)).complete
+    assert not (tmp_path / "java-ran").exists()
+
+
+def test_a_fetch_that_loses_a_download_asks_again_for_what_is_missing(tmp_path: Path) -> None:
+    jar_files = tmp_path / "ivy" / "jars"
+    home = java_that(
+        tmp_path, f"cd {jar_files}; if [ -e a.jar ]; then printf b >b.jar; else printf a >a.jar; fi; exit 1"
+    )
+    jar_files.mkdir(parents=True)
+    lines: list[str] = []
+    fetched = jars.fetch(tmp_path / "ivy", home, environment=ENVIRONMENT, progress=lines.append, wanted=TWO)
+    assert fetched.complete
+    assert lines == ["1 of 2 jars did not arrive; attempt 2 of 3"]
