@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from actor.formats.delta.output_paths import OutputPaths, hive_folder
+from actor.formats.delta.output_paths import OutputPaths, encoded_folder, hive_folder
 from actor.ports import GroupStatus
-from shared.data_paths import is_plain
+from shared.data_paths import is_plain, is_portable
 from shared.errors import PermanentError
 from shared.layout.planner import FileGroup, RewriteMode, plan
 from shared.partitions import partition_key
@@ -93,7 +93,7 @@ def test_deltalake_removes_our_files_whatever_the_partition_value(
 
     paths = rewrite_all(lab, path)
     assert ids(lab, path) == (before, before)
-    assert all(map(is_plain, paths))
+    assert all(map(is_portable, paths))
     stays = operation(deltalake.DeltaTable(str(path)))
 
     expected = [key for key in before if stays(key)]
@@ -144,7 +144,7 @@ def test_values_of_every_type_lie_on_plain_paths(lab: DeltaLab, type_name: str, 
     paths = rewrite_all(lab, path)
 
     assert len(paths) == len(values)
-    assert all(map(is_plain, paths))
+    assert all(map(is_portable, paths))
     assert lab.digest(str(path)) == before
 
 
@@ -182,7 +182,7 @@ def test_an_output_on_a_path_that_is_not_plain_is_not_committed(lab: DeltaLab, m
     location, on_disk = f"file://{path}", tables.parquet_files(path)
     (column,) = (PartitionColumn("p", "p", "string"),)
     group = lab.group(location, partition_key((column,), {"p": "a b"}), count=3)
-    monkeypatch.setattr(OutputPaths, "transaction_for", lambda self, _: self._by_value)
+    monkeypatch.setattr(OutputPaths, "transaction_for", lambda self, *_: self._by_value)
 
     with pytest.raises(PermanentError, match=r"'p=a%20b/.*' lies on a path that some engines escape"):
         lab.rewrite(location, [group])
@@ -209,3 +209,53 @@ def test_an_output_on_a_path_that_is_not_plain_is_not_committed(lab: DeltaLab, m
 )
 def test_a_hive_folder_is_used_only_where_it_is_plain(type_name: str, value: str | None, folder: str | None) -> None:
     assert hive_folder((PartitionColumn("p", "p", type_name),), {"p": value}) == folder
+
+
+TEXT = (PartitionColumn("p", "p", "string"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "inputs", "folder"),
+    [
+        ("a b", [], "p=a%20b"),
+        ("Zürich", [], "p=Z%C3%BCrich"),
+        ("a=b/c%d", [], "p=a%3Db%2Fc%25d"),
+        (None, [], "p=__HIVE_DEFAULT_PARTITION__"),
+        ("2024-01-01T00:00:00.000000Z", ["p=2024-01-01%2010%253A00%253A00/f"], "p=2024-01-01%2010%3A00%3A00"),
+        ("a b", ["p=a%2520b/xY/f"], "p=a%20b"),
+        ("a b", ["xY/f", "q=1/f", "s3://b/p=x/f"], "p=a%20b"),
+        ("ü" * 42, [], "p=" + "%C3%BC" * 42),
+        ("ü" * 43, [], None),
+    ],
+)
+def test_other_folders_name_the_value_as_delta_rs_does(
+    value: str | None, inputs: list[str], folder: str | None
+) -> None:
+    assert encoded_folder(TEXT, {"p": value}, inputs) == folder
+
+
+@pytest.mark.parametrize("column", ["größe", "a b"])
+def test_a_column_whose_name_needs_escaping_is_in_no_folder(column: str) -> None:
+    assert encoded_folder((PartitionColumn(column, column, "string"),), {column: "v"}, []) is None
+    assert encoded_folder((), {}, []) is None
+
+
+@pytest.mark.parametrize("in_files", ["true", "false"])
+def test_an_engine_that_takes_values_from_folders_finds_them(lab: DeltaLab, in_files: str) -> None:
+    """Polars does: without the values in the folders it fails, or without them in the files either shows nulls."""
+    polars = pytest.importorskip("polars", reason="polars is in the group `dev`")
+    path = lab.directory / "t"
+    lab.sql(
+        f"CREATE TABLE delta.`{path}` (id BIGINT, p STRING) USING DELTA PARTITIONED BY (p) "
+        f"TBLPROPERTIES ('delta.writePartitionColumnsToParquet' = '{in_files}')"
+    )
+    for part in range(2):
+        lab.sql(
+            f"INSERT INTO delta.`{path}` SELECT {part}, p FROM VALUES ('a b'), ('Zürich'), ('plain'), ('a=b') AS t(p)"
+        )
+    before = sorted(polars.scan_delta(str(path)).collect().select("id", "p").rows())
+    assert len({p for _, p in before}) == 4
+
+    rewrite_all(lab, path)
+
+    assert sorted(polars.scan_delta(str(path)).collect().select("id", "p").rows()) == before

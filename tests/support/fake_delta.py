@@ -178,6 +178,7 @@ class FakeTransaction:
         self._table = table
         self._snapshot = snapshot or table.at(table.version)
         self._is_random = False
+        self._above = ""
         self.read: list[str] = []
 
     def snapshot(self) -> FakeSnapshot:
@@ -195,7 +196,12 @@ class FakeTransaction:
     def __getattr__(self, name: str) -> Any:
         if name == "newMetadata_$eq":
             return self._set_metadata
+        if name.endswith("$_setter_$deltaDataSubdir_$eq"):
+            return self._set_folder
         raise AttributeError(name)
+
+    def _set_folder(self, above: Any) -> None:
+        self._above = f"{above}/"
 
     def _set_metadata(self, fields: dict[str, Any]) -> None:
         asks = fields["configuration"].get("delta.randomizeFilePrefixes") == "true"
@@ -203,7 +209,7 @@ class FakeTransaction:
 
     def writeFiles(self, frame: FakeFrame, options: Any, _optimize: bool, _seq: Any) -> list[FakeAction]:  # noqa: N802
         self._table.options.append(options)
-        return [FakeAction(body) for body in self._table.write(frame, "Qx/" if self._is_random else "")]
+        return [FakeAction(body) for body in self._table.write(frame, f"{self._above}Qx/" if self._is_random else "")]
 
     def commit(self, actions: list[FakeAction], operation: Any, _tags: Any) -> int:
         table = self._table
@@ -287,7 +293,10 @@ class FakeTable:
         return {body["path"] for body in self.at(self.version).allFiles().bodies}
 
     def write(self, frame: FakeFrame, folder: str = "") -> list[dict[str, Any]]:
-        """Write one file of a frame; a write that fails leaves a part, under the attempt's own prefix."""
+        """Write one file of a frame; a write that fails leaves a part, under the attempt's own prefix.
+
+        folder: as it is on the disk, with a slash behind; the empty string: by value.
+        """
         spelled = frame.bodies[0]["partitionValues"]["p"] or ""
         for body in frame.bodies:
             if body["path"] in self.fails_writing:
@@ -295,7 +304,9 @@ class FakeTable:
                 raise self.fails_writing[body["path"]]
         rows = frame.count() - self.drops_rows
         # As Spark: a folder by value, which tests see only where its name is not plain.
-        place = folder or ("" if re.fullmatch(r"[\w.-]*", spelled, re.ASCII) else f"p={quote(spelled)}/")
+        place = quote(folder, safe="/=") or (
+            "" if re.fullmatch(r"[\w.-]*", spelled, re.ASCII) else f"p={quote(spelled)}/"
+        )
         path = f"{place}out-{next(self.names)}"
         out = add(path, None if self.drops_stats else rows, p="as Spark spells it", dataChange=True)
         self.rows[path] = rows

@@ -1,9 +1,12 @@
-"""Where a rewrite's outputs lie: on paths that no engine escapes, under names that only this attempt uses.
+"""Where a rewrite's outputs lie: on paths that every engine spells alike, under names that only this attempt uses.
 
-A remove by delta-rs does not hit a file whose path is escaped (see `shared.data_paths`). So an output lies in the
-partition's Hive-style folder only if nothing of it needs escaping, otherwise in a folder of random letters, as Delta
-itself places files under `delta.randomizeFilePrefixes` and under column mapping. The transaction that outputs are
-written through is never committed, so its metadata may ask for that without changing the table's.
+A remove by delta-rs does not hit a file whose path engines escape differently (see `shared.data_paths`), and some
+engines take partition values from folders. So an output lies in the partition's Hive-style folder if nothing of it
+needs escaping. Otherwise the folder is the one that delta-rs makes, with every special byte as a percent code on disk
+(`p=a%20b`, in the log `p=a%2520b`), and below it a folder of random letters, as under `delta.randomizeFilePrefixes`.
+Only where no folder can name the values (column mapping, a column's name that needs escaping, a text too long for a
+file system) the random folder stands alone. The transactions that outputs are written through are never committed, so
+their metadata and folder may be set without changing the table's.
 
 Delta leaves the files of failed tasks where they are, and tells nobody their names. All files of an attempt begin
 with the attempt's own prefix: what it left can be found in the few folders it wrote to.
@@ -13,13 +16,14 @@ import json
 import re
 import threading
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote, unquote
 
 from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog, TableShape
 from actor.jvm.scala import Scala, jvm_session
-from shared.data_paths import is_plain
+from shared.data_paths import file_name, is_absolute, is_plain, is_portable
 from shared.errors import PermanentError
 from shared.table import FileKey, PartitionColumn
 
@@ -30,6 +34,12 @@ _RANDOM_PREFIXES = "delta.randomizeFilePrefixes"
 _PREFIX_LENGTH = "delta.randomPrefixLength"
 _DEFAULT_PREFIX_LENGTH = 2  # Delta's own default.
 _HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_FOLDER_SETTER = "org$apache$spark$sql$delta$files$TransactionalWrite$_setter_$deltaDataSubdir_$eq"
+"""A folder above all files: what Delta itself sets to `data` by `spark.databricks.delta.write.dataFilesToSubdir`."""
+
+_LONGEST_SEGMENT_BYTES = 255
+"""Of one folder's name, in the file systems of Linux, macOS and HDFS."""
 
 _PLAIN_VALUE = re.compile(r"[A-Za-z0-9_.-]*")
 _PLAIN_TYPES = re.compile(r"string|byte|short|integer|long|boolean|date|decimal\(\d+,-?\d+\)")
@@ -50,6 +60,32 @@ def hive_folder(columns: Sequence[PartitionColumn], values: dict[str, str | None
     return folder if not folder or is_plain(folder) else None
 
 
+def encoded_folder(
+    columns: Sequence[PartitionColumn], values: Mapping[str, str | None], inputs: Iterable[str]
+) -> str | None:
+    """Return the Hive-style folder on disk with percent codes for special bytes, None if no folder can name the values.
+
+    The texts are those that the folders of the inputs (paths in the log) name, if one names all columns: engines
+    write instants into folders otherwise than into the log. Without such an input they are those of the log.
+    """
+    names = [column.physical for column in columns]
+    if not names or not all(map(is_plain, names)):
+        return None
+    texts = next((found for path in inputs if (found := _folder_texts(names, path))), None)
+    if texts is None:
+        texts = [values[name] or _HIVE_NULL for name in names]
+    segments = [f"{name}={quote(text, safe='')}" for name, text in zip(names, texts, strict=True)]
+    return "/".join(segments) if max(map(len, segments)) <= _LONGEST_SEGMENT_BYTES else None
+
+
+def _folder_texts(names: Sequence[str], path: str) -> list[str] | None:
+    """Return the values that a data file's folders name, None if they do not name exactly these columns first."""
+    if is_absolute(path):
+        return None
+    folders = [segment.partition("=") for segment in file_name(path).split("/")[: len(names)]]
+    return [unquote(text) for _, _, text in folders] if [name for name, _, _ in folders] == list(names) else None
+
+
 class OutputPaths:
     """Transactions to write groups through, and what this attempt has left on disk. Safe to use from several threads.
 
@@ -64,7 +100,7 @@ class OutputPaths:
         self._shape = shape
         self._columns = shape.metadata.partition_columns
         self._lock = threading.Lock()
-        self._random: Any = None
+        self._scattering: dict[str | None, Any] = {}
         self._folders: set[str] = set()
         self._conf: Any = jvm_session(log.session).sessionState().conf()
         self._conf.setConfString(_NAME_PREFIX, self.prefix)
@@ -73,31 +109,38 @@ class OutputPaths:
         """Give the session back as it was: later files of it must not bear this attempt's prefix."""
         self._conf.unsetConf(_NAME_PREFIX)
 
-    def transaction_for(self, values: dict[str, str | None]) -> Any:
-        """Return the transaction whose files for these partition values lie on plain paths."""
+    def transaction_for(self, values: dict[str, str | None], inputs: Iterable[str]) -> Any:
+        """Return the transaction whose files for these partition values lie on portable paths.
+
+        inputs: the paths, as in the log, of the files to replace.
+        """
         configuration = self._shape.metadata.configuration
         mapped = configuration.get("delta.columnMapping.mode", "none") != "none"
-        folder = None if mapped else hive_folder(self._columns, values)
+        scattered = mapped or configuration.get(_RANDOM_PREFIXES, "false").lower() == "true"
+        folder = None if scattered else hive_folder(self._columns, values)
         with self._lock:
-            if folder is not None and configuration.get(_RANDOM_PREFIXES, "false").lower() != "true":
+            if folder is not None:
                 self._folders.add(folder)
                 return self._by_value
-            if self._random is None:
-                self._random = self._with_random_prefixes()
-            return self._random
+            above = None if scattered else encoded_folder(self._columns, values, inputs)
+            if above not in self._scattering:
+                self._scattering[above] = self._with_random_prefixes(above)
+            return self._scattering[above]
 
-    def _with_random_prefixes(self) -> Any:
+    def _with_random_prefixes(self, above: str | None) -> Any:
         metadata = json.loads(self._shape.metadata_json)["metaData"]
         metadata["configuration"] = {**(metadata.get("configuration") or {}), _RANDOM_PREFIXES: "true"}
         txn = self._log.transaction(self._by_value.snapshot())
         set_metadata = getattr(txn, "newMetadata_$eq")  # No check and no change of the protocol: it is never committed.
         set_metadata(self._scala.some(self._scala.metadata(json.dumps(metadata))))
+        if above is not None:
+            getattr(txn, _FOLDER_SETTER)(self._scala.some(above))
         return txn
 
     def check(self, live: LiveGroup, paths: Collection[str]) -> None:
         """Raise PermanentError if an output lies where an engine could spell its path in another way."""
         for path in paths:
-            if not is_plain(path):
+            if not is_portable(path):
                 raise PermanentError(
                     f"the rewrite of {live.group.cell} of {self._log.location} was stopped before its commit: its "
                     f"output {path!r} lies on a path that some engines escape, so that their removes would miss it. "
@@ -107,10 +150,9 @@ class OutputPaths:
     def leftovers(self, known: Collection[FileKey]) -> list[FileKey]:
         """List the files of this attempt that are not among the known ones; call it when no thread writes."""
         with self._lock:
-            folders, scattered = sorted(self._folders), self._random is not None
+            folders, scattered = sorted(self._folders), sorted(above or "" for above in self._scattering)
+        length = int(self._shape.metadata.configuration.get(_PREFIX_LENGTH, _DEFAULT_PREFIX_LENGTH))
+        folders += [folder for above in scattered for folder in self._log.list_names(above, "?" * length)]
         found = [path for folder in folders for path in self._log.list_names(folder, f"{self.prefix}*")]
-        if scattered:
-            length = int(self._shape.metadata.configuration.get(_PREFIX_LENGTH, _DEFAULT_PREFIX_LENGTH))
-            for folder in self._log.list_names("", "?" * length):
-                found += self._log.list_names(folder, f"{self.prefix}*")
-        return [key for key in map(FileKey, found) if key not in known]
+        # In the log a percent sign is escaped itself; no other character of these names needs it.
+        return [key for key in (FileKey(path.replace("%", "%25")) for path in found) if key not in known]

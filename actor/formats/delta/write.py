@@ -6,7 +6,7 @@ vectors hide. Where a count is missing the rows are read and counted: the check 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,7 @@ class GroupWriter:
         spelling = self._one_spelling(live)
         adds = self._scala.seq(self._scala.add_files(json_array(live.inputs)))
         given = self._format.storage(live.inputs)
-        outputs = self._write(adds, spelling, live.group.tags, self._format.codec(given))
+        outputs = self._write(live, adds, spelling, self._format.codec(given))
         try:
             self._paths.check(live, [output.file.path for output in outputs])
             written = self._format.check(given, outputs)
@@ -58,12 +58,13 @@ class GroupWriter:
         return WrittenGroup(live, outputs, rows)
 
     def _write(
-        self, adds: Any, partition_values: dict[str, str | None], tags: Mapping[str, str], codec: str | None
+        self, live: LiveGroup, adds: Any, partition_values: dict[str, str | None], codec: str | None
     ) -> tuple[LoggedFile, ...]:
         frame = self._scala.row_tracking.preserveRowTrackingColumns(
             self._log.frame(self._snapshot, adds), self._snapshot
         ).coalesce(1)
-        txn = self._paths.transaction_for(partition_values)
+        tags = live.group.tags
+        txn = self._paths.transaction_for(partition_values, [logged.file.path for logged in live.inputs])
         options = self._scala.none if codec is None else self._scala.some(self._log.write_options(compression=codec))
         written = txn.writeFiles(frame, options, True, self._scala.seq())  # noqa: FBT003 - isOptimize
         outputs = []

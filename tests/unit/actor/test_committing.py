@@ -13,7 +13,7 @@ from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup
 from actor.worker import RunControl
 from shared.errors import Conflict, LeaseLost, RetryableError
-from shared.table import CommitOrigin
+from shared.table import CommitOrigin, FileKey
 from tests.support.fake_delta import (
     METADATA,
     Failure,
@@ -315,6 +315,19 @@ def test_a_sweep_deletes_what_the_attempt_wrote_besides_its_outputs_and_nothing_
     kept = replace(world.written[0], outputs=(_named(world.written[0], f"p=a/{prefix}kept"),))
     world.committer.sweep(world.paths, [kept])
     assert world.table.deleted == [f"p=a/{prefix}left"]
+
+
+def test_a_sweep_finds_the_files_in_folders_whose_names_are_escaped() -> None:
+    table = FakeTable(user_metadata=MARK)
+    table.commit(add("x", p="a b"))
+    log, scala = table.log(), FakeScala(table)
+    txn = log.transaction()
+    paths = OutputPaths(scala, log, txn, log.shape(txn.snapshot()))
+    paths.transaction_for({"p": "a b"}, ["x"])
+    table.disk |= {f"p=a%20b/{name}": 1 for name in (f"Qx/{paths.prefix}left", f"Qx/{paths.prefix}kept", "Qx/lwothers")}
+    assert paths.leftovers({FileKey(f"p=a%2520b/Qx/{paths.prefix}kept")}) == [
+        FileKey(f"p=a%2520b/Qx/{paths.prefix}left")
+    ]
 
 
 def _named(group: WrittenGroup, path: str) -> LoggedFile:

@@ -11,6 +11,7 @@ from actor.formats.delta.live_files import LiveGroup
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.write import GroupWriter, WrittenGroup, logical_rows
+from shared.data_paths import is_portable
 from shared.errors import Corrupt, PermanentError, Unsupported
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.table import PartitionColumn
@@ -165,12 +166,24 @@ def test_logical_rows_are_known_only_if_each_file_has_statistics() -> None:
     assert logical_rows([]) == 0
 
 
-@pytest.mark.parametrize("value", ["Zürich", "a b", "a%b", "a:b", "a/b", "\u3042"])
-def test_outputs_lie_on_plain_paths_whatever_the_partition_is_called(value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "folder"),
+    [
+        ("Zürich", "p=Z%25C3%25BCrich/"),
+        ("a b", "p=a%2520b/"),
+        ("a%b", "p=a%2525b/"),
+        ("a:b", "p=a%253Ab/"),
+        ("a/b", "p=a%252Fb/"),
+        ("\u3042", "p=%25E3%2581%2582/"),
+        ("\u3042" * 99, ""),
+    ],
+)
+def test_outputs_lie_on_portable_paths_whatever_the_partition_is_called(value: str, folder: str) -> None:
     """A remove by delta-rs misses a file whose path engines escape in different ways."""
     table = table_of(add("x", p=value))
     (output,) = write(table, live_group(table, "x")).outputs
-    assert output.file.path == "Qx/out-0"
+    assert output.file.path == f"{folder}Qx/out-0"
+    assert is_portable(output.file.path)
     assert json.loads(output.json)["partitionValues"] == {"p": value}
 
 
