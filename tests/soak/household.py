@@ -28,8 +28,10 @@ SERVICES = {
     "LAKEWRIGHT_SWEEP_S": "5",
     "LAKEWRIGHT_LEASE_S": str(LEASE_S),
     "LAKEWRIGHT_DRIVER_MEMORY": "640m",
+    "LAKEWRIGHT_RESERVED_DISK_MIB": "8",
 }
-"""`dml-policy=always`: beside DELETE and MERGE is where rewriting is dangerous."""
+"""`dml-policy=always`: beside DELETE and MERGE is where rewriting is dangerous. The small disk is no larger than
+what is kept free by default, so that nothing would ever be rewritten on it."""
 
 
 @dataclass(slots=True)

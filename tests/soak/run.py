@@ -30,6 +30,8 @@ CHECK_S = 2.0
 PROGRESS_S = 10.0
 FAULTS_AT_LEAST_S, FAULTS_PER_RUN = 4.0, 60
 """A restarted JVM needs a core for half a minute on a small machine: faults must leave time to work."""
+FINDINGS_AT_ONCE = 3
+"""Shown as they come in; the verdict has the others."""
 FULL_AT = 0.45
 """Share of the run after which the disk is filled."""
 REST_S = 90.0
@@ -64,6 +66,7 @@ class Soak:
         balloon = None if self._not_small else Balloon(self._stack.tables)
         self._faults = Faults(self._home, Random(options.seed + 1), balloon)
         self._watch = Watch(self._stack.tables, options.folder, Journals(options.folder))
+        self._told = 0
         self.verdict = Verdict(options.seed, options.with_lakewright, self._watch, self._faults, self._home)
 
     def run(self) -> Verdict:
@@ -142,6 +145,10 @@ class Soak:
     def _show(self, elapsed: float) -> None:
         self._refresh_all()
         self._say(progress(elapsed, self.verdict))
+        found = [*map(str, self._watch.differences), *self._watch.unreadable]
+        for finding in found[self._told : self._told + FINDINGS_AT_ONCE]:
+            self._say(f"    {finding}")
+        self._told = len(found)
 
     def _quiet(self) -> None:
         """Stop the writers, and wait until all of our work is done."""
