@@ -108,7 +108,7 @@ class Heartbeat:
             try:
                 self._beat((lease,))
             except RetryableError as problem:
-                log.warning("heartbeat_before_commit_failed", job=lease.job, error=str(problem))
+                log.warning("pre_commit_heartbeat_failed", job=lease.job, error=str(problem))
                 if self._closing.wait(0.5):
                     raise LeaseLost(f"job {lease.job}: the actor ends and cannot prove its lease") from problem
                 continue
@@ -135,7 +135,7 @@ class Heartbeat:
         try:
             self._announce([lease.job for lease in leases])
         except LakewrightError as problem:
-            log.warning("announce_failed", worker=self._worker, error=str(problem))
+            log.warning("presence_update_failed", worker=self._worker, error=str(problem))
 
     def _cancel_overdue(self, leases: Sequence[Lease]) -> None:
         """Cancel the rewrites that did not end in time, beat after beat until they have; it may block in the JVM."""

@@ -35,8 +35,8 @@ class RewriteRequest:
 class GroupStatus(StrEnum):
     """What became of a file group: landed in a commit, stale (an input was taken by others), or not started."""
 
-    LANDED = "landed"
-    STALE = "stale"
+    LANDED = "committed"
+    STALE = "conflicted"
     SKIPPED = "skipped"
 
 

@@ -100,18 +100,18 @@ class RunReport:
         counts = {
             "jobs_run": 1,
             "plans_empty": int(self.found_nothing),
-            "runs_recovered": int(self.recovered_version is not None),
+            "commits_recovered": int(self.recovered_version is not None),
             "rewrites": len(self.versions),
             "files_replaced": self.files_replaced,
             "files_written": self.files_written,
             "bytes_replaced": self.bytes_replaced,
             "bytes_written": self.bytes_written,
             "conflicts": self.conflicts,
-            "groups_landed": self.groups_landed,
-            "groups_stale": self.groups_stale,
+            "groups_committed": self.groups_landed,
+            "groups_conflicted": self.groups_stale,
             "groups_promoted": self.groups_promoted,
-            "groups_missed": self.groups_missed,
-            "levels_missed": self.levels_missed,
+            "groups_not_promoted": self.groups_missed,
+            "levels_not_reached": self.levels_missed,
         }
         return {name: count for name, count in counts.items() if count}
 
@@ -152,10 +152,10 @@ class RunReport:
                 "rows": self.rows,
                 "prepare_ms": self.prepare_ms,
                 "commit_ms": self.commit_ms,
-                "groups_missed": self.groups_missed,
+                "groups_not_promoted": self.groups_missed,
             },
             "conflicts": self.conflicts,
-            "groups_stale": self.groups_stale,
+            "groups_conflicted": self.groups_stale,
             "before": _state(self.before),
             "after": _state(self.after),
         }

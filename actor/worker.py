@@ -109,7 +109,7 @@ class Worker:
             except EngineDied:
                 raise
             except LakewrightError as problem:
-                log.warning("queue_unusable", worker=self._name, error=str(problem))
+                log.warning("queue_unavailable", worker=self._name, error=str(problem))
                 ran = False
             if not ran:
                 self._stopping.wait(self._settings.idle_s)
@@ -180,7 +180,9 @@ class Worker:
         if death is None:
             return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
         finished = self._finish(claim, RunResult.YIELD if death.was_asked else RunResult.CRASHED, report, death.cause)
-        log.error("job_lost_its_engine", job=claim.id, cause=death.cause, deaths=claim.deaths, outcome=finished.outcome)
+        log.error(
+            "job_engine_crashed", job=claim.id, cause=death.cause, engine_crashes=claim.deaths, outcome=finished.outcome
+        )
         return EngineDied(f"the engine died while job {claim.id} ran: {death.cause}")
 
     def _cause_of_death(self) -> str:
@@ -196,7 +198,7 @@ class Worker:
             lease.check()
             return self._should_stop(lease)
 
-        log.warning("job_runs_alone", job=claim.id, deaths=claim.deaths)
+        log.warning("job_isolated", job=claim.id, engine_crashes=claim.deaths)
         with self._gate.alone(give_up) as is_alone:
             return self._work(claim, lease, report) if is_alone else _JobEnd.STOPPED
 
@@ -243,7 +245,7 @@ class Worker:
                 facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
-            log.info("earlier_run_not_searched", job=claim.id, why=str(too_far_back))
+            log.info("previous_commit_lookup_skipped", job=claim.id, reason=str(too_far_back))
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
@@ -268,7 +270,7 @@ class Worker:
         """
         share = report.groups_landed / (report.groups_landed + planned)
         landed = report.groups_landed
-        said = {"point": point, "round": report.rounds, "groups_landed": landed, "share": round(share, 3)}
+        said = {"point": point, "round": report.rounds, "groups_committed": landed, "share": round(share, 3)}
         lease.note(json.dumps(said))
         self._reached(claim, point)
 
@@ -294,7 +296,7 @@ class Worker:
                 return self._queue.run(transition)
             except RetryableError as problem:
                 if time.monotonic() >= until:
-                    log.warning("finish_not_delivered", job=claim.id, error=str(problem))
+                    log.warning("finish_undeliverable", job=claim.id, error=str(problem))
                     return Finished(FinishOutcome.STALE)
                 self._stopping.wait(self._settings.idle_s)
 

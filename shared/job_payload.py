@@ -18,7 +18,7 @@ class RewriteKind(StrEnum):
     """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
 
     LEVELS = "levels"
-    SETTLE = "settle"
+    SETTLE = "idle"
     FULL = "full"
 
     @property

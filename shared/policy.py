@@ -38,7 +38,7 @@ class DmlPolicy(StrEnum):
     """What is done to cells that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
     NEVER = "never"
-    QUIET = "quiet"
+    QUIET = "defer"
     ALWAYS = "always"
 
 
@@ -87,9 +87,9 @@ class Policy:
     def __post_init__(self) -> None:
         if self.full_ratio * self.fan_in <= 1:
             raise InvalidInput(
-                f"full-file-ratio {float(self.full_ratio):g} must exceed 1/fan-in = {1 / self.fan_in:g}: "
+                f"full-file-threshold {float(self.full_ratio):g} must exceed 1/fan-in = {1 / self.fan_in:g}: "
                 "otherwise a file counts as full before it leaves the top level",
-                field="full-file-ratio",
+                field="full-file-threshold",
             )
         if self.quota is not None and self.max_concurrent_jobs is not None:
             raise InvalidInput(

@@ -80,7 +80,7 @@ PROPERTIES: tuple[Property, ...] = (
         {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
     ),
     Property(
-        "full-file-ratio",
+        "full-file-threshold",
         "full_ratio",
         spelled.share("0.25", "1"),
         "0.75",
@@ -114,7 +114,7 @@ PROPERTIES: tuple[Property, ...] = (
         "files",
     ),
     Property(
-        "settle-after",
+        "idle-compaction-after",
         "settle_after_s",
         spelled.parse_duration,
         "6 h",
@@ -122,7 +122,7 @@ PROPERTIES: tuple[Property, ...] = (
         "seconds",
     ),
     Property(
-        "full-interval",
+        "full-rewrite-interval",
         "full_interval_s",
         spelled.parse_duration,
         "off",
@@ -131,7 +131,7 @@ PROPERTIES: tuple[Property, ...] = (
         {"self-optimizing.full.trigger.interval": spelled.milliseconds},
     ),
     Property(
-        "delete-ratio",
+        "delete-ratio-threshold",
         "delete_ratio",
         spelled.share_or_off("0.001", "1"),
         "0.1",
@@ -202,7 +202,7 @@ PROPERTIES: tuple[Property, ...] = (
         {"self-optimizing.quota": spelled.quota},
     ),
     Property(
-        "group",
+        "queue",
         "group",
         spelled.group,
         "any",
@@ -213,11 +213,11 @@ PROPERTIES: tuple[Property, ...] = (
         "dml-policy",
         "dml_policy",
         spelled.choice(DmlPolicy),
-        "quiet",
-        "when to rewrite where our commit could abort a MERGE, UPDATE or DELETE: never, quiet or always",
+        "defer",
+        "when to rewrite where our commit could abort a MERGE, UPDATE or DELETE: never, defer or always",
     ),
     Property(
-        "max-heat",
+        "max-write-contention",
         "max_heat",
         spelled.share("0", "1"),
         "0.3",
@@ -245,12 +245,12 @@ _NO_RECLAIMING = (
 
 REFUSED: Mapping[str, str] = {
     "self-optimizing.minor.trigger.interval": (
-        "means the time between minor runs, which nothing here waits for; use lakewright.settle-after for the quiet "
-        "time before the last merge"
+        "sets the time between minor runs, and minor runs do not wait for an interval here; use "
+        "lakewright.idle-compaction-after for the idle time before idle compaction"
     ),
     PREFIX + "retain-hours": _NO_RECLAIMING,
     "acid.data.retain.hours": _NO_RECLAIMING,
-    PREFIX + "order": (
+    PREFIX + "clustering-order": (
         "is not obeyed: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
         "different times apart"
     ),
@@ -268,7 +268,7 @@ REFUSED: Mapping[str, str] = {
 }
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
-_ASKS_FOR_NOTHING = {PREFIX + "order": "none"}
+_ASKS_FOR_NOTHING = {PREFIX + "clustering-order": "none"}
 """Values of refused properties that say what is done anyway: nobody need be told."""
 
 _UNKNOWN = "is not obeyed: it is not among the properties of other systems that are known here"

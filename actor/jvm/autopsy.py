@@ -144,7 +144,7 @@ class Autopsy:
             try:
                 process.wait(KILL_S)
             except subprocess.TimeoutExpired:
-                _log.exception("jvm_cannot_be_ended", pid=process.pid)
+                _log.exception("jvm_kill_failed", pid=process.pid)
                 return None
         printed = tail(self._jvm.printed, self._jvm.secrets)
         death = explain(code, printed)

@@ -80,4 +80,4 @@ def _delete(files: Any, path: Any) -> None:
     try:
         files.delete(path, _NOT_RECURSIVE)
     except Py4JError as error:  # It is empty, and no reader looks at it.
-        _log.warning("probe_left", path=str(path.toString()), error=first_line(error))
+        _log.warning("probe_object_not_deleted", path=str(path.toString()), error=first_line(error))

@@ -42,7 +42,7 @@ class BackgroundTasks:
     async def _watched(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()
-            log.error("duty_ended", duty=name)
+            log.error("background_task_ended", task=name)
         except Exception:
-            log.exception("duty_died", duty=name)
+            log.exception("background_task_failed", task=name)
             raise

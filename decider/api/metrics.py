@@ -21,26 +21,25 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FUNNEL = (
     "commits",
     "own_commits",
-    "cells_touched",
-    "cells_rewritten",
+    "partitions_touched",
+    "partitions_rewritten",
     "files_added",
     "bytes_added",
     "disabled",
     "refused",
     "pruned_by_entropy",
     "pruned_by_levels",
-    "asked",
-    "rescans",
-    "rescanned",
+    "enqueued",
+    "rebuilds",
     "drift",
-    "tables_seen",
+    "tables_initialized",
     "jobs_run",
     "jobs_failed",
     "plans_empty",
-    "runs_recovered",
+    "commits_recovered",
     "rewrites",
-    "groups_landed",
-    "groups_stale",
+    "groups_committed",
+    "groups_conflicted",
     "conflicts",
     "files_replaced",
     "files_written",
@@ -86,12 +85,15 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._hints = Counter("lakewright_hints", "Hints by what became of them.", ["result"], registry=self._registry)
+        self._hints = Counter("lakewright_events", "Hints by what became of them.", ["result"], registry=self._registry)
         self._looks = Counter(
-            "lakewright_looks", "Looks at a table's log by how they ended.", ["result"], registry=self._registry
+            "lakewright_table_refreshes",
+            "Looks at a table's log by how they ended.",
+            ["result"],
+            registry=self._registry,
         )
         self._look_s = Histogram(
-            "lakewright_look_seconds",
+            "lakewright_table_refresh_seconds",
             "From the start of a look at a table to its state being stored.",
             buckets=LATENCY_BUCKETS_S,
             registry=self._registry,
@@ -158,7 +160,9 @@ class _SnapshotCollector(Collector):
         build.add_metric([now.release], 1)
         yield build
         yield GaugeMetricFamily("lakewright_redis_up", "Whether Redis answers.", int(now.redis_up))
-        yield GaugeMetricFamily("lakewright_redis_safe", "Whether Redis keeps what it is given.", int(now.redis_safe))
+        yield GaugeMetricFamily(
+            "lakewright_redis_durable", "Whether Redis keeps what it is given.", int(now.redis_safe)
+        )
         if now.tables is not None:
             yield GaugeMetricFamily("lakewright_tables", "Registered tables.", now.tables)
         if now.refused is not None:
@@ -176,18 +180,18 @@ class _SnapshotCollector(Collector):
         for state in ACTOR_STATES:
             actors.add_metric([state], now.actors.get(state, 0))
         yield actors
-        yield GaugeMetricFamily("lakewright_streams", "Readers of this decider's event stream.", now.streams)
+        yield GaugeMetricFamily("lakewright_stream_readers", "Readers of this decider's event stream.", now.streams)
         yield GaugeMetricFamily(
-            "lakewright_inbox_tables", "Tables waiting to be looked at or looked at.", now.inbox_tables
+            "lakewright_refresh_queue_tables", "Tables waiting to be looked at or looked at.", now.inbox_tables
         )
         yield GaugeMetricFamily(
-            "lakewright_inbox_oldest_seconds", "How long the oldest of them waits.", now.inbox_oldest_s
+            "lakewright_refresh_queue_oldest_seconds", "How long the oldest of them waits.", now.inbox_oldest_s
         )
-        reads = CounterMetricFamily("lakewright_object_reads", "Requests to object stores.", labels=["kind"])
+        reads = CounterMetricFamily("lakewright_object_store_requests", "Requests to object stores.", labels=["kind"])
         for kind, count in now.object_reads.items():
             reads.add_metric([kind], count)
         yield reads
-        funnel = CounterMetricFamily("lakewright_funnel", "From commits to rewrites, over all.", labels=["step"])
+        funnel = CounterMetricFamily("lakewright_funnel", "From commits to rewrites, over all.", labels=["stage"])
         for step in FUNNEL:
             funnel.add_metric([step], now.funnel.get(step, 0))
         yield funnel

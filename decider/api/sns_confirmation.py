@@ -28,8 +28,8 @@ class ConfirmationResult(StrEnum):
     """What became of a request for confirmation, as a reason why it led to no hint."""
 
     CONFIRMED = "subscription_confirmed"
-    NOT_LISTED = "subscription_topic_not_listed"
-    BAD_URL = "subscription_url_not_of_topic"
+    NOT_LISTED = "subscription_topic_not_allowed"
+    BAD_URL = "subscription_url_mismatch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,17 @@ class SubscriptionConfirmer:
     async def confirm(self, asked: SubscriptionConfirmation) -> ConfirmationResult:
         """Confirm a subscription if that is allowed. Raises RetryableError if the topic's host does not answer."""
         if asked.topic not in self.topics:
-            log.warning("subscription_refused", topic=asked.topic[:256], why="it is not in LAKEWRIGHT_SNS_TOPICS")
+            log.warning("subscription_rejected", topic=asked.topic[:256], reason="it is not in LAKEWRIGHT_SNS_TOPICS")
             return ConfirmationResult.NOT_LISTED
         if not is_page_of(asked.topic, asked.url):
-            log.warning("subscription_refused", topic=asked.topic, why="its page is not of the topic's host")
+            log.warning("subscription_rejected", topic=asked.topic, reason="its page is not of the topic's host")
             return ConfirmationResult.BAD_URL
         try:
             async with httpx.AsyncClient(transport=self.transport, timeout=TIMEOUT_S, trust_env=False) as client:
                 answer = await client.get(asked.url, follow_redirects=False)
         except httpx.InvalidURL:
             # Line breaks, which the check above does not see, or more characters than a page's address has.
-            log.warning("subscription_refused", topic=asked.topic, why="its page is no address")
+            log.warning("subscription_rejected", topic=asked.topic, reason="its page is no address")
             return ConfirmationResult.BAD_URL
         except httpx.TransportError as problem:
             raise RetryableError(f"the host of {asked.topic} does not answer: {type(problem).__name__}") from problem

@@ -22,11 +22,11 @@ LEDGER_SCHEMA = pa.schema(
         ("tenant", pa.string()),
         ("entry", pa.string()),
         ("version", pa.int64()),
-        ("cell", pa.string()),
-        ("cell_label", pa.string()),
-        ("verdict", pa.string()),
+        ("partition_key", pa.string()),
+        ("partition_label", pa.string()),
+        ("decision", pa.string()),
         ("reason", pa.string()),
-        ("sentence", pa.string()),
+        ("message", pa.string()),
         ("outcome", pa.string()),
         ("files", pa.int64()),
         ("small_files", pa.int64()),
@@ -85,8 +85,8 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         "tenant": table.tenant,
         "entry": entry,
         "version": made.version,
-        "cell": made.cell,
-        "cell_label": None if made.cell is None else partition_label(made.cell),
+        "partition_key": made.cell,
+        "partition_label": None if made.cell is None else partition_label(made.cell),
         "outcome": outcome,
         "record": record,
     }
@@ -102,9 +102,9 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         row
         | predicted
         | {
-            "verdict": str(made.verdict),
+            "decision": str(made.verdict),
             "reason": str(made.reason),
-            "sentence": made.sentence,
+            "message": made.sentence,
             "files": made.state.files,
             "small_files": made.state.small_files,
             "bytes": made.state.bytes,

@@ -126,7 +126,7 @@ class Discovery:
     def _started(self, root: str, before: DiscoveryProgress | None) -> DiscoveryProgress:
         """Begin a walk, or go on with one that failed or that another decider left."""
         if before is not None and before.state is not DiscoveryState.DONE:
-            log.info("discovery_resumed", root=root, place=before.place)
+            log.info("discovery_resumed", root=root, path=before.place)
             problem = before.problem if before.unreadable else ""
             return replace(before, state=DiscoveryState.RUNNING, finished_ms=0, problem=problem)
         return DiscoveryProgress(root, started_ms=self._now_ms(), moved_ms=self._now_ms())
@@ -150,7 +150,7 @@ class Discovery:
         finally:
             holding.cancel()
         round_ = replace(round_, state=DiscoveryState.DONE, finished_ms=self._now_ms())
-        log.info("discovered", root=round_.root, folders=round_.folders, tables=round_.tables)
+        log.info("discovery_completed", root=round_.root, folders=round_.folders, tables=round_.tables)
         await self._rounds.keep(round_)
         return round_
 
@@ -162,11 +162,11 @@ class Discovery:
             try:
                 is_ours = await self._rounds.hold(root)
             except RetryableError as problem:
-                log.warning("root_not_held", root=root, error=str(problem))
+                log.warning("root_lock_not_renewed", root=root, error=str(problem))
 
     async def _failed(self, round_: DiscoveryProgress, problem: LakewrightError) -> DiscoveryProgress:
         round_ = replace(round_, state=DiscoveryState.FAILED, problem=str(problem), finished_ms=self._now_ms())
-        log.warning("discovery_failed", root=round_.root, place=round_.place, error=str(problem))
+        log.warning("discovery_failed", root=round_.root, path=round_.place, error=str(problem))
         await self._rounds.keep(round_)
         return round_
 
@@ -183,7 +183,7 @@ class Discovery:
                 problem = refused
         if problem is not None:
             round_ = replace(round_, unreadable=round_.unreadable + 1, problem=str(problem))
-            log.warning("folder_left_out", root=round_.root, place=found.path, why=str(problem))
+            log.warning("folder_skipped", root=round_.root, path=found.path, reason=str(problem))
         return replace(
             round_,
             place=found.path,
@@ -197,7 +197,11 @@ class Discovery:
 
     async def _save(self, round_: DiscoveryProgress) -> bool:
         log.info(
-            "discovering", root=round_.root, place=round_.place, folders=round_.folders, new_tables=round_.new_tables
+            "discovery_progress",
+            root=round_.root,
+            path=round_.place,
+            folders=round_.folders,
+            new_tables=round_.new_tables,
         )
         return await self._rounds.keep(round_)
 

@@ -85,7 +85,7 @@ class LedgerArchiver:
 
     async def run(self) -> None:
         """Archive until cancelled; a store that is away is waited for."""
-        await run_periodically(self._tick, every_s=EVERY_S, failed="ledger_not_archived")
+        await run_periodically(self._tick, every_s=EVERY_S, failed="ledger_archive_failed")
 
     async def _tick(self) -> None:
         done = await self.run_once()
@@ -114,7 +114,7 @@ class LedgerArchiver:
             # What its log has forgotten stands in its rows, all of which have to be read for it.
             ends = {TableId(row["table_id"]): row["entry"] for row in await self._archive.ask(FURTHEST)}
         await self._batches.note(newest, ends)
-        log.warning("archive_ahead_of_notes", noted=number, archived=newest, from_rows=notes is None)
+        log.warning("archive_progress_restored", noted=number, archived=newest, from_rows=notes is None)
 
     async def _carry(
         self, tables: list[TableId], done: ArchiveResult, until_ms: int, batch_records: int
@@ -145,7 +145,7 @@ class LedgerArchiver:
             # and gets a number of its own.
             await self._believe_archive(batch.number - 1)
             return done
-        unreadable = sum(row.get("verdict") is None for row in rows)
+        unreadable = sum(row.get("decision") is None for row in rows)
         await self._batches.note(batch.number, batch.ends, unreadable=unreadable)
         return ArchiveResult(done.records + is_new * len(rows), done.batches + is_new)
 
@@ -158,7 +158,7 @@ class LedgerArchiver:
             if await self._registry.register(self._own):
                 log.info("archive_registered", table=self._own.name, location=self._own.location)
         except InvalidInput as problem:
-            log.warning("archive_not_registered", error=str(problem))
+            log.warning("archive_registration_failed", error=str(problem))
             return
         await self._inbox.put(self._own, None)
 

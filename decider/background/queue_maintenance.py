@@ -25,7 +25,7 @@ SLOTS_EVERY_S = 10.0
 LOG_EVERY_S = 5.0
 """Well below the time between two crashes of a server; a look costs one round trip."""
 
-FAILED = "queue_care_failed"
+FAILED = "queue_maintenance_failed"
 
 log = structlog.get_logger()
 
@@ -98,7 +98,7 @@ class QueueMaintenance:
     async def renew_log(self) -> None:
         """Leave nothing in the log of a server that has started but what is in force."""
         if await self._levers.renew_log():
-            log.info("redis_log_renewed")
+            log.info("redis_aof_rewritten")
 
     async def preempt(self) -> None:
         """Give each urgent job that has waited for too long the prospect of a slot."""

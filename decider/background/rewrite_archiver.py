@@ -68,7 +68,7 @@ class RewriteArchiver:
             try:
                 taken = await self._carry(table, cursor)
             except LakewrightError as problem:
-                log.warning("optimizations_not_taken", table=table.name, error=str(problem))
+                log.warning("rewrite_archive_failed", table=table.name, error=str(problem))
                 continue
             if taken is not None:
                 written += taken
@@ -79,11 +79,11 @@ class RewriteArchiver:
 
     async def run(self) -> None:
         """Take until cancelled; a store that is away is waited for."""
-        await run_periodically(self._tick, every_s=EVERY_S, failed="optimizations_not_taken")
+        await run_periodically(self._tick, every_s=EVERY_S, failed="rewrite_archive_failed")
 
     async def _tick(self) -> None:
         if written := await self.run_once():
-            log.info("optimizations_taken", rewrites=written)
+            log.info("rewrites_archived", rewrites=written)
 
     async def _carry(self, table: TableRef, cursor: TableState) -> int | None:
         """Take one table's rewrites above the version that its newest batch came to; None if another was faster."""
@@ -112,6 +112,6 @@ class RewriteArchiver:
         try:
             await self._from.registry.register(self._own)
         except InvalidInput as problem:
-            log.warning("optimizations_not_registered", error=str(problem))
+            log.warning("rewrite_archive_registration_failed", error=str(problem))
             return
         await self._inbox.put(self._own, None)

@@ -80,14 +80,14 @@ class TimerRunner:
 
     async def run(self) -> None:
         """Tick until cancelled; a Redis that is away is waited for."""
-        await run_periodically(self.run_once, every_s=EVERY_S, failed="settle_failed")
+        await run_periodically(self.run_once, every_s=EVERY_S, failed="timer_run_failed")
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the timers of one table; a failure puts the table off, so that it does not hold a place of each tick."""
         try:
             return await self._ring(table)
         except LakewrightError as problem:
-            log.warning("timers_not_taken", table=table.name, error=str(problem))
+            log.warning("table_timers_failed", table=table.name, error=str(problem))
         except Exception:
             # A log that nobody foresaw must not end the settling of all other tables.
             log.exception("timers_crashed", table=table.name)
@@ -119,6 +119,6 @@ class TimerRunner:
             outcome = await self._timers.take(
                 table.id, timer, again_ms=again_ms, job=spec, decision=(record, counted([made]))
             )
-            log.info("timer_rang", table=table.name, cell=cell, ask=ask, outcome=outcome)
+            log.info("timer_fired", table=table.name, partition=cell, kind=ask, outcome=outcome)
             outcomes.append(outcome)
         return outcomes

@@ -125,10 +125,10 @@ class RefreshQueue:
             except RetryableError as problem:
                 self._retry_later(waiting, problem)
             except LakewrightError as problem:
-                log.warning("table_not_followed", table=waiting.table.name, error=str(problem))
+                log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
             except Exception:
                 # A log that nobody foresaw must not end the following of all other tables; the sweep comes back to it.
-                log.exception("table_crashed", table=waiting.table.name)
+                log.exception("table_refresh_crashed", table=waiting.table.name)
             finally:
                 self._running.discard(table_id)
                 if not self.backlog:
@@ -140,11 +140,11 @@ class RefreshQueue:
         failures = self._failures.get(table.id, 0) + 1
         if failures >= self._patience.tries:
             self._failures.pop(table.id, None)
-            log.warning("table_left_to_sweep", table=table.name, failures=failures, error=str(problem))
+            log.warning("table_refresh_abandoned", table=table.name, failures=failures, error=str(problem))
             return
         self._failures[table.id] = failures
         pause_s = self._patience.pause_s(failures)
-        log.warning("table_not_followed", table=table.name, again_in_s=round(pause_s, 1), error=str(problem))
+        log.warning("table_refresh_failed", table=table.name, retry_in_s=round(pause_s, 1), error=str(problem))
         if table.id in self._waiting:
             return  # Another event has asked for it already.
         loop = asyncio.get_running_loop()

@@ -136,7 +136,7 @@ class EventResolver:
             if self._places.root_of(place) is None:
                 delivery.refused[place] = "outside_allowed_roots"
             elif len(below) >= min(NEW_PLACES, MAX_LOOKS - self.looking):
-                delivery.refused[place] = "too_many_new_places"
+                delivery.refused[place] = "unknown_table_limit"
             else:
                 below.append(place)
         self.looking += len(below)
@@ -160,13 +160,13 @@ class EventResolver:
             try:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
-                return "" if await lake.has_log(lake.path_of(location)) else "no_table_there"
+                return "" if await lake.has_log(lake.path_of(location)) else "table_not_found"
             except Unsupported as problem:
-                log.warning("place_refused", location=location, error=str(problem))
+                log.warning("location_rejected", location=location, error=str(problem))
                 return "outside_allowed_roots"
             except LakewrightError as problem:
-                log.warning("place_not_looked_at", location=location, error=str(problem))
-                return "place_unreadable"
+                log.warning("location_probe_failed", location=location, error=str(problem))
+                return "location_unreadable"
 
     async def discovered(self, location: str) -> bool:
         """Register a table that was found below a root; return whether it was new."""
@@ -221,7 +221,7 @@ class EventResolver:
             table = replace(known, name=name, tenant=tenant, properties=said, is_found=False)
             await self._registry.change(known, table)
         await self._inbox.put(table, None)
-        log.info("registered", table=table.name, location=canonical)
+        log.info("table_registered", table=table.name, location=canonical)
         return table
 
 

@@ -30,10 +30,10 @@ class IgnoredReason(StrEnum):
     NOT_A_COMMIT = "not_a_commit"
     UNKNOWN_EVENT = "unknown_event"
     TEST_EVENT = "test_event"
-    BAD_KEY = "bad_key"
-    BAD_NAME = "bad_name"
+    BAD_KEY = "invalid_object_key"
+    BAD_NAME = "invalid_table_name"
     NOT_A_LOCATION = "not_a_table_location"
-    ICEBERG = "iceberg_not_supported_yet"
+    ICEBERG = "iceberg_not_supported"
 
 
 @dataclass(frozen=True, slots=True)

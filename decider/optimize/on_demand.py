@@ -242,7 +242,7 @@ class OnDemandOptimizer:
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
             jobs.append(RequestedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
-        log.info("requested", table=table.name, jobs=len(jobs), running=running)
+        log.info("optimize_requested", table=table.name, jobs=len(jobs), running=running)
         return jobs, running
 
 

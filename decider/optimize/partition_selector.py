@@ -56,10 +56,10 @@ def exact_cell(text: str, columns: Sequence[PartitionColumn]) -> PartitionKey:
 
     Raises InvalidInput if the text leaves a partition column out or names another one.
     """
-    values = _values(text, columns, field="cell")
+    values = _values(text, columns, field="partition")
     if len(values) < len(columns):
         allowed = "/".join(f"{column.name}=…" for column in columns)
-        raise InvalidInput(f"{text[:80]!r} names no single cell", field="cell", allowed=allowed)
+        raise InvalidInput(f"{text[:80]!r} does not name exactly one partition", field="partition", allowed=allowed)
     return partition_key(columns, values)
 
 

@@ -31,14 +31,14 @@ log = structlog.get_logger()
 class TriggerOutcome(StrEnum):
     """What became of a wish."""
 
-    TAKEN_UP = "taken_up"
+    TAKEN_UP = "pending"
     STARTED = "started"
-    AUTO_IS_ON = "auto_optimize_is_on"
+    AUTO_IS_ON = "auto_optimize_enabled"
     ALREADY_RUNNING = "already_running"
     NOTHING_TO_DO = "nothing_to_do"
-    FIRST_SIGHT = "seen_at_first_sight"
+    FIRST_SIGHT = "set_before_first_read"
     REFUSED = "refused"
-    TAKEN_BACK = "taken_back"
+    TAKEN_BACK = "property_removed"
 
     @property
     def sentence(self) -> str:
@@ -111,7 +111,7 @@ class PropertyTriggers:
             )
             raise
         await self._wishes.replace(table.id, wish, done)
-        log.info("manual_run", table=table.name, said=said, outcome=done.outcome, jobs=done.jobs)
+        log.info("property_run_finished", table=table.name, requested=said, outcome=done.outcome, jobs=done.jobs)
 
     def _is_stuck(self, wish: ManualRunRecord | None) -> bool:
         """Whether a decider took up a wish and ended before anything came of it."""

@@ -140,7 +140,7 @@ class RedisSafety:
                 return
             dangers = (await self.facts()).dangers
             if dangers:
-                log.warning("redis_not_trusted", reasons=dangers)
+                log.warning("redis_unsafe", reasons=dangers)
                 raise RetryableError(f"Redis cannot be trusted now, so nothing was taken: {'; '.join(dangers)}")
 
     async def facts(self) -> ServerFacts:

@@ -58,7 +58,7 @@ class RunQueries:
         if cursor is not None:
             first, place = _parse(cursor)
             if first not in stages:
-                raise InvalidInput(f"the cursor {cursor!r} belongs to another state", field="cursor")
+                raise InvalidInput(f"the cursor {cursor!r} belongs to another state", field="page_token")
             stages = stages[stages.index(first) :]
         found: list[JobView | RunRecord] = []
         for _ in range(MAX_PAGES):
@@ -114,7 +114,7 @@ def _parse(cursor: str) -> tuple[JobStage, str]:
     if match is None:
         raise InvalidInput(
             f"{cursor[:80]!r} is no cursor; use the one that the page before gave",
-            field="cursor",
+            field="page_token",
             allowed="the cursor of a page",
         )
     return JobStage(match[1] or match[3]), match[2] or match[4] or ""

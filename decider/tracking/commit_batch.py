@@ -133,10 +133,10 @@ class CommitBatch:
         """Count the funnel: what came in, and what each prune kept out."""
         counts = Counter(counted(decisions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
-        counts["aborts_maybe_caused"] = self._aborts
+        counts["possible_dml_aborts"] = self._aborts
         counts["deferred"] = sum(made.verdict is DecisionKind.DEFER for made in decisions)
         counts["own_commits"] = len(self._folded) - counts["commits"]
-        counts["cells_touched"] = len(decisions) - counts["cells_rewritten"]
+        counts["partitions_touched"] = len(decisions) - counts["partitions_rewritten"]
         counts["files_added"] = sum(len(commit.added) for commit, _ in self._folded if commit.data_change)
         counts["bytes_added"] = sum(
             file.size_bytes for commit, _ in self._folded if commit.data_change for file in commit.added
@@ -146,20 +146,20 @@ class CommitBatch:
 
 _FUNNEL = {
     Reason.DISABLED: "disabled",
-    Reason.OWN_COMMIT: "cells_rewritten",
-    Reason.NO_DATA_CHANGE: "cells_rewritten",
+    Reason.OWN_COMMIT: "partitions_rewritten",
+    Reason.NO_DATA_CHANGE: "partitions_rewritten",
     Reason.NOTHING_SMALL: "pruned_by_entropy",
     Reason.SETTLED: "pruned_by_entropy",
     Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
     Reason.NO_PROMOTION: "pruned_by_levels",
-    Reason.WORTH_IT: "asked",
-    Reason.TOO_MANY_SMALL: "asked",
-    Reason.REQUESTED: "asked",
-    Reason.QUIET: "asked",
-    Reason.DELETES: "asked",
+    Reason.WORTH_IT: "enqueued",
+    Reason.TOO_MANY_SMALL: "enqueued",
+    Reason.REQUESTED: "enqueued",
+    Reason.QUIET: "enqueued",
+    Reason.DELETES: "enqueued",
     Reason.FILTERED: "filtered",
-    Reason.FULL_DUE: "asked",
-    Reason.WRITERS_FIRST: "left_to_writers",
+    Reason.FULL_DUE: "enqueued",
+    Reason.WRITERS_FIRST: "deferred_to_writers",
     Reason.REFUSED: "refused",
     Reason.CLUSTERED: "refused",
 }

@@ -69,13 +69,15 @@ class DriftCheck:
         live = (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
         if live == (files, total):
             self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)
-            log.warning("checksum_wrong", table=table.name, version=cursor.version, said=said.files, live=live[0])
+            log.warning(
+                "checksum_invalid", table=table.name, version=cursor.version, requested=said.files, live=live[0]
+            )
             return None
         reason = (
             f"{DRIFT}: at version {cursor.version} the state counted {files} files of {total} bytes, "
             f"the log holds {live[0]} of {live[1]}"
         )
-        log.error("drift", table=table.name, version=cursor.version, counted=files, live=live[0])
+        log.error("state_drift_detected", table=table.name, version=cursor.version, counted=files, live=live[0])
         return StateDrift(cursor, reason)
 
     def _is_due(self, last: _LastCheck, now_ms: int) -> bool:

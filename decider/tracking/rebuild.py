@@ -113,7 +113,7 @@ class StateRebuilder:
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
             ledger=self._lines(decisions, policy),
-            counters={"rescans" if old else "tables_seen": 1, **(counters or {})},
+            counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
             timers=await self._timed(table, snapshot, policy, cells),
@@ -137,7 +137,14 @@ class StateRebuilder:
             return None
         if not in_force.policy.enabled:
             await self._withdraw(table, idle, newest)
-        log.info("recounted", table=table.name, version=cursor.version, cells=len(cells), jobs=len(jobs), why=reason)
+        log.info(
+            "state_rebuilt",
+            table=table.name,
+            version=cursor.version,
+            partitions=len(cells),
+            jobs=len(jobs),
+            reason=reason,
+        )
         return cursor
 
     def _lines(self, decisions: Sequence[Decision], policy: Policy) -> list[tuple[str, int]]:

@@ -71,11 +71,11 @@ class TableRefresher:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
             cells = await leave(self._queue, table.id, kind=COMPACT)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
-            log.warning("table_refused", table=table.name, why=str(problem), cells=cells)
+            log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
             return
         except (InvalidInput, PermanentError) as problem:
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem)))
-            log.warning("table_refused", table=table.name, why=str(problem))
+            log.warning("table_refused", table=table.name, reason=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
             # It was removed during the look, which has just brought its state back.
@@ -97,10 +97,10 @@ class TableRefresher:
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
             await forget(self._queue, table.id, kind=COMPACT)
-            log.warning("table_forgotten", table=table.name, why=why, gone_days=VANISHED_DAYS)
+            log.warning("table_unregistered", table=table.name, reason=why, gone_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, gone=True))
-        log.warning("table_gone", table=table.name, why=why, cells=cells)
+        log.warning("table_missing", table=table.name, reason=why, partitions=cells)
 
     async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
         """Note whether a table that could be read may be rewritten; its state already says so to every decision."""
@@ -111,7 +111,7 @@ class TableRefresher:
             return
         if before is None or before.code != found.code or before.reason != found.sentence:
             await self._refuse(table, StoredRefusal(self._now_ms(), found.sentence, code=found.code))
-            log.warning("table_refused", table=table.name, why=found.sentence)
+            log.warning("table_refused", table=table.name, reason=found.sentence)
 
     async def _refuse(self, table: TableRef, refusal: StoredRefusal) -> None:
         before = await self._registry.refusal(table.id)

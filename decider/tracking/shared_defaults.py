@@ -53,7 +53,7 @@ class SharedDefaults:
             try:
                 await self.refresh()
             except RetryableError as problem:
-                log.warning("defaults_unknown", error=str(problem))
+                log.warning("defaults_refresh_failed", error=str(problem))
                 await asyncio.sleep(RETRY_S)
             else:
                 await asyncio.sleep(REFRESH_S)
@@ -68,7 +68,7 @@ class SharedDefaults:
         if not self._is_announced:
             await self._redis.set(self._key, self.own.encode())
             self._is_announced = True
-            log.info("defaults_announced", version=self.own.version)
+            log.info("defaults_published", version=self.own.version)
             return False
         found = await self._redis.get(self._key)
         if found is None:
@@ -82,11 +82,11 @@ class SharedDefaults:
             theirs = self.own.decode(said)
         except InvalidInput as problem:
             self._refused = said
-            log.warning("defaults_refused", why=str(problem))
+            log.warning("defaults_rejected", reason=str(problem))
             return False
         if theirs == self.current:
             # Another release wrote the same in other words.
             return False
-        log.warning("defaults_taken_over", before=self.current.version, now=theirs.version, own=self.own.version)
+        log.warning("defaults_adopted", before=self.current.version, now=theirs.version, own=self.own.version)
         self.current = theirs
         return True

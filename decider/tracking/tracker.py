@@ -239,7 +239,7 @@ class TableTracker:
         if not await ingest(self._queue, table.id, old=old, new=new, step=step):
             return _TrackStep(old.version, raced=True)
         self._trusted[table.id] = (new.version, self._now_ms())
-        log.info("folded", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))
+        log.info("commits_applied", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))
         return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
     async def _recount(self, table: TableRef, reader: TrackedLog, old: TableState | None, reason: str) -> _TrackStep:

@@ -128,12 +128,12 @@ async def _ours(_: Request, raised: Exception) -> JSONResponse:
         case RetryableError():
             return try_later(str(raised))
         case _:
-            log.warning("call_failed", error=str(raised))
+            log.warning("request_failed", error=str(raised))
             return respond(502, str(raised))
 
 
 async def _store_gone(request: Request, raised: Exception) -> JSONResponse:
-    log.warning("redis_failed", path=request.url.path, error=str(raised))
+    log.warning("redis_unavailable", path=request.url.path, error=str(raised))
     return try_later("Redis does not answer; the call changed nothing, try again")
 
 
@@ -166,5 +166,5 @@ async def _http(_: Request, raised: Exception) -> JSONResponse:
 
 
 async def _unexpected(request: Request, raised: Exception) -> JSONResponse:
-    log.error("call_crashed", method=request.method, path=request.url.path, exc_info=raised)
+    log.error("request_crashed", method=request.method, path=request.url.path, exc_info=raised)
     return respond(500, "the service met a state it did not expect; its log says which")

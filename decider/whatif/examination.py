@@ -17,9 +17,9 @@ from shared.policy import Policy, apply
 from shared.properties import NAMES, as_properties, read_properties
 
 TITLES = {
-    "nothing": "left alone",
+    "no_compaction": "left alone",
     "lakewright": "Lakewright",
-    "yours": "with your settings",
+    "custom": "with your settings",
     **{rule.name: rule.title for rule in PEERS},
 }
 
@@ -105,8 +105,8 @@ def examine(
     comparison = compare(table.history, policy, prices, tick)
     yours = None
     if asked is not None:
-        tick(TITLES["yours"])
-        done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="yours")
+        tick(TITLES["custom"])
+        done = replace(replay_lakewright(table.history, asked.policy, tail_ms=prices.tail_ms), name="custom")
         yours = CustomPolicy(asked, Candidate(asked.policy, done, prices.cost_s(done)))
     recommendation = recommend(table.history, policy, prices, comparison.nothing, tick)
     notes = (*_refused(table), *_missing(table), *_notes(in_force), *(asked.notes if asked else ()))
@@ -163,12 +163,12 @@ def describe(report: WhatIfReport) -> dict[str, Any]:
         "files_added": table.history.files_added,
         "bytes_added": table.history.bytes_added,
         "span_s": compared.nothing.span_ms // 1000,
-        "so_far": {
+        "actual": {
             "rewrites": table.rewrites,
             "bytes_rewritten": table.bytes_rewritten,
             "files_now": table.files_now,
         },
-        "prices": {
+        "cost_model": {
             "write_s_per_gib": prices.write_s_per_gib,
             "open_s": prices.open_s,
             "queries_per_hour": prices.queries_per_hour,
@@ -176,16 +176,16 @@ def describe(report: WhatIfReport) -> dict[str, Any]:
         },
         "policy": _policy(report.policy),
         "rules": [_rule(done, prices) for done in replayed],
-        "yours": _yours(yours, prices) if yours else None,
+        "custom": _yours(yours, prices) if yours else None,
         "notes": list(report.notes),
         "recommendation": {
             "is_change": advice.is_change,
-            "sentence": advice.sentence,
+            "message": advice.sentence,
             "properties": advice.properties,
             "policy": _policy(advice.best.policy),
             "cost_s": round(advice.best.cost_s, 3),
             "current_cost_s": round(advice.current.cost_s, 3),
-            "left_alone_cost_s": round(advice.nothing_cost_s, 3),
+            "no_compaction_cost_s": round(advice.nothing_cost_s, 3),
             "curve": [_option(option, prices) for option in advice.curve],
         },
     }
@@ -210,11 +210,11 @@ def _rule(done: SimulationResult, prices: CostModel) -> dict[str, Any]:
         "title": TITLES[done.name],
         "files_mean": round(done.mean_files, 2),
         "files_at_end": done.files_at_end,
-        "small_max_per_cell": done.small_max,
+        "max_small_files_per_partition": done.small_max,
         "jobs": done.jobs,
         "bytes_rewritten": done.bytes_rewritten,
         "write_amplification": round(done.wa, 4),
-        "stale_s": round(done.stale_ms / 1000, 1),
+        "mean_time_small_s": round(done.stale_ms / 1000, 1),
         "write_cost_s": round(prices.write_s(done), 3),
         "read_cost_s": round(prices.read_s(done), 3),
         "cost_s": round(prices.cost_s(done), 3),

@@ -201,7 +201,7 @@ def replay_untouched(history: CommitTrace, policy: Policy, *, tail_ms: int = 0) 
         tally.saw(tally.table.apply(commit))
     ended = tally.end_commits()
     tally.pass_time(ended.at_ms + tail_ms)
-    return tally.result("nothing", history, ended)
+    return tally.result("no_compaction", history, ended)
 
 
 def replay_peer(

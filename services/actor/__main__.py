@@ -55,7 +55,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     spark = start_spark(settings, scratch=scratch, java=java)
     rules = replace(engine_settings(settings), secrets=known_secrets(settings, environment))
     engine, verdict = start_engine(spark, rules, scratch=scratch.resolve().as_uri())
-    log.info("self_tested", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
+    log.info("self_test_completed", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     try:
         serve(settings, engine, _about(settings, java.version), reached)
     finally:

@@ -70,7 +70,7 @@ def _leave(presence: Presence, died: str) -> None:
         else:
             presence.leave()
     except LakewrightError as problem:
-        log.warning("leaving_not_said", error=str(problem))  # It is forgotten by itself in half a minute.
+        log.warning("deregister_failed", error=str(problem))  # It is forgotten by itself in half a minute.
 
 
 def _run_slot(worker: Worker, stopping: threading.Event, failures: list[Exception]) -> None:

@@ -139,7 +139,7 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "files removed": saved["files_removed"],
         "bytes rewritten": size(saved["bytes_rewritten"]),
         "rewritten per byte added": saved["write_amplification"],
-        "cells pruned": saved["cells_pruned_ratio"],
+        "cells pruned": saved["partitions_pruned_ratio"],
     }
 
 

@@ -12,16 +12,17 @@ from services.demo.row_checksum import Fingerprint
 from shared.policy import Policy
 
 FUNNEL = {
-    "commits": "commits by the writer",
-    "cells_touched": "cells touched by them",
-    "pruned_by_entropy": "… pruned by entropy: merging would not pay",
-    "pruned_by_levels": "… pruned by levels: merging now would mean merging again",
-    "asked": "… worth a rewrite",
-    "jobs_run": "jobs run (others joined one that was waiting)",
-    "plans_empty": "… that found nothing to do",
-    "rewrites": "rewrites committed",
-    "files_replaced": "files replaced",
+    "commits": ("commits", "commits by the writer"),
+    "cells_touched": ("partitions_touched", "partitions touched by them"),
+    "pruned_by_entropy": ("pruned_by_entropy", "… pruned by entropy: the expected gain is below the tolerance"),
+    "pruned_by_levels": ("pruned_by_levels", "… pruned by levels: merging now would mean merging again"),
+    "asked": ("enqueued", "… eligible for a rewrite"),
+    "jobs_run": ("jobs_run", "jobs run (others joined one that was waiting)"),
+    "plans_empty": ("plans_empty", "… that found nothing to do"),
+    "rewrites": ("rewrites", "rewrites committed"),
+    "files_replaced": ("files_replaced", "files replaced"),
 }
+"""Figures of the funnel: the name in the result, which stays, to the stage that is counted and its meaning."""
 
 
 def figures(
@@ -42,7 +43,7 @@ def figures(
         "bytes_rewritten": history.bytes_replaced,
         "write_amplification": round(history.write_amplification, 3),
         "optimize_each_commit_wa": round(history.optimize_each_commit(policy), 3),
-        "funnel": {name: funnel.get(name, 0) for name in FUNNEL},
+        "funnel": {name: funnel.get(stage, 0) for name, (stage, _) in FUNNEL.items()},
     }
 
 
@@ -57,7 +58,7 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
     console.print(layout)
 
     funnel = Table(title="The funnel", title_justify="left", show_header=False)
-    for name, meaning in FUNNEL.items():
+    for name, (_, meaning) in FUNNEL.items():
         funnel.add_row(meaning, f"{result['funnel'][name]:,}", style="" if meaning.startswith("…") else "bold")
     console.print(funnel)
 

@@ -42,7 +42,7 @@ def look(client: httpx.Client, table: str) -> DemoSnapshot:
         running=depth["leased"],
         waiting=depth["queued"] + depth["delayed"],
         backlog=status["backlog"]["tables_waiting"],
-        version=found["cursor"]["version"] if found["cursor"] else -1,
+        version=found["state"]["version"] if found["state"] else -1,
     )
 
 
@@ -96,7 +96,9 @@ def _decisions(glance: DemoSnapshot) -> Panel:
     table.add_column(no_wrap=True)
     table.add_column()
     for decision in glance.decisions:
-        verdict = Text(decision["verdict"], style="bold green" if decision["verdict"] == "enqueue" else "yellow")
+        verdict = Text(decision["decision"], style="bold green" if decision["decision"] == "enqueue" else "yellow")
         clock = time.strftime("%H:%M:%S", time.gmtime(decision["at_ms"] / 1000))
-        table.add_row(clock, verdict, f"v{decision['version']} {decision['cell_label']}: {decision['reason_sentence']}")
+        table.add_row(
+            clock, verdict, f"v{decision['version']} {decision['partition_label']}: {decision['reason_text']}"
+        )
     return Panel(table, title="newest decisions", border_style="cyan")

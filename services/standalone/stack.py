@@ -105,7 +105,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         DATA_DIR: str(home),
         "PYTHONUNBUFFERED": "1",  # A log that ends before the crash it should explain is of no use.
     }
-    log.info("redis_chosen", version=binary.version, url=redis.url, data=str(redis.data_dir))
+    log.info("redis_selected", version=binary.version, url=redis.url, data=str(redis.data_dir))
     specs = [
         ChildSpec(
             name="redis",

@@ -180,7 +180,11 @@ class Supervisor:
         delay_s = restart_delay_s(child.quick_ends)
         child.start_again_at_s = self._clock() + delay_s
         log.warning(
-            "child_ended", child=child.spec.name, code=process.returncode, lived_s=round(lived_s, 1), again_in_s=delay_s
+            "child_exited",
+            child=child.spec.name,
+            code=process.returncode,
+            uptime_s=round(lived_s, 1),
+            retry_in_s=delay_s,
         )
 
     def _end(self, child: _Child, process: subprocess.Popen[bytes]) -> None:
@@ -214,7 +218,7 @@ def _release(process: subprocess.Popen[bytes]) -> None:
 def _say_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
     last_line = _tail(spec.log_file).rpartition("\n")[2]
     log.info(
-        "child_not_ready_yet",
+        "child_not_ready",
         child=spec.name,
         waits_for=obstacle,
         waited_s=round(waited_s),

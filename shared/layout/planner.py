@@ -45,7 +45,7 @@ class RewriteMode(StrEnum):
     MINOR = "minor"
     MAJOR = "major"
     FULL = "full"
-    SETTLE = "settle"
+    SETTLE = "idle"
     PURGE = "purge"
 
 

@@ -143,7 +143,7 @@ class EnqueueOutcome(StrEnum):
 
     QUEUED = "queued"
     MERGED = "merged"
-    DIRTY = "dirty"
+    DIRTY = "rerun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class HeartbeatReply:
 class FinishOutcome(StrEnum):
     """Where a run's end left its job; STALE: token or state were wrong and nothing was written."""
 
-    GONE = "gone"
+    GONE = "deleted"
     REQUEUED = "requeued"
     DELAYED = "delayed"
     QUARANTINED = "quarantined"
@@ -257,7 +257,7 @@ class Finished:
 class CancelOutcome(StrEnum):
     """A waiting job is gone at once, a running one is told to stop, an unknown one was not there."""
 
-    GONE = "gone"
+    GONE = "deleted"
     STOPPING = "stopping"
     UNKNOWN = "unknown"
 
@@ -288,10 +288,10 @@ class DecideOutcome(StrEnum):
 
     QUEUED = "queued"
     MERGED = "merged"
-    DIRTY = "dirty"
+    DIRTY = "rerun"
     NONE = "none"
-    BUSY = "busy"
-    LATE = "late"
+    BUSY = "already_queued"
+    LATE = "timer_changed"
 
 
 @dataclass(frozen=True, slots=True)

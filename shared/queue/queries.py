@@ -40,9 +40,9 @@ def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Co
 class DispatchReason(StrEnum):
     """Why a band is next: its rank, the guard against strict bands, or its share."""
 
-    STRICT = "strict"
-    GUARD = "guard"
-    SHARE = "share"
+    STRICT = "strict_priority"
+    GUARD = "starvation_guard"
+    SHARE = "fair_share"
 
 
 @dataclass(frozen=True, slots=True)

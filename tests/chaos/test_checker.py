@@ -26,7 +26,7 @@ def committed(seen: int, at: float, token: float) -> Committed:
     return Committed(JOB, _token(token), seen, _ns(at))
 
 
-def ended(seen: int, at: float, token: float, verdict: str = "done", outcome: str | None = "gone") -> Ended:
+def ended(seen: int, at: float, token: float, verdict: str = "done", outcome: str | None = "deleted") -> Ended:
     return Ended(JOB, _token(token), verdict, seen, outcome, _ns(at - 0.1), _ns(at))
 
 
@@ -41,7 +41,7 @@ def _token(at: float) -> int:
 GOOD = History(
     events={JOB: (0, 3, 5, 7)},
     # 0 is served alone; 3 arrives while its run goes on, 5 while that job waits again; 7 finds nothing.
-    acks=(ack(0, 1), ack(3, 2.5, "dirty"), ack(5, 4, "merged"), ack(7, 9)),
+    acks=(ack(0, 1), ack(3, 2.5, "rerun"), ack(5, 4, "merged"), ack(7, 9)),
     claims=(claimed(0, 2), claimed(5, 5), claimed(5, 7), claimed(7, 10)),
     commits=(committed(0, 2.8, 2), committed(5, 7.5, 7), committed(7, 10.5, 10)),
     ends=(
@@ -127,7 +127,7 @@ def test_two_workers_whose_tokens_go_back_are_not_compared_each_with_itself_alon
     """Token 2 by one worker as of version 0, then token 1 by another as of version 1, of the same key."""
     history = History(
         events={JOB: (0, 1)},
-        acks=(ack(0, 0.5), ack(1, 2.5, "dirty")),
+        acks=(ack(0, 0.5), ack(1, 2.5, "rerun")),
         claims=(claimed(0, 1, 2), claimed(1, 4, 1)),
         commits=(),
         ends=(ended(0, 3, 2, outcome="requeued"), ended(1, 5, 1)),
@@ -190,10 +190,10 @@ def test_logs_of_workers_become_a_history(tmp_path: Path) -> None:
         '{"event": "committed", "job": "j", "token": 5, "seen": 3, "at": 3}\n'
         '{"event": "finishing", "job": "j", "token": 5, "verdict": "done", "seen": 3, "at": 4}\n'
         '{"event": "finishing", "job": "j", "token": 5, "verdict": "done", "seen": 3, "at": 6}\n'
-        '{"event": "finished", "job": "j", "token": 5, "verdict": "done", "seen": 3, "outcome": "gone", "at": 7}\n'
+        '{"event": "finished", "job": "j", "token": 5, "verdict": "done", "seen": 3, "outcome": "deleted", "at": 7}\n'
         '{"event": "finish'
     )
     claims, ends, commits = read_workers([log])
     assert claims == (Claimed("j", 5, 2, 1, 2),)
-    assert ends == (Ended("j", 5, "done", 3, "gone", 4, 7),)
+    assert ends == (Ended("j", 5, "done", 3, "deleted", 4, 7),)
     assert commits == (Committed("j", 5, 3, 3),)

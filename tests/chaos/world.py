@@ -58,7 +58,7 @@ class World:
     """All of it; `folder` holds the logs of the workers.
 
     hits: how often a worker was killed or paused at each label. broken: what a fault should have shown and did not.
-    not_shown: what could not be shown. taken_back: acknowledged events that Redis lost, by fault.
+    not_shown: what could not be shown. property_removed: acknowledged events that Redis lost, by fault.
     """
 
     redis: RedisServer

@@ -60,7 +60,7 @@ def test_history_rebuilt_after_flushall_equals_the_history_before(
     decider.register(table.path, "orders")
     assert history() == before
 
-    assert {event["cell_label"] for event in before} == {"dt=2026-01-01", "dt=2026-01-02"}
+    assert {event["partition_label"] for event in before} == {"dt=2026-01-01", "dt=2026-01-02"}
     shown = {
         int(row.version): row.operationMetrics
         for row in lab.sql(f"DESCRIBE HISTORY delta.`{table.path}`")

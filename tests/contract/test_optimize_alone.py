@@ -77,7 +77,7 @@ def test_two_thousand_files_become_a_few_and_the_run_rewrites_the_groups_of_the_
     assert done["plan"] == shown["plan"]
     planned = groups(shown["plan"])
     assert sum(map(len, planned)) == FILES
-    assert done["run"]["groups_landed"] == len(planned)
+    assert done["run"]["groups_committed"] == len(planned)
     landed: set[frozenset[str]] = set()
     for version in done["run"]["versions"]:
         removed = tables.removed(table.path, version)
@@ -104,8 +104,8 @@ def test_a_group_whose_files_others_took_is_left_alone_and_said_so(lab: DeltaLab
 
     done = answer(call(engine, str(table.path), "--yes"), 3)
 
-    assert (done["run"]["groups_stale"], done["run"]["groups_skipped"]) == (1, 0)
-    assert done["run"]["groups_landed"] == len(groups(plan)) - 1 > 0
+    assert (done["run"]["groups_conflicted"], done["run"]["groups_skipped"]) == (1, 0)
+    assert done["run"]["groups_committed"] == len(groups(plan)) - 1 > 0
     assert len(tables.rows(table.path)) == before - 20
 
 
@@ -125,7 +125,7 @@ def test_a_wish_to_stop_ends_between_groups_with_what_was_written_committed(lab:
 
     assert done["result"]["interrupted"] is True
     assert len(done["run"]["versions"]) == 1
-    assert done["run"]["groups_landed"] == done["run"]["groups_skipped"] == 1
+    assert done["run"]["groups_committed"] == done["run"]["groups_skipped"] == 1
     assert tables.rows(table.path) == before
     assert len(tables.parquet_files(table.path) - on_disk) == 1, "no orphan is left behind"
     rest = call(lab.engine, str(table.path), "--yes", as_json=False)

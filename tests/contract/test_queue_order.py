@@ -147,13 +147,15 @@ def test_timers_are_set_moved_and_stopped_and_the_first_of_each_table_is_known(b
 def test_a_decision_takes_its_timer_queues_its_job_and_keeps_its_record_together(bench: Bench) -> None:
     timer = Timer("a", 50)
     bench.ingest(-1, 1, timers=[timer, Timer("b", 90)])
-    call = commands.decide(QUEUE, nonce="n", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1})
+    call = commands.decide(
+        QUEUE, nonce="n", table="t-1", timer=timer, job=spec(), record="why", counters={"enqueued": 1}
+    )
     for _ in range(2):
         # The second time stands for a reply that was lost.
         assert bench.run(call) is DecideOutcome.QUEUED
         state = bench.state()
         assert (state.zset("due"), state.streams["led:t-1"]) == ({"t-1": 90}, 1)
-        assert state.hash("count:t-1") == {"asked": "1"}
+        assert state.hash("count:t-1") == {"enqueued": "1"}
     assert len(bench.claim(slots=3)) == 1
 
 
@@ -251,6 +253,6 @@ def test_the_history_keeps_every_run_with_its_result_newest_first(bench: Bench) 
     runs = (*page.runs, *rest.runs)
     assert [run.result for run in runs] == ['{"run":2}', '{"run":1}', '{"run":0}']
     last = runs[0]
-    assert (last.id, last.token, last.verdict, last.outcome) == (claim.id, claim.token, "done", "gone")
+    assert (last.id, last.token, last.verdict, last.outcome) == (claim.id, claim.token, "done", "deleted")
     assert (last.started_ms - last.t0_ms, last.finished_ms - last.started_ms) == (10, 100)
     assert bench.state().hash("count:t-1") == bench.state().hash("count") == {"runs": "3"}

@@ -129,8 +129,8 @@ def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree
         spark.sql(statement)
         decider.sweep()
         status = decider.get(f"/v1/tables/{name}")
-        assert status["cursor"]["version"] == delta_tables.newest(path), statement
-        assert reason in status["cursor"]["rescan_reason"], statement
+        assert status["state"]["version"] == delta_tables.newest(path), statement
+        assert reason in status["state"]["rebuild_reason"], statement
         live = delta_tables.live(path)
         assert status["layout"]["files"] == len(live), statement
         assert status["layout"]["bytes"] == sum(add["size"] for add in live.values()), statement

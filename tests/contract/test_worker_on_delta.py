@@ -67,7 +67,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     location = lab.directory / "t"
     small_files(location, 9)
     before = rows(location)
-    facts = JobPayload(location.as_uri(), "t", POLICY, "worth_it", PredictedCost(9, 6, 0), terms({}))
+    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 6, 0), terms({}))
     spec = JobRequest(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     deleted: list[int] = []
@@ -85,7 +85,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     (run,) = queue.run(queries.history("default")).runs
     result = json.loads(run.result)
     assert run.verdict == "done"
-    assert result["groups_stale"] == 1
+    assert result["groups_conflicted"] == 1
     assert result["conflicts"] == 1
     first, *later = [
         [action["remove"]["path"] for action in commits_of(location)[version] if "remove" in action]
@@ -110,7 +110,7 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
         return asyncio.run(archive.append([said | {"entry": f"{number}-0"}], app="ledger", number=number))
 
     assert all(append(number) for number in range(1, 10))
-    facts = JobPayload(location.as_uri(), "t", POLICY, "worth_it", PredictedCost(9, 8, 0), terms({}))
+    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), terms({}))
     spec = JobRequest(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     assert Worker(lab.engine, queue, actor, WorkerSettings()).run_next()

@@ -43,7 +43,7 @@ def test_an_actor_killed_around_its_commit_neither_loses_nor_repeats_it(stack: S
     ours = own_commits(table)
     assert len(ours) == 1, "the commit was done again"
     assert writers.found(table) == before
-    verdicts = sorted(run["verdict"] for run in stack.get("/v1/jobs", state="finished")["jobs"])
+    verdicts = sorted(run["result"] for run in stack.get("/v1/jobs", state="finished")["jobs"])
     assert verdicts == ["done", "expired", "expired"], "what the killed actors began is in the history, too"
-    assert stack.get("/v1/status")["funnel"]["runs_recovered"] == 1
+    assert stack.get("/v1/status")["funnel"]["commits_recovered"] == 1
     assert_state_equals_recount(stack, stack.get("/v1/tables/db.crashes")["id"], table)

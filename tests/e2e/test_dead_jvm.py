@@ -63,12 +63,12 @@ def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> Non
     assert actor.popen.wait(scaled(START_S)) == 1, "an actor without an engine ends, and its supervisor starts another"
     shown = stack.get(f"/v1/jobs/{job}")["job"]
     is_last = deaths > DEATHS_UNTIL_ALONE
-    assert (shown["state"], shown["deaths"]) == ("quarantined" if is_last else "delayed", deaths)
+    assert (shown["state"], shown["engine_crashes"]) == ("quarantined" if is_last else "delayed", deaths)
     assert cause in shown["error"]
     said = actor.log.read_text()
     assert '"event": "jvm_died"' in said
     assert cause in said
-    assert ('"event": "job_runs_alone"' in said) == is_last
+    assert ('"event": "job_isolated"' in said) == is_last
     if how == "oom":
         assert "Terminating due to java.lang.OutOfMemoryError" in said, "the end of what the JVM printed is kept"
 

@@ -46,7 +46,7 @@ def queue(url: str) -> SyncQueueExecutor:
 
 def wish(number: int) -> JobRequest:
     facts = JobPayload(
-        "memory://t", "t", Policy(target_bytes=8 * MIB), "worth_it", PredictedCost(8, 7, 800_000), terms({})
+        "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), terms({})
     )
     return JobRequest(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
 
@@ -100,7 +100,7 @@ def test_an_actor_is_listed_with_what_it_says_and_forgotten_when_it_falls_silent
     assert (one["state"], one["slots"], one["jobs"], one["host"]) == ("idle", 2, [], "worker-7")
     assert one["versions"] == dict(ABOUT.versions)
     assert one["started_at"] == "2026-01-01T14:03:07Z"
-    assert 0 <= one["heartbeat_age_s"] <= one["forgotten_after_s"] == KEPT_MS / 1000
+    assert 0 <= one["heartbeat_age_s"] <= one["expires_after_s"] == KEPT_MS / 1000
     assert decider.get("/v1/actors")["slots"] == 4
     assert decider.get("/v1/status")["actors"] == {"idle": 2}
     assert 'lakewright_actors{state="idle"} 2.0' in decider.client.get("/metrics").text
@@ -130,7 +130,7 @@ def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_ov
     may_commit.set()
     until("it has finished", lambda: listed(decider)["a-1"]["state"] == "drained")
     (run,) = decider.get("/v1/jobs", state="finished")["jobs"]
-    assert (run["id"], run["verdict"]) == (wish(1).id, "done")
+    assert (run["id"], run["result"]) == (wish(1).id, "done")
     assert decider.get("/v1/actors")["slots"] == 0
     (waiting,) = decider.get("/v1/jobs", state="queued")["jobs"]
     assert waiting["id"] == wish(2).id
@@ -148,7 +148,7 @@ def test_an_actor_that_died_is_listed_with_the_cause_and_offers_no_slots(
     one = listed(decider)["a-1"]
     assert (one["state"], one["jobs"]) == ("died", [])
     assert one["error"].startswith("the JVM was killed by SIGKILL (9)")
-    assert one["forgotten_after_s"] == DEATH_KEPT_MS / 1000
+    assert one["expires_after_s"] == DEATH_KEPT_MS / 1000
     assert decider.get("/v1/actors")["slots"] == 0
     start(MemoryEngine())
     one = listed(decider)["a-1"]

@@ -92,7 +92,7 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
         await world.write()
         done = await world.decider().run_once(batch_records=3)
         assert done.records == world.written + len(kept)
-        rows = list(zip(*map(world.column, ("record", "verdict", "version", "table_name")), strict=True))
+        rows = list(zip(*map(world.column, ("record", "decision", "version", "table_name")), strict=True))
         assert Counter(row for row in rows if row[1] is None) == Counter(
             (text, None, 77 if n < 3 else None, busy.name) for n, text in enumerate(kept)
         )
@@ -308,8 +308,8 @@ def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, t
         decider.run(duty.run_once())
         assert version() == settled
         status = until("the archive is followed", lambda: decider.get(f"/v1/tables/{APP}"))
-        assert status["cursor"]["version"] == settled
+        assert status["state"]["version"] == settled
         jobs = [job for job in decider.get("/v1/jobs")["jobs"] if job["table_name"] == APP]
-        assert [job["reason"] for job in jobs] == ["worth_it"]
+        assert [job["reason"] for job in jobs] == ["eligible"]
     finally:
         decider.close()

@@ -84,4 +84,4 @@ def test_a_table_that_names_a_file_of_another_is_refused_until_it_no_longer_does
     commit(table.path, {"remove": gone | {"dataChange": True, "extendedFileMetadata": True}})
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert (status["refusal"], status["cursor"]["version"]) == (None, delta_tables.newest(table.path))
+    assert (status["refusal"], status["state"]["version"]) == (None, delta_tables.newest(table.path))

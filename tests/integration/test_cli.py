@@ -53,13 +53,13 @@ def test_what_if_by_name_asks_the_decider(decider: LiveDecider, table: WrittenTa
     answer = as_json(decider, "what-if", "sales.orders", "--queries-per-hour", "100")
     assert isinstance(answer, dict)
     assert answer["location"] == table.path.as_uri()
-    assert answer["prices"]["queries_per_hour"] == 100
+    assert answer["cost_model"]["queries_per_hour"] == 100
     assert answer["policy"]["target_bytes"] == 256 * 1024
     assert "Lakewright by target size" in said(decider, "what-if", "sales.orders")
     said(decider, "tables", "change", "sales.orders", "--set", "lakewright.fan-in=16")
     with_mine = as_json(decider, "what-if", "sales.orders", "--set", "fan-in=4")
     assert isinstance(with_mine, dict)
-    assert (with_mine["policy"]["fan_in"], with_mine["yours"]["fan_in"]) == (16, 4)
+    assert (with_mine["policy"]["fan_in"], with_mine["custom"]["fan_in"]) == (16, 4)
     refused = call(decider, "what-if", "sales.orders", "--set", "fan-in=banana")
     assert "lakewright.fan-in = 'banana' cannot be used" in str(refused.exception)
     assert call(decider, "what-if", "nobody").exit_code == 1
@@ -74,19 +74,19 @@ def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: Writte
     shown = said(decider, "tables", "show", "sales.orders")
     assert "1, 1 of them worth a rewrite" in shown
     assert "lakewright.target-file-size" in shown
-    assert "dt=2026-01-01" in said(decider, "tables", "cells", "sales.orders")
+    assert "dt=2026-01-01" in said(decider, "tables", "partitions", "sales.orders")
     table.append(1)
     said(decider, "events", "post", "--table", "sales.orders", "--version", "12")
     decider.drain()
     assert "Version 12, dt=2026-01-01: enqueue." in said(decider, "tables", "decisions", "sales.orders")
-    told = said(decider, "tables", "why", "sales.orders", "--cell", "dt=2026-01-01")
+    told = said(decider, "tables", "why", "sales.orders", "--partition", "dt=2026-01-01")
     assert "Version 12, dt=2026-01-01: enqueue." in told
     assert "to read." in told
     assert "Version 12" in said(decider, "tables", "why", "sales.orders", "--at", "2099-01-01T14:03:00Z")
     assert "is kept here" in said(decider, "tables", "why", "sales.orders", "--at", "2020-01-01T14:03")
     assert call(decider, "tables", "why", "sales.orders", "--at", "14:61").exit_code == 2
     assert "is forgotten" in said(decider, "tables", "remove", "sales.orders")
-    assert as_json(decider, "tables", "list") == {"tables": [], "cursor": None}
+    assert as_json(decider, "tables", "list") == {"tables": [], "next_page_token": None}
 
 
 def test_jobs_are_listed_shown_and_cancelled(decider: LiveDecider, table: WrittenTable) -> None:
@@ -127,7 +127,7 @@ def test_status_is_one_page(decider: LiveDecider, table: WrittenTable) -> None:
     decider.register(table.path, "orders")
     page = said(decider, "status")
     assert "queued=1" in page
-    assert "tables_seen" in page
+    assert "tables_initialized" in page
     status = as_json(decider, "status")
     assert isinstance(status, dict)
     assert status["queue"]["depth"]["queued"] == 1

@@ -102,7 +102,7 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
 
 
 @pytest.mark.parametrize(
-    ("policy", "state"), [("always", JobState.QUEUED), ("quiet", JobState.DELAYED), ("never", None)]
+    ("policy", "state"), [("always", JobState.QUEUED), ("defer", JobState.DELAYED), ("never", None)]
 )
 def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
     redis_url: str, policy: str, state: JobState | None
@@ -117,7 +117,7 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
             assert (record.verdict, record.reason) == (DecisionKind.SKIP, Reason.WRITERS_FIRST)
             assert ledger.recompute(record) is DecisionKind.SKIP
             assert ledger.contradictions(record) == ()
-            assert (await world.counters())["left_to_writers"] >= 1
+            assert (await world.counters())["deferred_to_writers"] >= 1
 
     in_world(redis_url, story, {"lakewright.dml-policy": policy})
 
@@ -125,7 +125,9 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
 def test_a_cell_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recount(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.merges(6)
-        changed = TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), {"lakewright.max-heat": "0.2"})
+        changed = TableMetadata(
+            "u-1", (PartitionColumn("dt", "dt", "string"),), {"lakewright.max-write-contention": "0.2"}
+        )
         world.log.add(metadata=changed, data_change=False)
         await world.follower.follow(TABLE)
         cursor = await TableStateStore(world.queue).cursor(TABLE.id)
@@ -150,6 +152,6 @@ def test_aborts_that_a_commit_of_ours_may_have_caused_are_counted(redis_url: str
         world.log.commits[-1] = replace(world.log.commits[-1], removed=tuple(gone))
         world.log.command("MERGE", world.now_ms + 13 * MINUTE, 5 * MINUTE, world.files(HOT, 1))
         await world.follower.follow(TABLE)
-        assert (await world.counters())["aborts_maybe_caused"] == 1
+        assert (await world.counters())["possible_dml_aborts"] == 1
 
     in_world(redis_url, story)

@@ -84,5 +84,5 @@ def test_a_cells_name_as_long_as_the_description_allows_can_be_asked_for(decider
         text = answer.read()
     finally:
         connection.close()
-    assert (answer.status, json.loads(text)["field"]) == (422, "cell")
+    assert (answer.status, json.loads(text)["field"]) == (422, "partition")
     assert len(text) < 4_096

@@ -51,7 +51,7 @@ def test_an_event_registers_a_table_below_a_root_and_its_state_equals_a_recount(
     name = only_table(decider)
     assert decider.cells(name) == table.recount()
     status = decider.get(f"/v1/tables/{name}")
-    assert status["cursor"]["version"] == table.version
+    assert status["state"]["version"] == table.version
     assert status["layout"]["files"] == sum(state.files for state in table.recount().values())
     assert sum(level["files"] for level in status["layout"]["levels"]) == status["layout"]["files"]
     assert sum(level["bytes"] for level in status["layout"]["levels"]) == status["layout"]["bytes"]
@@ -71,14 +71,14 @@ def test_commits_folded_one_by_one_give_the_recount_and_a_job_that_explains_itse
     name = only_table(decider)
     assert decider.cells(name) == table.recount()
     decisions = decider.get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
-    assert {one["verdict"] for one in decisions} == {"skip", "enqueue"}
-    assert all(one["reason_sentence"] in one["sentence"] for one in decisions)
+    assert {one["decision"] for one in decisions} == {"skip", "enqueue"}
+    assert all(one["reason_text"] in one["message"] for one in decisions)
     jobs = decider.get("/v1/jobs", table=name)["jobs"]
-    asked = {one["cell"] for one in decisions if one["verdict"] == "enqueue"}
-    assert {job["cell"] for job in jobs} == asked
-    assert all(job["state"] == "queued" and job["reason"] == "worth_it" for job in jobs)
+    asked = {one["partition_key"] for one in decisions if one["decision"] == "enqueue"}
+    assert {job["partition_key"] for job in jobs} == asked
+    assert all(job["state"] == "queued" and job["reason"] == "eligible" for job in jobs)
     detail = decider.get(f"/v1/jobs/{jobs[0]['id']}")
-    assert detail["timeline"][0]["event"] == "asked"
+    assert detail["timeline"][0]["event"] == "enqueued"
     assert detail["job"]["predicted"]["files_removed"] > 0
     status = decider.get(f"/v1/tables/{name}")
     assert status["last_job"]["id"] in {job["id"] for job in jobs}
@@ -112,9 +112,9 @@ def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(de
     decider.run(decider.services.queue.redis.xadd(stream, {"record": odd, "out": ""}))
     newest, *others = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
     assert others == before
-    assert (newest["verdict"], newest["record"], newest["files"]) == ("unreadable", odd, None)
-    assert (newest["version"], newest["cell"]) == (raw["v"], raw["cell"])
-    assert "cannot read" in newest["sentence"]
+    assert (newest["decision"], newest["record"], newest["files"]) == ("unreadable", odd, None)
+    assert (newest["version"], newest["partition_key"]) == (raw["v"], raw["cell"])
+    assert "cannot read" in newest["message"]
     assert decider.get(f"/v1/tables/{name}")["last_decision"] == newest
 
 
@@ -140,9 +140,9 @@ def test_dropped_doubled_and_shuffled_events_change_nothing_after_one_sweep(
     decider.sweep()
     name = only_table(decider)
     status = decider.get(f"/v1/tables/{name}")
-    assert status["cursor"]["version"] == table.version
+    assert status["state"]["version"] == table.version
     assert decider.cells(name) == table.recount()
-    assert status["cursor"]["rescans"] == 0
+    assert status["state"]["rebuilds"] == 0
     assert len(decider.get("/v1/tables")["tables"]) == 1
 
 
@@ -154,7 +154,7 @@ def test_a_forged_event_costs_at_most_a_look(decider: LiveDecider, lake: Path) -
     assert answer.json()["accepted"] == 1
     decider.drain()
     assert decider.cells(name) == before
-    assert decider.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version
+    assert decider.get(f"/v1/tables/{name}")["state"]["version"] == table.version
 
 
 def test_events_of_strangers_are_counted_and_refused(decider: LiveDecider, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_an_idle_table_costs_no_read_between_sweeps_and_one_in_each(decider: Liv
     before = decider.reads()
     for name in names:
         decider.get(f"/v1/tables/{name}")
-        decider.get(f"/v1/tables/{name}/cells")
+        decider.get(f"/v1/tables/{name}/partitions")
         decider.get(f"/v1/tables/{name}/decisions")
     decider.drain()
     assert decider.reads() == before
@@ -184,7 +184,7 @@ def test_an_idle_table_costs_no_read_between_sweeps_and_one_in_each(decider: Liv
     total = sum(
         float(line.rpartition(" ")[2])
         for line in exported.splitlines()
-        if line.startswith("lakewright_object_reads_total{")
+        if line.startswith("lakewright_object_store_requests_total{")
     )
     assert total == decider.reads()
 
@@ -206,15 +206,15 @@ def test_two_deciders_on_one_redis_and_one_table_double_nothing(redis_url: str, 
         name = only_table(pair[0])
         assert pair[0].cells(name) == pair[1].cells(name) == table.recount()
         status = pair[0].get(f"/v1/tables/{name}")
-        assert status["cursor"]["version"] == table.version == 20
-        first_sight = status["counters"]["tables_seen"]
+        assert status["state"]["version"] == table.version == 20
+        first_sight = status["counters"]["tables_initialized"]
         assert first_sight == 1
         assert status["counters"]["commits"] <= 20
         decisions = pair[1].get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
-        seen = [(one["version"], one["cell"]) for one in decisions]
+        seen = [(one["version"], one["partition_key"]) for one in decisions]
         assert len(seen) == len(set(seen))
         jobs = pair[1].get("/v1/jobs", table=name)["jobs"]
-        assert len({job["cell"] for job in jobs}) == len(jobs)
+        assert len({job["partition_key"] for job in jobs}) == len(jobs)
     finally:
         for decider in pair:
             decider.close()
@@ -230,7 +230,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
         (claim,) = queue.run(commands.claim("default", worker="w1", nonce="n1", slots=1, lease_ms=60_000))
         assert claim.id == job["id"]
         running = decider.get(f"/v1/jobs/{job['id']}")
-        assert (running["job"]["state"], running["job"]["worker"]) == ("leased", "w1")
+        assert (running["job"]["state"], running["job"]["actor"]) == ("leased", "w1")
         answer = decider.post(f"/v1/tables/{name}/optimize", {})
         assert (answer.status_code, answer.json()["ignored"]) == (202, "already_running")
         stopping = decider.client.delete(f"/v1/jobs/{job['id']}")
@@ -250,9 +250,9 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
             )
         )
     story = decider.get(f"/v1/jobs/{job['id']}")
-    assert (story["job"]["state"], story["job"]["verdict"]) == ("finished", "done")
+    assert (story["job"]["state"], story["job"]["result"]) == ("finished", "done")
     assert story["job"]["measured"] == {"files_removed": 11, "bytes": 10}
-    assert [one["event"] for one in story["timeline"]] == ["asked", "started", "done"]
+    assert [one["event"] for one in story["timeline"]] == ["enqueued", "started", "done"]
     (finished,) = decider.get("/v1/jobs", state="finished")["jobs"]
     assert finished["id"] == job["id"]
     assert decider.get("/v1/status")["savings"]["files_removed"] == 11

@@ -132,14 +132,14 @@ QUERIES = [
     ("/v1/tables?limit=501", "limit"),
     ("/v1/jobs?limit=ten", "limit"),
     ("/v1/jobs?state=lost", "state"),
-    ("/v1/jobs?cursor=queued.x", "cursor"),
-    ("/v1/jobs?state=queued&cursor=finished.1-1", "cursor"),
+    ("/v1/jobs?page_token=queued.x", "page_token"),
+    ("/v1/jobs?state=queued&page_token=finished.1-1", "page_token"),
     ("/v1/jobs/a|b", "job"),
     ("/v1/tables/a%20b", "name"),
     ("/v1/tables/sales.orders/decisions?at=yesterday", "at"),
     ("/v1/tables/sales.orders/decisions?at=2026-01-01T00:00:00", "at"),
-    ("/v1/tables/sales.orders/decisions?cell=country%3Dnl", "cell"),
-    ("/v1/tables/sales.orders/decisions?cell=", "cell"),
+    ("/v1/tables/sales.orders/decisions?partition=country%3Dnl", "partition"),
+    ("/v1/tables/sales.orders/decisions?partition=", "partition"),
 ]
 
 

@@ -43,7 +43,7 @@ def test_readyz_fails_with_the_reason_while_redis_is_away_and_recovers(
     own_redis_server.start()
     until("the decider is ready again", lambda: decider.client.get("/readyz").status_code == 200)
     decider.register(tmp_path / "orders", "orders")
-    assert decider.get("/v1/tables/orders")["cursor"]["version"] == 0
+    assert decider.get("/v1/tables/orders")["state"]["version"] == 0
 
 
 def test_readyz_names_what_makes_redis_unsafe(decider: LiveDecider, own_redis_server: RedisServer) -> None:
@@ -55,7 +55,7 @@ def test_readyz_names_what_makes_redis_unsafe(decider: LiveDecider, own_redis_se
     assert "noeviction" in answer.json()["detail"]
     assert "append-only file is off" in answer.json()["detail"]
     assert len(decider.get("/v1/status")["redis"]["issues"]) == 2
-    assert "lakewright_redis_safe 0.0" in decider.client.get("/metrics").text
+    assert "lakewright_redis_durable 0.0" in decider.client.get("/metrics").text
 
 
 @pytest.mark.parametrize("is_away", [True, False])

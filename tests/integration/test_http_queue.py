@@ -51,7 +51,7 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
     assert shown["depth"]["queued"] == 3
     assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
     assert (shown["tenants"], shown["tables"]) == ({"sales": 3}, {"orders-1": 3})
-    assert shown["next"][0]["why"] == "strict"
+    assert shown["next"][0]["reason"] == "strict_priority"
     claimed_ids = [claimed(queue, f"n{number}")[0].id for number in range(3)]
     assert [one["id"] for one in shown["next"]] == claimed_ids
 
@@ -62,7 +62,7 @@ def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, 
         queue.run(commands.enqueue(QUEUE, spec(cell, band)))
         job = keys.job(QUEUE, spec(cell).id)
         queue.redis.zincrby(keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[cell], job.partition("j:")[2])
-    oldest = decider.get("/v1/queue")["oldest_s"]
+    oldest = decider.get("/v1/queue")["oldest_waits_s"]
     assert oldest["tenants"]["sales"] == oldest["tables"]["orders-1"] == oldest["bands"]["low"] >= 90
     assert 5 <= oldest["bands"]["urgent"] < 30
 
@@ -84,26 +84,26 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
         shown = live.get("/v1/queue")
         assert while_running == pytest.approx(0.125, abs=0.01)
         assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
-        assert shown["occupancy_s"] == 3_600
+        assert shown["occupancy_window_s"] == 3_600
     finally:
         live.close()
 
 
 def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert decider.post("/v1/queue/pause", {"level": "tenant", "name": "sales"}).status_code == 200
+    assert decider.post("/v1/queue/pause", {"scope": "tenant", "name": "sales"}).status_code == 200
     assert claimed(queue, "n1") == ()
     assert decider.get("/v1/queue")["settings"] == {"limit:tenant|sales": "!"}
-    assert decider.post("/v1/queue/resume", {"level": "tenant", "name": "sales"}).status_code == 200
-    body = {"level": "table", "name": "orders-1", "weight": 2, "limit": 1}
-    said = decider.client.put("/v1/queue/weights", json=body).json()["sentence"]
+    assert decider.post("/v1/queue/resume", {"scope": "tenant", "name": "sales"}).status_code == 200
+    body = {"scope": "table", "name": "orders-1", "weight": 2, "limit": 1}
+    said = decider.client.put("/v1/queue/weights", json=body).json()["message"]
     assert said == "Table orders-1: weight 2, at most 1 at once."
     assert len(claimed(queue, "n2")) == 1
     assert decider.get("/v1/queue")["settings"] == {"weight:table|orders-1": "2", "limit:table|orders-1": "1"}
 
 
 @pytest.mark.parametrize(
-    "body", [{"level": "band", "name": "7"}, {"level": "queue", "name": "x"}, {"level": "tenant", "name": "a b"}, {}]
+    "body", [{"scope": "band", "name": "7"}, {"scope": "queue", "name": "x"}, {"scope": "tenant", "name": "a b"}, {}]
 )
 def test_a_lever_that_is_none_is_refused(decider: LiveDecider, body: dict[str, str]) -> None:
     assert decider.post("/v1/queue/pause", body).status_code == 422
@@ -128,17 +128,17 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     queue.run(end)
     assert decider.post(f"/v1/jobs/{job.id}/requeue", {}).json()["state"] == "queued"
     assert decider.get(f"/v1/jobs/{job.id}")["job"]["attempts"] == 0
-    assert decider.post(f"/v1/jobs/{job.id}/promote", {}).json()["state"] == "queued"
-    assert decider.get(f"/v1/jobs/{job.id}")["job"]["priority"] == "urgent"
-    assert decider.post("/v1/jobs/nothing/promote", {}).status_code == 404
+    assert decider.post(f"/v1/jobs/{job.id}/expedite", {}).json()["state"] == "queued"
+    assert decider.get(f"/v1/jobs/{job.id}")["job"]["band"] == "urgent"
+    assert decider.post("/v1/jobs/nothing/expedite", {}).status_code == 404
 
 
 def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert decider.post("/v1/queue/audit", {}).json()["mended"] == 0
+    assert decider.post("/v1/queue/audit", {}).json()["repaired"] == 0
     queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
     assert claimed(queue, "n1") == ()
-    assert decider.post("/v1/queue/audit", {}).json()["mended"] == 1
+    assert decider.post("/v1/queue/audit", {}).json()["repaired"] == 1
     assert len(claimed(queue, "n2")) == 1
 
 
@@ -155,4 +155,4 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
     assert "no longer paused" in said("queue", "resume")
     assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
     assert "0 things mended" in said("queue", "audit")
-    assert "ready now" in said("jobs", "promote", spec("a").id)
+    assert "ready now" in said("jobs", "expedite", spec("a").id)

@@ -46,10 +46,10 @@ CALLS = [
     ("GET", "/v1/tables", b"", {"viewer", "operator", "admin"}),
     ("GET", "/v1/status", b"", {"viewer", "operator", "admin"}),
     ("GET", "/openapi.json", b"", {"viewer", "operator", "admin"}),
-    ("POST", "/v1/queue/pause", b'{"level": "queue"}', {"operator", "admin"}),
+    ("POST", "/v1/queue/pause", b'{"scope": "queue"}', {"operator", "admin"}),
     ("GET", "/v1/queue/settings", b"", {"viewer", "operator", "admin"}),
     ("PATCH", "/v1/queue/settings", b'{"max_attempts": 5}', {"admin"}),
-    ("PUT", "/v1/queue/weights", b'{"level": "tenant", "name": "a", "weight": 2}', {"admin"}),
+    ("PUT", "/v1/queue/weights", b'{"scope": "tenant", "name": "a", "weight": 2}', {"admin"}),
     ("DELETE", "/v1/tables/no.such", b"", {"admin"}),
     ("GET", "/nothing", b"", {"admin"}),
 ]
@@ -189,7 +189,7 @@ def test_a_subscription_of_a_topic_nobody_listed_is_not_confirmed(start: Callabl
     body = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
     assert live.post("/v1/events", body).json() == {
         "accepted": 0,
-        "ignored": [{"reason": "subscription_topic_not_listed", "count": 1}],
+        "ignored": [{"reason": "subscription_topic_not_allowed", "count": 1}],
     }
 
 
@@ -197,9 +197,7 @@ def test_a_listed_topics_other_page_is_not_visited(start: Callable[..., LiveDeci
     live = start(known=Credentials(), sns_topics=(ARN,))
     body = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
     body["SubscribeURL"] = live.url
-    assert live.post("/v1/events/sns", body).json()["ignored"] == [
-        {"reason": "subscription_url_not_of_topic", "count": 1}
-    ]
+    assert live.post("/v1/events/sns", body).json()["ignored"] == [{"reason": "subscription_url_mismatch", "count": 1}]
 
 
 @pytest.mark.e2e
@@ -237,7 +235,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
         stack.close()
     log = process.log.read_text()
     assert "decider_starting" in log
-    assert "subscription_refused" in log
+    assert "subscription_rejected" in log
     shown = [*TOKENS.values(), "wr0ng-t0ken", SECRET, proof["x-lakewright-signature"][3:], body["Token"]]
     assert [secret for secret in shown if secret in log] == []
 
@@ -290,7 +288,7 @@ def test_forged_events_below_an_allowed_root_fill_neither_registry_nor_store(
     live = start(known=Credentials(), roots=(tmp_path.as_uri(),))
     forged = [{"table": f"{tmp_path}/forged/{number}"} for number in range(10_000)]
     ignored = {one["reason"]: one["count"] for one in live.post("/v1/events", forged).json()["ignored"]}
-    assert ignored == {"no_table_there": 64, "too_many_new_places": 9_936}
+    assert ignored == {"table_not_found": 64, "unknown_table_limit": 9_936}
     assert live.get("/v1/tables")["tables"] == []
 
 

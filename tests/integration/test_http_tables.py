@@ -74,9 +74,9 @@ def test_tables_are_listed_by_name_page_by_page_and_by_prefix(decider: LiveDecid
         decider.post("/v1/tables", {"location": str(tmp_path / name), "name": name})
     listed, cursor = [], None
     while True:
-        page = decider.get("/v1/tables", limit=3, **({"cursor": cursor} if cursor else {}))
+        page = decider.get("/v1/tables", limit=3, **({"page_token": cursor} if cursor else {}))
         listed += [table["name"] for table in page["tables"]]
-        cursor = page["cursor"]
+        cursor = page["next_page_token"]
         if cursor is None:
             break
     assert listed == names
@@ -87,12 +87,12 @@ def test_tables_are_listed_by_name_page_by_page_and_by_prefix(decider: LiveDecid
 def test_a_table_whose_log_cannot_be_read_says_why_and_recovers(decider: LiveDecider, tmp_path: Path) -> None:
     name = decider.register(tmp_path / "orders", "orders")
     status = decider.get(f"/v1/tables/{name}")
-    assert status["cursor"] is None
+    assert status["state"] is None
     assert "no directory" in status["refusal"]["reason"]
     WrittenTable(tmp_path / "orders")
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert (status["refusal"], status["cursor"]["version"]) == (None, 0)
+    assert (status["refusal"], status["state"]["version"]) == (None, 0)
 
 
 def test_the_policy_names_the_property_that_set_each_value_and_shows_what_is_unusable(
@@ -102,8 +102,8 @@ def test_the_policy_names_the_property_that_set_each_value_and_shows_what_is_unu
     name = decider.register(table.path)
     values = {one["property"]: one for one in decider.get(f"/v1/tables/{name}")["policy"]["values"]}
     target = values["lakewright.target-file-size"]
-    assert (target["value"], target["unit"], target["origin"]) == (1 << 20, "bytes", "delta.targetFileSize")
-    assert values["lakewright.fan-in"]["origin"] == "default"
+    assert (target["value"], target["unit"], target["set_by"]) == (1 << 20, "bytes", "delta.targetFileSize")
+    assert values["lakewright.fan-in"]["set_by"] == "default"
     _set_property(table.path, "lakewright.fan-in", "eight")
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
@@ -127,18 +127,18 @@ def test_cells_come_page_by_page_and_equal_the_recount(decider: LiveDecider, tmp
     name = decider.register(table.path)
     cells, cursor = [], None
     while True:
-        page = decider.get(f"/v1/tables/{name}/cells", limit=3, **({"cursor": cursor} if cursor else {}))
-        cells += page["cells"]
-        cursor = page["cursor"]
+        page = decider.get(f"/v1/tables/{name}/partitions", limit=3, **({"page_token": cursor} if cursor else {}))
+        cells += page["partitions"]
+        cursor = page["next_page_token"]
         if cursor is None:
             break
     expected = table.recount()
-    assert [cell["cell"] for cell in cells] == sorted(expected)
+    assert [cell["partition_key"] for cell in cells] == sorted(expected)
     for cell in cells:
-        state, layout = expected[cell["cell"]], cell["layout"]
+        state, layout = expected[cell["partition_key"]], cell["layout"]
         assert (layout["files"], layout["bytes"]) == (state.files, state.bytes)
         assert layout["mse_bytes2"] == float(state.mse())
-        assert cell["cell_label"] == f"dt={cell['partition']['dt']}"
+        assert cell["partition_label"] == f"dt={cell['partition']['dt']}"
 
 
 def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: LiveDecider, tmp_path: Path) -> None:
@@ -186,13 +186,13 @@ def test_a_request_queues_urgent_jobs_for_the_partitions_named_and_is_in_the_led
     answer = decider.post(f"/v1/tables/{name}/optimize", {"partitions": ["dt=2026-01-02"]})
     assert answer.status_code == 202
     (job,) = answer.json()["jobs"]
-    assert job["cell_label"] == "dt=2026-01-02"
+    assert job["partition_label"] == "dt=2026-01-02"
     by_object = decider.post(f"/v1/tables/{name}/optimize", {"partitions": [{"dt": "2026-01-02"}]}).json()
     assert [one["id"] for one in by_object["jobs"]] == [job["id"]]
     assert by_object["jobs"][0]["outcome"] == "merged"
-    assert decider.get(f"/v1/jobs/{job['id']}")["job"]["priority"] == "urgent"
+    assert decider.get(f"/v1/jobs/{job['id']}")["job"]["band"] == "urgent"
     newest = decider.get(f"/v1/tables/{name}/decisions", limit=1)["decisions"][0]
-    assert (newest["reason"], newest["outcome"], newest["cell_label"]) == ("requested", "merged", "dt=2026-01-02")
+    assert (newest["reason"], newest["outcome"], newest["partition_label"]) == ("requested", "merged", "dt=2026-01-02")
 
 
 def test_a_request_that_changes_nothing_says_why(decider: LiveDecider, tmp_path: Path) -> None:
@@ -249,18 +249,18 @@ def test_jobs_are_listed_page_by_page_over_all_states(decider: LiveDecider, tmp_
     for day in days:
         table.append(6, days=(day,))
     name = decider.register(table.path)
-    worth = decider.get(f"/v1/tables/{name}")["cells_worth_a_rewrite"]
+    worth = decider.get(f"/v1/tables/{name}")["eligible_partitions"]
     listed, cursor = [], None
     while True:
-        page = decider.get("/v1/jobs", limit=2, table=name, **({"cursor": cursor} if cursor else {}))
+        page = decider.get("/v1/jobs", limit=2, table=name, **({"page_token": cursor} if cursor else {}))
         listed += [job["id"] for job in page["jobs"]]
-        cursor = page["cursor"]
+        cursor = page["next_page_token"]
         if cursor is None:
             break
     assert worth >= 5
     assert len(listed) == len(set(listed)) == worth
     gone = decider.client.delete(f"/v1/jobs/{listed[0]}")
-    assert gone.json()["outcome"] == "gone"
+    assert gone.json()["outcome"] == "deleted"
     assert decider.client.delete(f"/v1/jobs/{listed[0]}").status_code == httpx.codes.NOT_FOUND
     assert decider.get("/v1/status")["queue"]["depth"]["queued"] == worth - 1
 

@@ -47,7 +47,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
         live.post("/v1/events", table.event(table.version))
         until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
         away[0] = False
-        until("it was followed", lambda: live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version)
+        until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
         assert live.cells(name) == table.recount()
     finally:
         live.close()
@@ -67,7 +67,7 @@ def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, la
         until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
         own_redis_server.start()
         until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
-        assert live.get(f"/v1/tables/{name}")["cursor"]["version"] == table.version
+        assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
     finally:
         live.close()
 

@@ -61,10 +61,10 @@ def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_u
                 async with asyncio.timeout(scaled(30)):
                     while inbox.backlog == 0 or intake.looking < MAX_LOOKS:  # noqa: ASYNC110 - a number is waited for
                         await asyncio.sleep(0)
-                    assert await intake.take(delivery(-1)) == (1, {"too_many_new_places": NEW_PLACES})
+                    assert await intake.take(delivery(-1)) == (1, {"unknown_table_limit": NEW_PLACES})
                 assert not any(task.done() for task in slow)
                 lake.go.set()
-            assert [await task for task in slow] == [(1, {"no_table_there": NEW_PLACES})] * len(slow)
-            assert (await intake.take(delivery(-1)))[1] == {"no_table_there": NEW_PLACES}
+            assert [await task for task in slow] == [(1, {"table_not_found": NEW_PLACES})] * len(slow)
+            assert (await intake.take(delivery(-1)))[1] == {"table_not_found": NEW_PLACES}
 
     asyncio.run(scenario())

@@ -114,7 +114,7 @@ def test_a_table_is_compacted_through_notifications_alone_and_other_buckets_are_
     def at_rest() -> bool:
         (known,) = api.get("/v1/tables").json()["tables"]
         status = api.get("/v1/status").json()
-        cursor = api.get(f"/v1/tables/{known['name']}").json()["cursor"]
+        cursor = api.get(f"/v1/tables/{known['name']}").json()["state"]
         depth = status["queue"]["depth"]
         return cursor["version"] == table.read().version() and not any(
             depth[state] for state in ("queued", "delayed", "leased")

@@ -153,5 +153,5 @@ def test_the_table_is_looked_after_like_others_and_lists_no_rewrites_of_itself(
     assert taken(decider) == 1
     decider.drain()
     own = decider.get("/v1/tables/lakewright.optimizations")
-    assert own["cursor"]["version"] == DeltaTable(str(tmp_path / "optimizations")).version()
+    assert own["state"]["version"] == DeltaTable(str(tmp_path / "optimizations")).version()
     assert taken(decider) == 0

@@ -78,7 +78,7 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     shown = decider.get(f"/v1/tables/{name}")
     assert shown["refusal"]["code"] == code
     assert culprit in shown["refusal"]["reason"]
-    assert shown["cells_worth_a_rewrite"] == 0
+    assert shown["eligible_partitions"] == 0
     assert shown["last_decision"]["reason"] == "refused"
     assert any(culprit in note for note in shown["policy"]["notes"])
     assert {value["property"]: value["value"] for value in shown["policy"]["values"]}["lakewright.enabled"] is False
@@ -88,16 +88,16 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     assert decider.get("/v1/status")["tables_refused"] == 1
     metrics = decider.client.get("/metrics").text
     assert "lakewright_tables_refused 1.0" in metrics
-    assert 'lakewright_funnel_total{step="refused"} ' in metrics
-    assert {cell["reason"] for cell in decider.get(f"/v1/tables/{name}/cells")["cells"]} == {"refused"}
+    assert 'lakewright_funnel_total{stage="refused"} ' in metrics
+    assert {cell["reason"] for cell in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {"refused"}
 
     for force in (False, True):
         answer = decider.post(f"/v1/tables/{name}/optimize", {"force": force}).json()
         assert (answer["jobs"], answer["ignored"], answer["reasons"]) == ([], "refused", {"refused": 1})
-        assert culprit in answer["sentence"]
+        assert culprit in answer["message"]
         dry = decider.post(f"/v1/tables/{name}/optimize", {"dry_run": True, "force": force}).json()
         assert (dry["plans"], dry["bytes"], dry["ignored"]) == ([], 0, "refused")
-        assert culprit in dry["sentence"]
+        assert culprit in dry["message"]
     replayed = decider.post(f"/v1/tables/{name}/what-if", {}).json()
     assert any("refused" in note and culprit in note for note in replayed["notes"])
     assert replayed["recommendation"]["properties"].get("lakewright.enabled") != "true"
@@ -111,7 +111,7 @@ def test_a_refused_table_is_marked_on_the_command_line(decider: LiveDecider, tmp
     assert "unsafe_feature" in lakewright(decider, "tables", "list")
     shown = lakewright(decider, "tables", "show", "t")
     assert "CLUSTER BY" in shown
-    assert "refused" in lakewright(decider, "tables", "cells", "t")
+    assert "refused" in lakewright(decider, "tables", "partitions", "t")
     assert "clustering" in lakewright(decider, "optimize", "t", "--dry-run")
     assert "The table is refused" in lakewright(decider, "what-if", "t")
 
@@ -218,17 +218,17 @@ def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are
     decider.sweep()
 
     (job,) = jobs(decider)
-    assert job["cell"] == '{"dt":"2026-01-02"}'
-    reasons = {cell["cell"]: cell["reason"] for cell in decider.get("/v1/tables/t/cells")["cells"]}
+    assert job["partition_key"] == '{"dt":"2026-01-02"}'
+    reasons = {cell["partition_key"]: cell["reason"] for cell in decider.get("/v1/tables/t/partitions")["partitions"]}
     assert reasons['{"dt":"2026-01-01"}'] == "clustered"
     assert decider.get("/v1/tables/t")["refusal"] is None
     dry = decider.post("/v1/tables/t/optimize", {"dry_run": True, "force": True}).json()
-    assert [plan["cell"] for plan in dry["plans"]] == ['{"dt":"2026-01-02"}']
+    assert [plan["partition_key"] for plan in dry["plans"]] == ['{"dt":"2026-01-02"}']
 
     kept = ("path", "size", "tags", "partitionValues", "dataChange")
     table.commit([{"remove": {"extendedFileMetadata": True, **{key: add[key] for key in kept}}} for add in cubes])
     decider.sweep()
-    assert sorted(job["cell"] for job in jobs(decider)) == ['{"dt":"2026-01-01"}', '{"dt":"2026-01-02"}']
+    assert sorted(job["partition_key"] for job in jobs(decider)) == ['{"dt":"2026-01-01"}', '{"dt":"2026-01-02"}']
 
 
 @pytest.mark.parametrize(("changes", "code", "culprit"), REFUSED)

@@ -63,7 +63,7 @@ def test_a_table_shows_what_it_waits_for_and_how_its_last_run_ended(
     assert scheduled(decider)["busy"]["state"] == "running"
     finish(queue, job.id, job.token, RunResult.FAIL)
     failed = scheduled(decider)["busy"]
-    assert (failed["state"], failed["last_verdict"]) == ("backing_off", "fail")
+    assert (failed["state"], failed["last_result"]) == ("backing_off", "fail")
     assert failed["next_due_at"] > failed["last_run_at"]
 
 
@@ -72,8 +72,8 @@ def test_the_list_is_paged_in_the_order_of_names(decider: LiveDecider, tmp_path:
         decider.register(WrittenTable(tmp_path / name).path, name)
     first = decider.get("/v1/scheduled", limit=2)
     assert [one["name"] for one in first["tables"]] == ["a.1", "a.2"]
-    rest = decider.get("/v1/scheduled", limit=2, cursor=first["cursor"])
-    assert ([one["name"] for one in rest["tables"]], rest["cursor"]) == (["b.1"], None)
+    rest = decider.get("/v1/scheduled", limit=2, page_token=first["next_page_token"])
+    assert ([one["name"] for one in rest["tables"]], rest["next_page_token"]) == (["b.1"], None)
     assert set(scheduled(decider, prefix="b.")) == {"b.1"}
 
 
@@ -84,7 +84,7 @@ def test_a_paused_table_keeps_its_job_until_it_is_resumed(
     table.append(11)
     name = decider.register(table.path, "orders")
     paused = decider.post(f"/v1/tables/{name}/pause", {})
-    assert paused.json() == {"sentence": "Table orders is paused; what runs goes on."}
+    assert paused.json() == {"message": "Table orders is paused; what runs goes on."}
     assert claim(queue) == ()
     decider.post(f"/v1/tables/{name}/resume", {})
     (job,) = queue.run(commands.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))

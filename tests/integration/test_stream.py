@@ -86,13 +86,13 @@ def test_decisions_jobs_and_depth_are_told_as_they_happen_and_a_reader_resumes(
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     name = decider.register(table.path, "orders")
     reader = Reader(decider)
-    assert reader.next("hello").data == {"tables": 1, "all_tables": True}
+    assert reader.next("connected").data == {"tables": 1, "all_tables": True}
     table.append(4)
     decider.post("/v1/events", {"table": name})
     first = reader.next("decision")
-    assert (first.data["table"], first.data["version"], first.data["verdict"]) == ("orders", 1, "skip")
-    assert first.data["sentence"].startswith("Version 1, dt=2026-01-01: skip.")
-    while (told := reader.next("decision")).data["verdict"] == "skip":
+    assert (first.data["table"], first.data["version"], first.data["decision"]) == ("orders", 1, "skip")
+    assert first.data["message"].startswith("Version 1, dt=2026-01-01: skip.")
+    while (told := reader.next("decision")).data["decision"] == "skip":
         pass
     assert told.data["outcome"] == "queued"
     assert reader.next("queue").data["depth"]["queued"] == 1
@@ -112,7 +112,7 @@ def test_a_reader_may_name_tables_and_kinds(decider: LiveDecider, tmp_path: Path
     for name in ("one", "two"):
         decider.register(WrittenTable(tmp_path / name).path, name)
     named = Reader(decider, table=["two"], about=["decisions", "jobs"])
-    assert named.next("hello").data == {"tables": 1, "all_tables": True}
+    assert named.next("connected").data == {"tables": 1, "all_tables": True}
     for name in ("one", "two"):
         WrittenTable(tmp_path / name)
         decider.post("/v1/events", {"table": name})
@@ -127,14 +127,14 @@ def test_a_reader_may_name_tables_and_kinds(decider: LiveDecider, tmp_path: Path
 def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: LiveDecider) -> None:
     readers = [Reader(decider), Reader(decider)]
     for reader in readers:
-        reader.next("hello")
+        reader.next("connected")
     refused = decider.client.get("/v1/stream")
     assert refused.status_code == 503
     assert "2 readers watch already" in refused.json()["detail"]
     leave_all(decider, *readers)
     until("their places are free", lambda: decider.services.seats.taken == 0)
     next_one = Reader(decider)
-    next_one.next("hello")
+    next_one.next("connected")
     leave_all(decider, next_one)
 
 
@@ -167,9 +167,9 @@ def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_ser
     live = LiveDecider(decider_settings(own_redis_server.url)).start(seats=StreamSlots(poll_s=0.1))
     try:
         reader = Reader(live)
-        reader.next("hello")
+        reader.next("connected")
         own_redis_server.kill()
-        assert "answer" in reader.next("trouble").data["detail"]
+        assert "answer" in reader.next("error").data["detail"]
         own_redis_server.start()
         with own_redis_server.client() as client:
             client.xadd(keys.events("default"), {"event": "preempted", "job": "t.0.compact", "detail": "a-1 7"})
@@ -187,13 +187,13 @@ def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
     found = decider.run(decider.services.registry.find("orders"))
     assert found is not None
     reader = Reader(decider)
-    reader.next("hello")
+    reader.next("connected")
     with decider_redis(decider) as client:
         raw = json.loads(client.xrevrange(keys.ledger("default", found.id), count=1)[0][1][b"record"])
         for record in (raw | {"policy": '{"full_ratio":"1/100"}'}, raw):
             client.xadd(keys.ledger("default", found.id), {"record": json.dumps(record), "out": ""})
     told = [reader.next("decision").data for _ in range(2)]
-    assert [one["verdict"] for one in told] == ["unreadable", raw["verdict"]]
+    assert [one["decision"] for one in told] == ["unreadable", raw["verdict"]]
     assert [one["version"] for one in told] == [raw["v"]] * 2
     leave_all(decider, reader)
 
@@ -243,7 +243,7 @@ def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
     assert hello == "Watching 1 tables."
     assert "orders  Version 1, dt=2026-01-01: skip." in decision
     events = [json.loads(line) for line in watch("--json").splitlines()]
-    assert [event["event"] for event in events] == ["hello", "decision"]
+    assert [event["event"] for event in events] == ["connected", "decision"]
     assert events[1]["id"].endswith(LEDGER + events[1]["data"]["table_id"])
 
 

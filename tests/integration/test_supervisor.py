@@ -188,13 +188,13 @@ def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
     with capture_logs() as said:
 
         def obstacle_removed() -> str:
-            if any(entry["event"] == "child_not_ready_yet" and entry["log_ends"] for entry in said):
+            if any(entry["event"] == "child_not_ready" and entry["log_ends"] for entry in said):
                 go.touch()
             return slow.obstacle()
 
         with Supervisor([replace(slow, obstacle=obstacle_removed)]):
             pass
-    waits = [entry for entry in said if entry["event"] == "child_not_ready_yet"]
+    waits = [entry for entry in said if entry["event"] == "child_not_ready"]
     assert waits, "it said nothing while it waited"
     assert waits[-1]["child"] == "slow"
     assert waits[-1]["waits_for"] == "the file ready"

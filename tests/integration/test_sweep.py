@@ -50,7 +50,7 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
             said = {"properties": {"lakewright.enabled": "false"}}
             assert live.client.patch(f"/v1/tables/{name}", json=said).status_code == 200
         live.drain()
-        before = {name: live.get(f"/v1/tables/{name}")["cursor"] for name in names}
+        before = {name: live.get(f"/v1/tables/{name}")["state"] for name in names}
         assert live.get("/v1/jobs")["jobs"] == []
 
         async def ended() -> None:
@@ -60,7 +60,7 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
         live.run(ended())
         live.drain()
         assert live.get("/v1/jobs")["jobs"] == []
-        assert {name: live.get(f"/v1/tables/{name}")["cursor"] for name in names} == before, "a recount"
+        assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a recount"
     finally:
         live.close()
 

@@ -67,7 +67,7 @@ def test_forged_events_below_a_root_register_nothing_and_cost_a_bounded_number_o
         taken["accepted"] += answer["accepted"]
         for one in answer["ignored"]:
             taken[one["reason"]] = taken.get(one["reason"], 0) + one["count"]
-    assert taken == {"accepted": 1, "no_table_there": 65, "too_many_new_places": 236}
+    assert taken == {"accepted": 1, "table_not_found": 65, "unknown_table_limit": 236}
     decider.drain()
     assert names(decider) == ["sales.orders"]
     assert decider.reads() - before < 80
@@ -213,7 +213,7 @@ def test_a_root_that_cannot_be_listed_says_so_and_the_others_are_walked(redis_ur
     try:
         found = live.run(live.services.discovery.run_once())
         assert [one.state for one in found] == [DiscoveryState.FAILED, DiscoveryState.DONE]
-        assert "absent" in live.get("/v1/discovery")["roots"][0]["problem"]
+        assert "absent" in live.get("/v1/discovery")["roots"][0]["error"]
         assert names(live) == ["t"]
     finally:
         live.close()
@@ -235,8 +235,8 @@ def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_reg
     status = decider.get("/v1/tables/sales.orders")
     values = {one["property"]: one for one in status["policy"]["values"]}
     assert (values["lakewright.fan-in"]["value"], values["lakewright.fan-in"]["source"]) == (4, "request")
-    assert (status["tenant"], status["cursor"]["version"]) == ("sales", table.version)
-    assert "registration changed" in status["cursor"]["rescan_reason"]
+    assert (status["tenant"], status["state"]["version"]) == ("sales", table.version)
+    assert "registration changed" in status["state"]["rebuild_reason"]
     WrittenTable(lake / "other")
     decider.register(lake / "other", "other")
     taken = decider.client.patch("/v1/tables/other", json={"name": "sales.orders"})
@@ -268,7 +268,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     (lake / "orders").rename(lake.parent / "elsewhere")
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert (status["refusal"]["gone"], status["cursor"]) == (True, None)
+    assert (status["refusal"]["missing"], status["state"]) == (True, None)
     assert decider.get("/v1/jobs")["jobs"] == []
     since = status["refusal"]["since"]
     decider.sweep()
@@ -277,7 +277,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     back.append(10)
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert (status["refusal"], status["cursor"]["version"]) == (None, 10)
+    assert (status["refusal"], status["state"]["version"]) == (None, 10)
     assert decider.cells(name) == back.recount()
     assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
 
@@ -321,7 +321,7 @@ def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_
         answer = live.post(
             "/v1/events", [{"table": "s3://found/base/sales/none"}, {"table": "s3://found/base/ops/logs"}]
         )
-        assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "no_table_there")
+        assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "table_not_found")
         assert names(live) == ["ops.logs"]
         (found,) = live.run(live.services.discovery.run_once())
         assert (found.state, found.tables, found.new_tables) == (DiscoveryState.DONE, 2, 1)

@@ -53,7 +53,7 @@ def test_a_table_made_anew_where_another_one_was_has_none_of_its_levers(decider:
     assert levers(decider) == ["limit", "weight"]
     shutil.rmtree(table.path)
     decider.sweep()
-    assert decider.get(f"/v1/tables/{name}")["refusal"]["gone"] is True
+    assert decider.get(f"/v1/tables/{name}")["refusal"]["missing"] is True
     assert levers(decider) == []
 
 

@@ -88,7 +88,7 @@ def replace_schema(table: WrittenTable) -> None:
 def expect_exact(decider: LiveDecider, name: str, table: WrittenTable) -> Any:
     """The state equals a recount of the live files at the newest version, and the table is not refused."""
     status = decider.get(f"/v1/tables/{name}")
-    assert status["cursor"]["version"] == table.version
+    assert status["state"]["version"] == table.version
     assert status["refusal"] is None
     assert decider.cells(name) == table.recount()
     return status
@@ -105,7 +105,7 @@ def test_a_table_dropped_and_made_anew_is_counted_as_the_new_one(decider: LiveDe
     anew.append(14)
     decider.sweep()
     status = expect_exact(decider, name, anew)
-    assert "made anew" in status["cursor"]["rescan_reason"]
+    assert "made anew" in status["state"]["rebuild_reason"]
 
 
 def test_a_table_made_anew_is_decided_under_its_new_id_although_a_job_of_the_old_one_waits(
@@ -136,7 +136,7 @@ def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable
     DeltaTable(str(table.path)).restore(3)
     decider.sweep()
     status = expect_exact(decider, name, table)
-    assert "RESTORE" in status["cursor"]["rescan_reason"]
+    assert "RESTORE" in status["state"]["rebuild_reason"]
     assert status["layout"]["files"] == 4
 
 
@@ -146,8 +146,8 @@ def test_a_table_partitioned_anew_is_recounted_in_its_new_cells(decider: LiveDec
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
     assert set(decider.cells(name)) == {'{"country":"de"}', '{"country":"fr"}'}
-    assert (status["cursor"]["version"], status["layout"]["files"]) == (table.version, 2)
-    assert "partition columns changed" in status["cursor"]["rescan_reason"]
+    assert (status["state"]["version"], status["layout"]["files"]) == (table.version, 2)
+    assert "partition columns changed" in status["state"]["rebuild_reason"]
 
 
 @pytest.mark.parametrize("hint", ["event", "sweep"])
@@ -166,7 +166,7 @@ def test_a_log_cleaned_up_behind_the_cursor_is_recounted_from_the_newer_checkpoi
     else:
         decider.sweep()
     status = expect_exact(decider, name, table)
-    assert status["cursor"]["rescans"] == 1
+    assert status["state"]["rebuilds"] == 1
 
 
 def test_a_hole_above_the_checkpoint_refuses_the_table_with_the_missing_version(
@@ -178,7 +178,7 @@ def test_a_hole_above_the_checkpoint_refuses_the_table_with_the_missing_version(
     decider.post("/v1/events", {"table": name, "version": 13})
     decider.drain()
     refusal = decider.get(f"/v1/tables/{name}")["refusal"]
-    assert (refusal["gone"], f"{12:020d}" in refusal["reason"]) == (False, True)
+    assert (refusal["missing"], f"{12:020d}" in refusal["reason"]) == (False, True)
     (table.path / "kept").rename(table.path / "_delta_log" / f"{12:020d}.json")
     decider.sweep()
     expect_exact(decider, name, table)
@@ -195,7 +195,7 @@ def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: Wr
     decider.sweep()
     expect_exact(decider, name, table)
     status = decider.get(f"/v1/tables/{cloned}")
-    assert (status["cursor"]["version"], status["layout"]["files"]) == (0, 1)
+    assert (status["state"]["version"], status["layout"]["files"]) == (0, 1)
 
 
 def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
@@ -225,9 +225,9 @@ def test_a_state_that_drifted_is_found_by_the_checksum_recounted_and_counted(
     write_checksum(table)
     decider.sweep()
     status = expect_exact(decider, name, table)
-    assert (status["counters"]["drift"], status["counters"]["rescans"]) == (1, 1)
-    assert "drift" in status["cursor"]["rescan_reason"]
-    assert 'lakewright_funnel_total{step="drift"} 1.0' in decider.client.get("/metrics").text
+    assert (status["counters"]["drift"], status["counters"]["rebuilds"]) == (1, 1)
+    assert "drift" in status["state"]["rebuild_reason"]
+    assert 'lakewright_funnel_total{stage="drift"} 1.0' in decider.client.get("/metrics").text
     table.append()
     write_checksum(table)
     decider.sweep()
@@ -241,7 +241,7 @@ def test_a_wrong_checksum_is_noticed_once_and_costs_no_recount(decider: LiveDeci
         write_checksum(table, files=5)
         decider.sweep()
     status = expect_exact(decider, name, table)
-    assert (status["cursor"]["rescans"], status["counters"].get("drift", 0)) == (0, 0)
+    assert (status["state"]["rebuilds"], status["counters"].get("drift", 0)) == (0, 0)
     before = decider.reads()
     table.append()
     write_checksum(table, files=5)
@@ -309,7 +309,7 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     alter(table, dict(asked))
     decider.sweep()
     assert levers() == {f"weight:table|{known.id}": "2.5", f"limit:table|{known.id}": "25%"}
-    assert jobs(decider, name)[0]["priority"] == "high"
+    assert jobs(decider, name)[0]["band"] == "high"
     alter(table, {"lakewright.weight": None, "self-optimizing.quota": None, "lakewright.max-concurrent-jobs": "3"})
     decider.sweep()
     assert levers() == {f"limit:table|{known.id}": "3"}
@@ -341,13 +341,13 @@ def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherw
         alter(table, changes)
         decider.sweep()
         found = decider.get(f"/v1/tables/{name}")["manual_run"]
-        assert found["sentence"]
+        assert found["message"]
         return found["outcome"], found["jobs"], len(jobs(decider, name))
 
     kind = "use.optimization.type"
-    assert said({kind: "compaction"}) == ("auto_optimize_is_on", 0, 1)
-    assert said({kind: None}) == ("taken_back", 0, 1)
-    assert decider.get(f"/v1/tables/{name}")["manual_run"]["said"] == ""
+    assert said({kind: "compaction"}) == ("auto_optimize_enabled", 0, 1)
+    assert said({kind: None}) == ("property_removed", 0, 1)
+    assert decider.get(f"/v1/tables/{name}")["manual_run"]["requested"] == ""
     alter(table, {"lakewright.enabled": "false"})
     decider.sweep()
     assert jobs(decider, name) == []
@@ -370,7 +370,7 @@ def test_unset_of_qbeasts_switch_switches_the_table_off_until_a_switch_says_othe
         decider.sweep()
         values = decider.get(f"/v1/tables/{name}")["policy"]["values"]
         (enabled,) = [one for one in values if one["property"] == "lakewright.enabled"]
-        return enabled["value"], enabled["origin"], len(jobs(decider, name))
+        return enabled["value"], enabled["set_by"], len(jobs(decider, name))
 
     assert after({switch: "true"}) == (True, switch, 1)
     assert after({switch: None}) == (False, switch, 0)
@@ -395,12 +395,12 @@ def test_properties_of_other_systems_that_are_not_obeyed_are_shown_and_hold_noth
         f"{qbeast}revisionId",
         *(f"{qbeast}optimizeUnindexedFiles.{key}" for key in ("enabled", "prioritize", "batchBytes", "fromTimestamp")),
     ]
-    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.order": "time", "lakewright.fan-in": "4"})
+    alter(table, {**dict.fromkeys(foreign, "1"), "lakewright.clustering-order": "time", "lakewright.fan-in": "4"})
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
-    assert {one["property"]: one["holds"] for one in policy["issues"]} == {
+    assert {one["property"]: one["blocking"] for one in policy["issues"]} == {
         **dict.fromkeys(foreign, False),
-        "lakewright.order": False,
+        "lakewright.clustering-order": False,
     }
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
 
@@ -427,7 +427,7 @@ def test_a_wish_older_than_the_first_look_starts_nothing(decider: LiveDecider, t
     alter(table, {"lakewright.enabled": "false", "use.optimization.type": "compaction"})
     name = decider.register(table.path)
     found = decider.get(f"/v1/tables/{name}")["manual_run"]
-    assert (found["outcome"], jobs(decider, name)) == ("seen_at_first_sight", [])
+    assert (found["outcome"], jobs(decider, name)) == ("set_before_first_read", [])
 
 
 def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_shown(
@@ -440,7 +440,7 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 4
-    shown = {one["property"]: one["holds"] for one in policy["issues"]}
+    shown = {one["property"]: one["blocking"] for one in policy["issues"]}
     assert shown == {"lakewright.fan-in": True, "lakewright.speed": True, "acid.data.retain.hours": False}
     alter(table, {"lakewright.fan-in": "3", "lakewright.speed": None})
     decider.sweep()
@@ -453,7 +453,7 @@ def test_a_wish_is_left_to_the_deciders_of_the_tables_group(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
     """Any other decider takes the table for one that is not automatic, which is what a wish is honoured on."""
-    alter(table, {"lakewright.group": "nightly", "lakewright.enabled": "false"})
+    alter(table, {"lakewright.queue": "nightly", "lakewright.enabled": "false"})
     name = decider.register(table.path)
     theirs = LiveDecider(decider_settings(redis_url, queue="nightly")).start()
     try:

@@ -114,7 +114,7 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
         assert await world.timers.all(TABLE.id) == {}
         assert len((await world.log.snapshot()).files) == 6
 
-    in_world(redis_url, story, {"lakewright.time-window": "1h", "lakewright.settle-after": "2h"})
+    in_world(redis_url, story, {"lakewright.time-window": "1h", "lakewright.idle-compaction-after": "2h"})
 
 
 @pytest.mark.parametrize("deciders", [2, 5])
@@ -140,7 +140,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         world.log.add([world.file(cell(2), 2 * MIB, settled=True)])
         await world.decider.follow()
         world.now_ms += HOUR_MS
-        changed = TableMetadata("u-1", DT, {"lakewright.settle-after": "2h"})
+        changed = TableMetadata("u-1", DT, {"lakewright.idle-compaction-after": "2h"})
         world.log.add(metadata=changed, data_change=False)
         restarted = world.new_decider()
         await restarted.follow()
@@ -153,7 +153,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
     in_world(redis_url, story)
 
 
-@pytest.mark.parametrize("name", ["lakewright.enabled", "lakewright.settle-after"])
+@pytest.mark.parametrize("name", ["lakewright.enabled", "lakewright.idle-compaction-after"])
 def test_what_is_switched_off_has_no_timers(redis_url: str, name: str) -> None:
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
@@ -209,7 +209,7 @@ def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_
         assert await world.decider.tick() == TimerRunResult(1, 1)
         assert await world.timers.all(TABLE.id) == {}
 
-    in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.settle-after": "1h"})
+    in_world(redis_url, story, {"lakewright.dml-policy": "never", "lakewright.idle-compaction-after": "1h"})
 
 
 def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
@@ -225,7 +225,7 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
         assert facts.ask is RewriteKind.LEVELS
         assert facts.reaching(claim.reach).ask is RewriteKind.FULL
 
-    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
 def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_url: str) -> None:
@@ -243,7 +243,7 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
             world.now_ms += 8 * HOUR_MS
             assert await world.decider.tick() == TimerRunResult(0, 0)
 
-    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
 def test_a_recount_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
@@ -257,7 +257,7 @@ def test_a_recount_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
         await world.decider.follow()
         assert await world.timers.all(TABLE.id) == before
 
-    in_world(redis_url, story, {"lakewright.full-interval": "24h", "lakewright.settle-after": "off"})
+    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
 def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -> None:
@@ -274,7 +274,7 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         assert "gone quiet" in quiet.sentence
         assert "A job was queued." in quiet.sentence
 
-    in_world(redis_url, story, {"lakewright.full-interval": "24h"})
+    in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h"})
 
 
 def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> None:

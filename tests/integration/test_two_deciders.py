@@ -71,15 +71,19 @@ def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: Writte
     """The state is a recount, each version was folded once, and each cell that is worth a job has one."""
     status = pair[0].get(f"/v1/tables/{name}")
     counters = status["counters"]
-    assert status["cursor"]["version"] == table.version == COMMITS
+    assert status["state"]["version"] == table.version == COMMITS
     assert pair[1].cells(name) == table.recount()
-    assert status["cursor"]["rescans"] == 0
-    assert (counters["commits"], counters["tables_seen"]) == (COMMITS, 1)
+    assert status["state"]["rebuilds"] == 0
+    assert (counters["commits"], counters["tables_initialized"]) == (COMMITS, 1)
     decisions = pair[1].get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
-    decided = [(one["version"], one["cell"]) for one in decisions]
+    decided = [(one["version"], one["partition_key"]) for one in decisions]
     assert len(decided) == len(set(decided)), "a version was folded twice"
-    worth = {cell["cell"] for cell in pair[0].get(f"/v1/tables/{name}/cells")["cells"] if cell["verdict"] == "enqueue"}
-    waiting = [job["cell"] for job in pair[1].get("/v1/jobs", table=name)["jobs"]]
+    worth = {
+        cell["partition_key"]
+        for cell in pair[0].get(f"/v1/tables/{name}/partitions")["partitions"]
+        if cell["decision"] == "enqueue"
+    }
+    waiting = [job["partition_key"] for job in pair[1].get("/v1/jobs", table=name)["jobs"]]
     assert len(waiting) == len(set(waiting))
     assert worth <= set(waiting), "a job was lost"
 
@@ -99,11 +103,11 @@ def test_deciders_of_different_defaults_come_to_agree_and_recount_each_table_onc
                     live.sweep()
             for name, table in zip(names, tables, strict=True):
                 status = older.get(f"/v1/tables/{name}")
-                assert status["cursor"]["rescans"] == 1
+                assert status["state"]["rebuilds"] == 1
                 assert older.cells(name) == newer.cells(name) == table.recount(OTHER)
                 assert status["policy"] == newer.get(f"/v1/tables/{name}")["policy"]
             ours, theirs = (live.get("/v1/status")["defaults"] for live in (older, newer))
-            assert (ours["is_own"], theirs["is_own"]) == (False, True)
+            assert (ours["in_sync"], theirs["in_sync"]) == (False, True)
             assert ours["version"] == theirs["version"] != ours["own_version"]
         finally:
             newer.close()
@@ -123,7 +127,7 @@ def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too
         name = older.register(table.path)
         newer.sweep()
         assert older.cells(name) == table.recount(OTHER)
-        assert newer.get(f"/v1/tables/{name}")["cursor"]["rescans"] == 0
+        assert newer.get(f"/v1/tables/{name}")["state"]["rebuilds"] == 0
     finally:
         for live in (older, newer):
             live.close()
@@ -157,6 +161,6 @@ def test_a_decider_that_cannot_read_what_another_one_set_keeps_its_own(redis_url
         with redis_library.Redis.from_url(redis_url) as client:
             client.set("lw:defaults:default", '{"policy": "{\\"fan_in\\": 1}", "tenants": {}}')
         assert live.run(live.services.standing.refresh()) is False
-        assert live.get("/v1/status")["defaults"]["is_own"] is True
+        assert live.get("/v1/status")["defaults"]["in_sync"] is True
     finally:
         live.close()

@@ -92,7 +92,7 @@ def test_an_unreliable_redis_is_given_nothing_with_the_reason_and_all_recovers(
             ("PATCH", "/v1/tables/known", {"name": "other"}),
             ("POST", "/v1/tables/known/optimize", {}),
             ("PATCH", "/v1/queue/settings", {"aging_ms": 120_000}),
-            ("PUT", "/v1/queue/weights", {"level": "tenant", "name": "x", "weight": 3}),
+            ("PUT", "/v1/queue/weights", {"scope": "tenant", "name": "x", "weight": 3}),
             ("DELETE", "/v1/tables/known", None),
         ):
             answer = decider.client.request(method, path, json=body)
@@ -106,7 +106,7 @@ def test_an_unreliable_redis_is_given_nothing_with_the_reason_and_all_recovers(
     until("the decider is ready again", lambda: is_ready(decider))
     taken = decider.post("/v1/events", {"table": "known", "version": known.version})
     assert (taken.status_code, taken.json()["accepted"]) == (202, 1)
-    until("the table was followed", lambda: decider.get("/v1/tables/known")["cursor"]["version"] == known.version)
+    until("the table was followed", lambda: decider.get("/v1/tables/known")["state"]["version"] == known.version)
     decider.register(new.path, "new")
 
 

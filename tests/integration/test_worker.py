@@ -43,7 +43,7 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
 def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: Bench) -> None:
     bench.engine = MemoryEngine([5 * MIB] * 8)
     policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
-    facts = JobPayload("memory://t", "t", policy, "worth_it", PredictedCost(8, 4, 40 * MIB)).encode()
+    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB)).encode()
     bench.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
     worker = bench.worker()
     while worker.run_next():
@@ -89,7 +89,7 @@ def test_stale_groups_are_planned_again(bench: Bench) -> None:
     bench.enqueue(1)
     bench.worker().run_next()
     assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
-    assert json.loads(bench.runs()[0].result)["groups_stale"] == 1
+    assert json.loads(bench.runs()[0].result)["groups_conflicted"] == 1
 
 
 def test_a_lost_lease_forbids_the_commit_and_the_next_actor_does_the_work(bench: Bench) -> None:
@@ -128,7 +128,7 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
     run, expired = bench.runs()
     assert (expired.worker, expired.verdict) == ("a-1", "expired")
     assert json.loads(run.result)["recovered_version"] == 2
-    assert counters(bench)["runs_recovered"] == 1
+    assert counters(bench)["commits_recovered"] == 1
     assert "plans_empty" not in counters(bench)
 
 
@@ -201,7 +201,7 @@ def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> 
     bench.worker(groups_per_commit=1).run_next()
     assert bench.state() is JobState.QUEUED
     assert bench.runs()[0].verdict == "yield"
-    assert counters(bench)["groups_landed"] >= 1
+    assert counters(bench)["groups_committed"] >= 1
 
 
 def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:

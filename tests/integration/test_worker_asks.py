@@ -91,7 +91,7 @@ def test_a_run_reports_how_much_outputs_shrank_and_which_missed_their_level(redi
         made.enqueue(1)
         assert made.worker().run_next()
         # Eight files of 200 kB are of level 4, and half of their sum lies below the 1 MiB of level 5.
-        assert counters(made) | {"groups_missed": 1, "levels_missed": 1} == counters(made)
+        assert counters(made) | {"groups_not_promoted": 1, "levels_not_reached": 1} == counters(made)
         raw = redis.Redis.from_url(made.url).hgetall("{lw:default}:meas:t-1")
         sums = Calibration.of({name.decode(): int(value) for name, value in raw.items()})
         assert sums == Calibration(1, 0, 1_600_000, 0, 7, 1_600_000, 800_000)
@@ -122,7 +122,7 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
 def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
     policy = replace(POLICY, tolerance=Fraction(0))
-    facts = JobPayload("memory://t", "t", policy, "worth_it", PredictedCost(8, 4, 40 * MIB), is_hot=True).encode()
+    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_hot=True).encode()
     try:
         made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
         assert made.worker().run_next()

@@ -126,7 +126,7 @@ def test_a_suspected_job_that_is_innocent_runs_alone_one_group_at_a_time_and_is_
 
 
 def other(number: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
+    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
     return JobRequest(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, facts.encode())
 
 

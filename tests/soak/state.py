@@ -15,7 +15,7 @@ def is_at_rest(stack: Stack, spec: TableSpec) -> bool:
     status, known = stack.get("/v1/status"), stack.get(f"/v1/tables/soak.{spec.name}")
     depth = status["queue"]["depth"]
     return (
-        known["cursor"]["version"] == newest_version(stack.tables / spec.place)
+        known["state"]["version"] == newest_version(stack.tables / spec.place)
         and not status["backlog"]["tables_waiting"]
         and not any(depth[state] for state in ("queued", "delayed", "leased"))
     )

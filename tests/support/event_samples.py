@@ -154,7 +154,7 @@ SAMPLES = (
     Sample(
         "lakekeeper",
         "lakekeeper",
-        counted("iceberg_not_supported_yet"),
+        counted("iceberg_not_supported"),
         (*CLOUD, ("name",), ("namespace",), ("tabular-id",), ("data",)),
     ),
     Sample(
@@ -178,13 +178,13 @@ SAMPLES = (
     Sample(
         "iceberg",
         "iceberg",
-        counted("iceberg_not_supported_yet"),
+        counted("iceberg_not_supported"),
         (("report-type",), ("table-name",), ("metrics",), ("operation",)),
     ),
     Sample(
         "polaris_notification",
         "polaris",
-        counted("iceberg_not_supported_yet"),
+        counted("iceberg_not_supported"),
         (
             ("notification-type",),
             ("payload",),
@@ -196,13 +196,13 @@ SAMPLES = (
     Sample(
         "polaris",
         "cloudevents",
-        counted("iceberg_not_supported_yet"),
+        counted("iceberg_not_supported"),
         (*CLOUD, ("data", "namespace")),
     ),
     Sample(
         "polaris_webhook",
         "polaris",
-        counted("iceberg_not_supported_yet"),
+        counted("iceberg_not_supported"),
         (("table_identifier",),),
     ),
     Sample(

@@ -39,7 +39,7 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
     depth = status["queue"]["depth"]
     newest = DeltaTable(str(table)).version()
     return (
-        known["cursor"]["version"] == newest
+        known["state"]["version"] == newest
         and not status["backlog"]["tables_waiting"]
         and not any(depth[state] for state in ("queued", "delayed", "leased"))
     )
@@ -71,4 +71,4 @@ def runs(stack: Stack) -> int:
 
 def swept(stack: Stack) -> int:
     """Count finished sweeps by the reads they cost: with one table, each sweep asks for one version that is absent."""
-    return sum(stack.get("/v1/status")["object_reads"].values())
+    return sum(stack.get("/v1/status")["object_store_requests"].values())

@@ -95,7 +95,7 @@ def timer_rang(made: Place) -> Command[Any]:
     timer = Timer("a", 50)
     made.run(replaced(-1, timers=[timer, Timer("b", 90)]))
     return commands.decide(
-        QUEUE, nonce="d-1", table="t-1", timer=timer, job=spec(), record="why", counters={"asked": 1}
+        QUEUE, nonce="d-1", table="t-1", timer=timer, job=spec(), record="why", counters={"enqueued": 1}
     )
 
 

@@ -24,7 +24,7 @@ EIGHT = [100_000] * 8
 
 
 def spec(version: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
+    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
     return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
 
 

@@ -195,7 +195,7 @@ class Committer:
             keys = find()
             deleted = self._log.delete(keys)
         except Exception as error:  # noqa: BLE001 - tidying must not hide why it was needed; VACUUM does it later
-            _log.warning("orphans_left", table=self._log.location, error=first_line(error))
+            _log.warning("orphan_files_not_deleted", table=self._log.location, error=first_line(error))
         else:
             if keys:
-                _log.info("orphans_deleted", table=self._log.location, files=deleted)
+                _log.info("orphan_files_deleted", table=self._log.location, files=deleted)

@@ -89,4 +89,6 @@ def _explain(workshop: WriteContext, live: LiveGroup, error: Exception) -> None:
     if workshop.is_live(live):
         doing = f"writing {len(live.inputs)} files of {live.group.cell}"
         raise translate(error, doing, so="the table is unchanged") from error
-    _log.info("group_taken_while_writing", cell=live.group.cell, files=len(live.inputs), error=first_line(error))
+    _log.info(
+        "group_inputs_removed_concurrently", partition=live.group.cell, files=len(live.inputs), error=first_line(error)
+    )

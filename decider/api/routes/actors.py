@@ -45,7 +45,7 @@ async def drain_actor(actor: ActorPath, parts: Parts) -> AdminResult:
     """
     if not await parts.actors.drain(actor):
         raise not_found("actor", actor)
-    return AdminResult(sentence=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
+    return AdminResult(message=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
 
 
 def _actor_view(one: ActorRecord) -> ActorView:
@@ -58,6 +58,6 @@ def _actor_view(one: ActorRecord) -> ActorView:
         versions=dict(one.versions),
         started_at=moment(one.started_ms),
         heartbeat_age_s=one.age_ms / 1000,
-        forgotten_after_s=one.kept_ms / 1000,
+        expires_after_s=one.kept_ms / 1000,
         error=one.died,
     )

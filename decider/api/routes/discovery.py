@@ -31,7 +31,7 @@ async def _shown(discovery: Discovery) -> Discoveries:
     return Discoveries(
         interval_s=pace.interval_s,
         requests_per_s=pace.requests_per_s,
-        depth=pace.depth,
+        max_depth=pace.depth,
         roots=tuple(_view(root, known.get(root)) for root in discovery.roots),
     )
 
@@ -41,13 +41,13 @@ def _view(root: str, found: DiscoveryProgress | None) -> RootProgress:
     return RootProgress(
         root=root,
         state=shown.state if found else "waiting",
-        place=shown.place,
+        path=shown.place,
         folders=shown.folders,
         tables=shown.tables,
         new_tables=shown.new_tables,
         started_at=moment(shown.started_ms),
-        moved_at=moment(shown.moved_ms),
+        updated_at=moment(shown.moved_ms),
         finished_at=moment(shown.finished_ms),
-        unreadable=shown.unreadable,
-        problem=shown.problem,
+        unreadable_folders=shown.unreadable,
+        error=shown.problem,
     )

@@ -36,7 +36,7 @@ async def readyz(request: Request, parts: Parts) -> Readiness:
     ill = pulse.reasons
     if ill and parts.settings.credentials.are_needed:
         # A probe shows no token, and whoever may not ask for the status learns neither an address nor a setting here.
-        log.warning("redis_not_well", reasons=ill)
+        log.warning("redis_unhealthy", reasons=ill)
         ill = ("Redis does not answer" if pulse.server is None else "Redis is not safe, see /v1/status",)
     reasons = (*ill, *(f"the duty {name} has ended" for name in duties.dead))
     if reasons:

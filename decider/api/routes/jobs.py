@@ -40,7 +40,9 @@ async def list_jobs(
         Query(max_length=520, description="Only jobs of this table, by name or id.", examples=["sales.orders"]),
     ] = None,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")] = 50,
-    cursor: Annotated[str | None, Query(max_length=100, description="The `cursor` of the page before.")] = None,
+    page_token: Annotated[
+        str | None, Query(max_length=100, description="`next_page_token` of the previous page.")
+    ] = None,
 ) -> JobList:
     """List jobs: running, queued, delayed, quarantined, then finished runs with the newest first."""
     known = None
@@ -48,8 +50,8 @@ async def list_jobs(
         known = await parts.registry.find(table)
         if known is None:
             raise not_found("table", table)
-    page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, cursor=cursor)
-    return JobList(jobs=tuple(map(job_view, page.entries)), cursor=page.cursor)
+    page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, cursor=page_token)
+    return JobList(jobs=tuple(map(job_view, page.entries)), next_page_token=page.cursor)
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
@@ -77,7 +79,7 @@ async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
     return cancelled_view(outcome)
 
 
-@router.post("/{job}/promote", summary="Promote a job", responses=failures(404, 422))
+@router.post("/{job}/expedite", summary="Promote a job", responses=failures(404, 422))
 async def promote_job(job: JobPath, parts: Parts) -> MoveResult:
     """Make a waiting job ready now, in the urgent band at the best priority."""
     return _moved(job, await parts.steering.promote(JobId(job)))

@@ -41,13 +41,13 @@ async def show_queue(
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
         tables=dict(waiting.tables),
-        oldest_s={
+        oldest_waits_s={
             "bands": _seconds(oldest.bands),
             "tenants": _seconds(oldest.tenants),
             "tables": _seconds(oldest.tables),
         },
         slots=held.slots,
-        occupancy_s=held.window_ms / 1000,
+        occupancy_window_s=held.window_ms / 1000,
         occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
         settings=dict(await parts.steering.settings()),
         next=tuple(map(_next, order)),
@@ -73,7 +73,7 @@ async def change_settings(asked: queue_settings.QueueSettingsUpdate, parts: Part
 @router.put("/weights", summary="Set a share or limit", responses=failures(422))
 async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
     """Set what a band, tenant or table gets relative to its siblings, or how many of its jobs run at once."""
-    level = Scope(body.level)
+    level = Scope(body.scope)
     said = []
     if body.weight is not None:
         await parts.steering.weigh(level, body.name, body.weight)
@@ -84,28 +84,28 @@ async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
     elif body.limit is not None:
         await parts.steering.limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         said.append(f"at most {body.limit} at once" if body.limit else "no limit")
-    return AdminResult(sentence=f"{body.level.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
+    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
 
 
 @router.post("/pause", summary="Pause", responses=failures(422))
 async def pause(body: PauseRequest, parts: Parts) -> AdminResult:
     """Hand out nothing of the queue, a band, a tenant or a table; what runs goes on, what arrives waits."""
-    await parts.steering.pause(Scope(body.level), body.name, paused=True)
-    return AdminResult(sentence=f"{_named(body)} is paused; what runs goes on.")
+    await parts.steering.pause(Scope(body.scope), body.name, paused=True)
+    return AdminResult(message=f"{_named(body)} is paused; what runs goes on.")
 
 
 @router.post("/resume", summary="Resume", responses=failures(422))
 async def resume(body: PauseRequest, parts: Parts) -> AdminResult:
     """Hand out again what was paused, within the limits that were there before."""
-    await parts.steering.pause(Scope(body.level), body.name, paused=False)
-    return AdminResult(sentence=f"{_named(body)} is no longer paused.")
+    await parts.steering.pause(Scope(body.scope), body.name, paused=False)
+    return AdminResult(message=f"{_named(body)} is no longer paused.")
 
 
 @router.post("/audit", summary="Audit and mend", responses=failures())
 async def audit(parts: Parts) -> AuditReport:
     """Compute every index of the queue anew from its jobs, and mend what differs; the queue goes on meanwhile."""
     report = await parts.steering.audit()
-    return AuditReport(keys=report.keys, mended=report.mended)
+    return AuditReport(keys_checked=report.keys, repaired=report.mended)
 
 
 def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
@@ -121,10 +121,10 @@ def _settings(in_force: QueueSettings) -> queue_settings.QueueSettingsView:
                 value=values[name],
                 unit=known.unit.value,
                 default=known.default,
-                lowest=known.low,
-                highest=known.high,
-                can_be_set=not known.is_told,
-                meaning=known.meaning,
+                minimum=known.low,
+                maximum=known.high,
+                writable=not known.is_told,
+                description=known.meaning,
             )
             for name, known in SETTINGS.items()
         )
@@ -132,7 +132,7 @@ def _settings(in_force: QueueSettings) -> queue_settings.QueueSettingsView:
 
 
 def _named(body: PauseRequest) -> str:
-    return "The queue" if body.level == "queue" else f"{body.level.capitalize()} {body.name}"
+    return "The queue" if body.scope == "queue" else f"{body.scope.capitalize()} {body.name}"
 
 
 def _next(one: NextJob) -> NextJobView:
@@ -146,10 +146,10 @@ def _next(one: NextJob) -> NextJobView:
         id=one.id,
         table=one.table,
         tenant=one.tenant,
-        priority=band,
-        step=one.priority,
-        why=one.why.value,
-        tags=(one.band_tag, one.tenant_tag, one.table_tag),
-        asked_at=moment(one.t0_ms),
-        sentence=sentence,
+        band=band,
+        priority=one.priority,
+        reason=one.why.value,
+        virtual_start=(one.band_tag, one.tenant_tag, one.table_tag),
+        enqueued_at=moment(one.t0_ms),
+        message=sentence,
     )

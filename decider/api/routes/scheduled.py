@@ -48,13 +48,15 @@ async def list_scheduled(
     parts: Parts,
     prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many tables to look at.")] = 100,
-    cursor: Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")] = None,
+    page_token: Annotated[
+        str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")
+    ] = None,
 ) -> ScheduledTables:
     """List the tables that are optimized without being asked, with what is due and how the last run ended."""
-    page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
+    page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
     work = await _work(parts)
     shown = [await _scheduled(table, work, parts) for table in page.tables]
-    return ScheduledTables(tables=tuple(table for table in shown if table is not None), cursor=page.after)
+    return ScheduledTables(tables=tuple(table for table in shown if table is not None), next_page_token=page.after)
 
 
 async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> ScheduledTable | None:
@@ -78,7 +80,7 @@ async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> Sch
         jobs=sum(jobs.values()),
         next_due_at=moment(due_ms),
         last_run_at=moment(last.finished_ms) if last else None,
-        last_verdict=last.verdict if last else None,
+        last_result=last.verdict if last else None,
         enabled_by=origin.name or origin.source.value,
     )
 

@@ -111,7 +111,7 @@ async def show_status(parts: Parts) -> DeciderStatus:
             oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
         ),
         actors=pulse.actors,
-        object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
+        object_store_requests={str(kind): count for kind, count in parts.meter.counts.items()},
         funnel=pulse.funnel,
         savings=savings(pulse.funnel),
     )
@@ -119,17 +119,17 @@ async def show_status(parts: Parts) -> DeciderStatus:
 
 def _defaults(parts: Services) -> DefaultsInForce:
     version, own = parts.standing.current.version, parts.standing.own.version
-    return DefaultsInForce(version=version, own_version=own, is_own=version == own)
+    return DefaultsInForce(version=version, own_version=own, in_sync=version == own)
 
 
 def savings(funnel: dict[str, int]) -> Savings:
     """Work out what the service was good for from the funnel's counters."""
     added = funnel.get("bytes_added", 0)
-    touched = funnel.get("cells_touched", 0)
+    touched = funnel.get("partitions_touched", 0)
     rewritten = funnel.get("bytes_replaced", 0)
     return Savings(
         files_removed=funnel.get("files_replaced", 0) - funnel.get("files_written", 0),
         bytes_rewritten=rewritten,
         write_amplification=round(rewritten / added, 4) if added else None,
-        cells_pruned_ratio=round(1 - funnel.get("asked", 0) / touched, 4) if touched else None,
+        partitions_pruned_ratio=round(1 - funnel.get("enqueued", 0) / touched, 4) if touched else None,
     )

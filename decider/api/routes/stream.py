@@ -39,8 +39,8 @@ RETRY_MS = 2_000
 EXAMPLE = (
     "event: decision\n"
     'data: {"at":"2026-01-01T14:03:07Z","table_id":"sales-orders-1f0c7a52","table":"sales.orders",'
-    '"cell_label":"dt=2026-01-01","version":41,"verdict":"enqueue","reason":"worth_it","outcome":"queued",'
-    '"sentence":"Version 41, dt=2026-01-01: enqueue. ..."}\n'
+    '"partition_label":"dt=2026-01-01","version":41,"decision":"enqueue","reason":"eligible","outcome":"queued",'
+    '"message":"Version 41, dt=2026-01-01: enqueue. ..."}\n'
     "id: 1767276187000-0/ledger.sales-orders-1f0c7a52\n\n"
 )
 
@@ -101,7 +101,7 @@ async def _named(
     responses=failures(404, 422)
     | {
         200: {
-            "description": "Server-sent events: `hello`, then `decision`, `job` and `queue`; `trouble` if Redis "
+            "description": "Server-sent events: `connected`, then `decision`, `job` and `queue`; `error` if Redis "
             "is away. A comment every 15 seconds keeps the connection open.",
             "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}},
         }
@@ -127,7 +127,7 @@ async def watch(
             for event in await watching.look():
                 yield event
         except LakewrightError as problem:
-            yield ServerSentEvent(event="trouble", data={"detail": str(problem)})
+            yield ServerSentEvent(event="error", data={"detail": str(problem)})
         await asyncio.sleep(parts.seats.poll_s)
 
 
@@ -147,7 +147,7 @@ class _Subscription:
         """List the tables and say what will come."""
         everything = await self._list()
         return ServerSentEvent(
-            event="hello", data=ConnectedEvent(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
+            event="connected", data=ConnectedEvent(tables=len(self.tables), all_tables=everything), retry=RETRY_MS
         )
 
     async def look(self) -> list[ServerSentEvent]:
@@ -190,7 +190,7 @@ class _Subscription:
                 return ServerSentEvent(event="decision", data=self._decided(entry, entry.table), id=entry.id)
             return ServerSentEvent(event="job", data=_job(entry), id=entry.id)
         except (ValueError, LookupError, TypeError) as problem:
-            log.warning("event_unreadable", entry=entry.id, error=str(problem))
+            log.warning("stream_entry_unreadable", entry=entry.id, error=str(problem))
             return None
 
     def _decided(self, entry: StreamEntry, of: TableId) -> DecisionEvent:
@@ -203,12 +203,12 @@ class _Subscription:
             at=_at(record.at_ms),
             table_id=table.id,
             table=table.name,
-            cell_label=None if record.cell is None else partition_label(record.cell),
+            partition_label=None if record.cell is None else partition_label(record.cell),
             version=record.version,
-            verdict=verdict,
+            decision=verdict,
             reason=reason,
             outcome=record.outcome,
-            sentence=record.sentence,
+            message=record.sentence,
         )
 
 
@@ -221,7 +221,7 @@ def _job(entry: StreamEntry) -> JobStreamEvent:
         job=job,
         event=said["verdict"] if is_run else said["event"],
         table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
-        cell_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
+        partition_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
         actor=said["worker"] if is_run else "",
         detail=said["error"] if is_run else said["detail"],
     )

@@ -19,11 +19,11 @@ async def pause_table(table: KnownTable, parts: Parts) -> AdminResult:
     To stop it for good, set `lakewright.enabled=false` on the table itself.
     """
     await parts.steering.pause(Scope.TABLE, table.id, paused=True)
-    return AdminResult(sentence=f"Table {table.name} is paused; what runs goes on.")
+    return AdminResult(message=f"Table {table.name} is paused; what runs goes on.")
 
 
 @router.post("/{name}/resume", summary="Resume a table", responses=failures(404, 422))
 async def resume_table(table: KnownTable, parts: Parts) -> AdminResult:
     """Hand out the table's jobs again."""
     await parts.steering.pause(Scope.TABLE, table.id, paused=False)
-    return AdminResult(sentence=f"Table {table.name} is no longer paused.")
+    return AdminResult(message=f"Table {table.name} is no longer paused.")

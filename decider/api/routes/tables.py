@@ -37,7 +37,7 @@ from shared.table import TableId, TableRef
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")]
-Cursor = Annotated[str | None, Query(max_length=20_000, description="The `cursor` of the page before.")]
+PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")]
 
 
 @router.post(
@@ -83,10 +83,10 @@ async def list_tables(
     parts: Parts,
     prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
     limit: Limit = 100,
-    cursor: Cursor = None,
+    page_token: PageToken = None,
 ) -> TableList:
     """List the registered tables in the order of their names, with those marked that are refused."""
-    page = await parts.registry.page(prefix=prefix, after=cursor or "", limit=limit)
+    page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
     refused = await parts.registry.refusals([table.id for table in page.tables])
     rows = (
         ListedTable(
@@ -95,7 +95,7 @@ async def list_tables(
         )
         for table in page.tables
     )
-    return TableList(tables=tuple(rows), cursor=page.after)
+    return TableList(tables=tuple(rows), next_page_token=page.after)
 
 
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
@@ -145,20 +145,22 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
     await forget(parts.queue, table.id, kind=COMPACT)
 
 
-@router.get("/{name}/cells", summary="List a table's cells", responses=failures(404, 422))
-async def list_cells(table: KnownTable, parts: Parts, limit: Limit = 100, cursor: Cursor = None) -> PartitionList:
+@router.get("/{name}/partitions", summary="List a table's cells", responses=failures(404, 422))
+async def list_cells(
+    table: KnownTable, parts: Parts, limit: Limit = 100, page_token: PageToken = None
+) -> PartitionList:
     """List the cells of a table with their layout and what would be decided about each now."""
     state = await parts.states.cursor(table.id)
     if state is None:
-        return PartitionList(version=-1, cells=(), cursor=None)
+        return PartitionList(version=-1, partitions=(), next_page_token=None)
     in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
     policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
-    cells, after = await parts.states.page(table.id, after=cursor or "", limit=limit)
+    cells, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
     return PartitionList(
         version=state.version,
-        cells=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
-        cursor=after,
+        partitions=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
+        next_page_token=after,
     )
 
 
@@ -167,9 +169,11 @@ async def list_decisions(
     table: KnownTable,
     parts: Parts,
     limit: Limit = 50,
-    cell: Annotated[
+    partition: Annotated[
         str | None,
-        Query(max_length=20_000, description="Only this partition, as its label.", examples=["dt=2026-01-01"]),
+        Query(
+            max_length=20_000, description="Partition label; without it, every partition.", examples=["dt=2026-01-01"]
+        ),
     ] = None,
     at: Annotated[
         AwareDatetime | None,
@@ -182,8 +186,8 @@ async def list_decisions(
     async with parts.dear.looks.turn():
         key = (
             None
-            if cell is None
-            else await find_cell(cell, (one async for one, _ in parts.states.each(table.id)), columns)
+            if partition is None
+            else await find_cell(partition, (one async for one, _ in parts.states.each(table.id)), columns)
         )
         if at is None:
             found = await parts.ledgers.newest(table.id, limit=limit, cell=key)

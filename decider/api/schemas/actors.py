@@ -21,7 +21,7 @@ class ActorView(ResponseModel):
     versions: dict[str, str] = Field(description="Versions of what it works with.")
     started_at: datetime | None = Field(description="When it started, by its own clock.")
     heartbeat_age_s: float = Field(description="Seconds since its last word.")
-    forgotten_after_s: float = Field(description="Seconds after its last word at which it is no longer listed.")
+    expires_after_s: float = Field(description="Seconds after its last word at which it is no longer listed.")
     error: str = Field(description="Why it died; empty if it did not.")
 
 
@@ -34,7 +34,7 @@ ACTOR_EXAMPLE: dict[str, Any] = {
     "versions": {"lakewright": "0.1.0", "spark": "4.1.4", "delta": "4.4.0", "java": "17.0.13"},
     "started_at": "2026-01-01T08:00:00Z",
     "heartbeat_age_s": 1.7,
-    "forgotten_after_s": 30.0,
+    "expires_after_s": 30.0,
     "error": "",
 }
 

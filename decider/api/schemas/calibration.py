@@ -12,13 +12,13 @@ CALIBRATION_EXAMPLE: dict[str, Any] = {
     "measured_bytes": 152043520,
     "predicted_files_removed": 130,
     "measured_files_removed": 131,
-    "merged_bytes": 152043520,
-    "merged_into_bytes": 121634816,
+    "merged_input_bytes": 152043520,
+    "merged_output_bytes": 121634816,
     "shrink": 0.84375,
     "bytes_ratio": 1.0052,
     "files_removed_ratio": 1.0058,
     "groups_promoted": 20,
-    "groups_missed": 1,
+    "groups_not_promoted": 1,
 }
 
 
@@ -32,13 +32,15 @@ class TableCalibration(ResponseModel):
     measured_bytes: int = Field(description="Bytes read.")
     predicted_files_removed: int = Field(description="Files that the state predicted to be removed.")
     measured_files_removed: int = Field(description="Files removed.")
-    merged_bytes: int = Field(description="Inputs, in bytes, of file groups without deleted rows.")
-    merged_into_bytes: int = Field(description="Their outputs.")
+    merged_input_bytes: int = Field(description="Inputs, in bytes, of file groups without deleted rows.")
+    merged_output_bytes: int = Field(description="Their outputs.")
     shrink: float = Field(description="Size of an output as a share of its inputs, as the promotion rule predicts it.")
     bytes_ratio: float = Field(description="Factor that corrects the next prediction of bytes.")
     files_removed_ratio: float = Field(description="Factor that corrects the next prediction of files removed.")
     groups_promoted: int = Field(description="File groups ever rewritten whose output rose above every input.")
-    groups_missed: int = Field(description="File groups whose output was smaller than predicted and did not rise.")
+    groups_not_promoted: int = Field(
+        description="File groups whose output was smaller than predicted and did not rise."
+    )
 
 
 class JobCalibration(ResponseModel):

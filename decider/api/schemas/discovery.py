@@ -12,15 +12,15 @@ class RootProgress(ResponseModel):
 
     root: str = Field(description="The allowed root.")
     state: str = Field(description="`waiting` before the first walk, then `running`, `done` or `failed`.")
-    place: str = Field(description="Path below the root that was looked at last; from here any decider goes on.")
+    path: str = Field(description="Path below the root that was looked at last; from here any decider goes on.")
     folders: int = Field(description="Folders looked at.")
     tables: int = Field(description="Tables found.")
     new_tables: int = Field(description="Tables that were not registered before.")
     started_at: datetime | None = Field(description="When the walk began.")
-    moved_at: datetime | None = Field(description="When it last came further.")
+    updated_at: datetime | None = Field(description="When it last came further.")
     finished_at: datetime | None = Field(description="When it ended; null while it runs or is called for.")
-    unreadable: int = Field(description="Folders that were left out because they could not be read.")
-    problem: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
+    unreadable_folders: int = Field(description="Folders that were left out because they could not be read.")
+    error: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
 
 
 class Discoveries(ResponseModel):
@@ -33,20 +33,20 @@ class Discoveries(ResponseModel):
                 {
                     "interval_s": 3600.0,
                     "requests_per_s": 10.0,
-                    "depth": 5,
+                    "max_depth": 5,
                     "roots": [
                         {
                             "root": "s3://lake",
                             "state": "running",
-                            "place": "sales/orders",
+                            "path": "sales/orders",
                             "folders": 120,
                             "tables": 84,
                             "new_tables": 2,
                             "started_at": "2026-01-01T14:00:00Z",
-                            "moved_at": "2026-01-01T14:00:24Z",
+                            "updated_at": "2026-01-01T14:00:24Z",
                             "finished_at": None,
-                            "unreadable": 0,
-                            "problem": "",
+                            "unreadable_folders": 0,
+                            "error": "",
                         }
                     ],
                 }
@@ -56,5 +56,5 @@ class Discoveries(ResponseModel):
 
     interval_s: float = Field(description="Seconds between two walks; 0 is never.")
     requests_per_s: float = Field(description="Requests to the store per second while walking.")
-    depth: int = Field(description="Folders below a root in which tables are looked for.")
+    max_depth: int = Field(description="Folders below a root in which tables are looked for.")
     roots: tuple[RootProgress, ...] = Field(description="Every allowed root.")

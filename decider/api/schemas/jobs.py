@@ -13,7 +13,7 @@ class JobEvent(ResponseModel):
     """One moment in a job's life."""
 
     at: datetime = Field(description="When, by the queue server's clock.")
-    event: str = Field(description="`asked`, `started`, `lease_until`, `ready_again`, or the verdict of a run.")
+    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `retry_due`, or the verdict of a run.")
     detail: str = Field(description="More about it, in words.")
 
 
@@ -22,26 +22,26 @@ JOB_EXAMPLE: dict[str, Any] = {
     "state": "finished",
     "table": "sales-orders-1f0c7a52",
     "table_name": "sales.orders",
-    "cell": '{"dt":"2026-01-01"}',
-    "cell_label": "dt=2026-01-01",
+    "partition_key": '{"dt":"2026-01-01"}',
+    "partition_label": "dt=2026-01-01",
     "kind": "compact",
     "tenant": "default",
-    "priority": "normal",
-    "step": 6,
+    "band": "normal",
+    "priority": 6,
     "version": 41,
     "attempts": 0,
-    "deaths": None,
-    "worker": "actor-1",
-    "reason": "worth_it",
-    "asked_at": "2026-01-01T14:03:07Z",
+    "engine_crashes": None,
+    "actor": "actor-1",
+    "reason": "eligible",
+    "enqueued_at": "2026-01-01T14:03:07Z",
     "started_at": "2026-01-01T14:03:08Z",
     "finished_at": "2026-01-01T14:03:11Z",
-    "verdict": "done",
+    "result": "done",
     "error": "",
     "predicted": {"files_replaced": 12, "files_removed": 11, "bytes": 12582912},
     "measured": {"files_replaced": 12, "files_removed": 11, "bytes": 12582912, "commit_ms": 210},
     "progress": {},
-    "stopping": "",
+    "stop_reason": "",
 }
 
 
@@ -54,24 +54,26 @@ class JobSummary(ResponseModel):
     state: str = Field(description="`queued`, `delayed`, `leased`, `quarantined`, or `finished`.")
     table: str = Field(description="Id of the table.")
     table_name: str = Field(description="Name of the table.")
-    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
-    cell_label: str = Field(description="The partition as people write it; column names as the log spells them.")
+    partition_key: str = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    partition_label: str = Field(description="The partition as people write it; column names as the log spells them.")
     kind: str = Field(description="What is done; `compact` merges small files.")
     tenant: str = Field(description="Whose table it is.")
-    priority: str = Field(description="Band: `urgent`, `high`, `normal` or `low`.")
-    step: int | None = Field(description="Priority within the band, 0 first to 9 last; null for finished runs.")
+    band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
+    priority: int | None = Field(description="Priority within the band, 0 first to 9 last; null for finished runs.")
     version: int = Field(description="Version of the table whose commit asked for it.")
     attempts: int = Field(description="Failures and crashes so far.")
-    deaths: int | None = Field(
+    engine_crashes: int | None = Field(
         description="Of those, the runs under which an engine died or an actor fell silent: after two the job runs "
         "alone, and if an engine dies then it is quarantined. Null for finished runs."
     )
-    worker: str = Field(description="The actor that runs or ran it; empty while it waits.")
+    actor: str = Field(description="The actor that runs or ran it; empty while it waits.")
     reason: str = Field(description="Why it exists, as a stable word.")
-    asked_at: datetime | None = Field(description="When it was first asked for.")
+    enqueued_at: datetime | None = Field(description="When it was first asked for.")
     started_at: datetime | None = Field(description="When the run started.")
     finished_at: datetime | None = Field(description="When the run ended.")
-    verdict: str = Field(
+    result: str = Field(
         description="How the run ended: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; "
         "empty before its end."
     )
@@ -79,17 +81,19 @@ class JobSummary(ResponseModel):
     predicted: dict[str, float] = Field(description="Files replaced and removed and bytes read, as decided.")
     measured: dict[str, float] = Field(description="The same as it was in the end, with times; empty before.")
     progress: dict[str, Any] = Field(description="What the actor last said of the run.")
-    stopping: str = Field(description="Why the run was told to stop; empty if it was not.")
+    stop_reason: str = Field(description="Why the run was told to stop; empty if it was not.")
 
 
 class JobList(ResponseModel):
     """A page of jobs: running, waiting, in trouble, then finished runs, newest first."""
 
-    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"jobs": [JOB_EXAMPLE], "cursor": None}]})
+    model_config = ConfigDict(
+        frozen=True, json_schema_extra={"examples": [{"jobs": [JOB_EXAMPLE], "next_page_token": None}]}
+    )
 
     jobs: tuple[JobSummary, ...] = Field(description="The jobs.")
-    cursor: str | None = Field(
-        description="Pass as `cursor` to get the next page; null on the last one. A page may be short, even empty, "
+    next_page_token: str | None = Field(
+        description="Pass as `page_token` to get the next page; null on the last one. A page may be short, even empty, "
         "where a filter finds little."
     )
 
@@ -104,7 +108,7 @@ class JobDetail(ResponseModel):
                 {
                     "job": JOB_EXAMPLE,
                     "timeline": [
-                        {"at": "2026-01-01T14:03:07Z", "event": "asked", "detail": "version 41"},
+                        {"at": "2026-01-01T14:03:07Z", "event": "enqueued", "detail": "version 41"},
                         {"at": "2026-01-01T14:03:08Z", "event": "started", "detail": "actor-1"},
                         {"at": "2026-01-01T14:03:11Z", "event": "done", "detail": "12 files became 1"},
                     ],
@@ -132,8 +136,8 @@ class CancelResult(ResponseModel):
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={"examples": [{"outcome": "stopping", "sentence": "The actor stops after its file group."}]},
+        json_schema_extra={"examples": [{"outcome": "stopping", "message": "The actor stops after its file group."}]},
     )
 
-    outcome: str = Field(description="`gone`: it waited and was deleted. `stopping`: its actor was told to stop.")
-    sentence: str = Field(description="The same in words.")
+    outcome: str = Field(description="`deleted`: it waited and was deleted. `stopping`: its actor was told to stop.")
+    message: str = Field(description="The same in words.")

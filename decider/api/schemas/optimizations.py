@@ -32,8 +32,10 @@ class RewriteView(ResponseModel):
     write_id: str = Field(description="Name of this rewrite: job, token of the claim, and round of the job.")
     table_id: str = Field(description="Id of the table.")
     job: str = Field(description="Job that led to it.")
-    cell: str | None = Field(description="Key of the cell: its partition values as the table's log spells them.")
-    cell_label: str | None = Field(description="The partition as people write it.")
+    partition_key: str | None = Field(
+        description="Key of the cell: its partition values as the table's log spells them."
+    )
+    partition_label: str | None = Field(description="The partition as people write it.")
     started_at: datetime | None = Field(description="When the rewrite began, by the actor's clock.")
     finished_at: datetime | None = Field(description="When it was committed, by the actor's clock.")
     process_time_ms: int | None = Field(description="Milliseconds from the one to the other.")
@@ -50,8 +52,8 @@ EVENT_EXAMPLE: dict[str, Any] = {
     "write_id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact/812/1",
     "table_id": "sales-orders-1f0c7a52",
     "job": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
-    "cell": '{"dt":"2026-01-01"}',
-    "cell_label": "dt=2026-01-01",
+    "partition_key": '{"dt":"2026-01-01"}',
+    "partition_label": "dt=2026-01-01",
     "started_at": "2026-01-01T14:03:08Z",
     "finished_at": "2026-01-01T14:03:10Z",
     "process_time_ms": 1940,
@@ -104,7 +106,7 @@ class ScheduledTable(ResponseModel):
         "commits has no date."
     )
     last_run_at: datetime | None = Field(description="When a job of it last ended; null if the history holds none.")
-    last_verdict: str | None = Field(
+    last_result: str | None = Field(
         description="How that ended: `done`, `yield`, `fail`, `crashed`, `cancelled`, `expired`."
     )
     enabled_by: str = Field(description="The property that switched it on, or who did: `service` or `default`.")
@@ -127,11 +129,11 @@ class ScheduledTables(ResponseModel):
                             "jobs": 1,
                             "next_due_at": "2026-01-01T14:03:07Z",
                             "last_run_at": "2026-01-01T13:40:12Z",
-                            "last_verdict": "done",
+                            "last_result": "done",
                             "enabled_by": "default",
                         }
                     ],
-                    "cursor": None,
+                    "next_page_token": None,
                 }
             ]
         },
@@ -140,4 +142,4 @@ class ScheduledTables(ResponseModel):
     tables: tuple[ScheduledTable, ...] = Field(
         description="The tables; a page may hold fewer than asked for, or none, and still not be the last."
     )
-    cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")

@@ -47,10 +47,12 @@ class RequestedJobView(ResponseModel):
     """A job that the request led to."""
 
     id: str = Field(description="The job's id.")
-    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
-    cell_label: str = Field(description="The partition as people write it.")
+    partition_key: str = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    partition_label: str = Field(description="The partition as people write it.")
     outcome: str = Field(
-        description="`queued`: new. `merged`: joined the job that was waiting. `dirty`: follows the running one."
+        description="`queued`: new. `merged`: joined the job that was waiting. `rerun`: follows the running one."
     )
     predicted_bytes: int = Field(description="Bytes expected to be rewritten.")
     predicted_files_replaced: int = Field(description="Files expected to be replaced.")
@@ -68,18 +70,18 @@ class OptimizeResponse(ResponseModel):
                     "jobs": [
                         {
                             "id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
-                            "cell": '{"dt":"2026-01-01"}',
-                            "cell_label": "dt=2026-01-01",
+                            "partition_key": '{"dt":"2026-01-01"}',
+                            "partition_label": "dt=2026-01-01",
                             "outcome": "queued",
                             "predicted_bytes": 12582912,
                             "predicted_files_replaced": 12,
                         }
                     ],
                     "ignored": None,
-                    "sentence": "1 job.",
+                    "message": "1 job.",
                     "reasons": {"no_promotion": 29},
                     "running": 0,
-                    "left_out": 0,
+                    "remaining": 0,
                 }
             ]
         },
@@ -90,10 +92,10 @@ class OptimizeResponse(ResponseModel):
     ignored: str | None = Field(
         description="Why the request changed nothing: `nothing_to_do`, `already_running`, `disabled`; null if it did."
     )
-    sentence: str = Field(description="The outcome in words.")
+    message: str = Field(description="The outcome in words.")
     reasons: dict[str, int] = Field(description="Cells that got no job, by reason.")
     running: int = Field(description="Cells whose rewrite is running already.")
-    left_out: int = Field(description="Cells beyond the bound of one request; ask again when these are done.")
+    remaining: int = Field(description="Cells beyond the bound of one request; ask again when these are done.")
 
 
 class PlannedGroup(ResponseModel):
@@ -108,8 +110,10 @@ class PlannedGroup(ResponseModel):
 class PartitionPlan(ResponseModel):
     """What would be done to one cell."""
 
-    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
-    cell_label: str = Field(description="The partition as people write it.")
+    partition_key: str = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    partition_label: str = Field(description="The partition as people write it.")
     groups: tuple[PlannedGroup, ...] = Field(description="The file groups, each one output file.")
     files_replaced: int = Field(description="Input files over all groups.")
     files_removed: int = Field(description="Predicted decrease of the number of files.")
@@ -129,13 +133,13 @@ class OptimizePlan(ResponseModel):
                 {
                     "version": 41,
                     "ignored": None,
-                    "sentence": "12 files would be replaced and 11 of them removed, reading 12582912 bytes in 1 cell.",
-                    "cells": 1,
+                    "message": "12 files would be replaced and 11 of them removed, reading 12582912 bytes in 1 cell.",
+                    "partitions": 1,
                     "files_replaced": 12,
                     "files_removed": 11,
                     "bytes": 12582912,
                     "plans": [],
-                    "left_out": 0,
+                    "remaining": 0,
                     "reasons": {"no_promotion": 29},
                 }
             ]
@@ -144,11 +148,11 @@ class OptimizePlan(ResponseModel):
 
     version: int = Field(description="Version of the table that was planned on.")
     ignored: str | None = Field(description="Why nothing would be done; null if something would.")
-    sentence: str = Field(description="The plan in words.")
-    cells: int = Field(description="Cells with work.")
+    message: str = Field(description="The plan in words.")
+    partitions: int = Field(description="Cells with work.")
     files_replaced: int = Field(description="Input files over all cells.")
     files_removed: int = Field(description="Predicted decrease of the number of files over all cells.")
     bytes: int = Field(description="Bytes to rewrite over all cells.")
     plans: tuple[PartitionPlan, ...] = Field(description="The cells with work, those that lose most files first.")
-    left_out: int = Field(description="Cells with work beyond those listed.")
+    remaining: int = Field(description="Cells with work beyond those listed.")
     reasons: dict[str, int] = Field(description="Cells without work, by reason.")

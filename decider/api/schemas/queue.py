@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 
 from decider.web.base_model import RequestModel, ResponseModel
 
-LEVER: dict[str, Any] = {"level": "tenant", "name": "sales"}
+LEVER: dict[str, Any] = {"scope": "tenant", "name": "sales"}
 
 
 class NextJobView(ResponseModel):
@@ -16,24 +16,28 @@ class NextJobView(ResponseModel):
     id: str = Field(description="Id of the job.")
     table: str = Field(description="Id of its table.")
     tenant: str = Field(description="Whose table it is.")
-    priority: str = Field(description="Band: `urgent`, `high`, `normal` or `low`.")
-    step: int = Field(description="Priority within the band, 0 first to 9 last.")
-    why: str = Field(description="Its band is `strict`, next by its `share`, or let in by the `guard` against strict.")
-    tags: tuple[int, int, int] = Field(description="Start tags of band, tenant and table; the least is served.")
-    asked_at: datetime | None = Field(description="When it was first asked for.")
-    sentence: str = Field(description="The same in words.")
+    band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
+    priority: int = Field(description="Priority within the band, 0 first to 9 last.")
+    reason: str = Field(
+        description="Its band is `strict`, next by its `share`, or let in by the `guard` against strict."
+    )
+    virtual_start: tuple[int, int, int] = Field(
+        description="Start tags of band, tenant and table; the least is served."
+    )
+    enqueued_at: datetime | None = Field(description="When it was first asked for.")
+    message: str = Field(description="The same in words.")
 
 
 NEXT_EXAMPLE: dict[str, Any] = {
     "id": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact",
     "table": "sales-orders-1f0c7a52",
     "tenant": "sales",
-    "priority": "normal",
-    "step": 5,
-    "why": "share",
-    "tags": [4000, 2000, 1000],
-    "asked_at": "2026-01-01T14:03:07Z",
-    "sentence": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below their share.",
+    "band": "normal",
+    "priority": 5,
+    "reason": "fair_share",
+    "virtual_start": [4000, 2000, 1000],
+    "enqueued_at": "2026-01-01T14:03:07Z",
+    "message": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below their share.",
 }
 
 
@@ -50,13 +54,13 @@ class QueueView(ResponseModel):
                     "bands": {"normal": 3},
                     "tenants": {"sales": 3},
                     "tables": {"sales-orders-1f0c7a52": 3},
-                    "oldest_s": {
+                    "oldest_waits_s": {
                         "bands": {"normal": 12.5},
                         "tenants": {"sales": 12.5},
                         "tables": {"sales-orders-1f0c7a52": 12.5},
                     },
                     "slots": 4,
-                    "occupancy_s": 3600.0,
+                    "occupancy_window_s": 3600.0,
                     "occupancy": {"tenants": {"sales": 0.31}, "tables": {"sales-orders-1f0c7a52": 0.31}},
                     "settings": {"limit:table|sales-orders-1f0c7a52": "2"},
                     "next": [NEXT_EXAMPLE],
@@ -70,11 +74,11 @@ class QueueView(ResponseModel):
     bands: dict[str, int] = Field(description="Queued jobs by band.")
     tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
     tables: dict[str, int] = Field(description="Queued jobs by table id.")
-    oldest_s: dict[str, dict[str, float]] = Field(
+    oldest_waits_s: dict[str, dict[str, float]] = Field(
         description="Wait of the oldest queued job in seconds, by `bands`, `tenants`, `tables`, where a look finds it."
     )
     slots: int = Field(description="All slots of the actors, of which quotas are shares; 0 if nobody has said it.")
-    occupancy_s: float = Field(description="How far back `occupancy` reaches, in seconds; an hour where it can.")
+    occupancy_window_s: float = Field(description="How far back `occupancy` reaches, in seconds; an hour where it can.")
     occupancy: dict[str, dict[str, float]] = Field(
         description="Share of all slots' time in that time, by `tenants` and `tables`; empty while `slots` is 0."
     )
@@ -87,7 +91,7 @@ class PauseRequest(RequestModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER]})
 
-    level: Literal["queue", "band", "tenant", "table"] = Field(description="What it is.")
+    scope: Literal["queue", "band", "tenant", "table"] = Field(description="What it is.")
     name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
 
 
@@ -96,7 +100,7 @@ class ShareRequest(RequestModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER | {"weight": 2.0}]})
 
-    level: Literal["band", "tenant", "table"] = Field(description="What it is.")
+    scope: Literal["band", "tenant", "table"] = Field(description="What it is.")
     name: str = Field(max_length=300, description="Band 0 to 3, tenant, or table id.")
     weight: float | None = Field(None, description="Share relative to its siblings, 0.01 to 100; 1 is the default.")
     limit: int | None = Field(None, ge=0, description="Jobs at once at most; 0 lifts the limit.")
@@ -106,26 +110,26 @@ class ShareRequest(RequestModel):
 class AdminResult(ResponseModel):
     """What a lever did."""
 
-    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"sentence": "Tenant sales is paused."}]})
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"message": "Tenant sales is paused."}]})
 
-    sentence: str = Field(description="What is so now.")
+    message: str = Field(description="What is so now.")
 
 
 class AuditReport(ResponseModel):
     """What an audit found."""
 
-    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"keys": 1200, "mended": 0}]})
+    model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"keys_checked": 1200, "repaired": 0}]})
 
-    keys: int = Field(description="Keys that were looked at.")
-    mended: int = Field(description="Things that were mended; 0 on a sound queue.")
+    keys_checked: int = Field(description="Keys that were looked at.")
+    repaired: int = Field(description="Things that were mended; 0 on a sound queue.")
 
 
 class MoveResult(ResponseModel):
     """Where a promoted or requeued job is now."""
 
     model_config = ConfigDict(
-        frozen=True, json_schema_extra={"examples": [{"state": "queued", "sentence": "The job is ready now."}]}
+        frozen=True, json_schema_extra={"examples": [{"state": "queued", "message": "The job is ready now."}]}
     )
 
     state: str = Field(description="`queued`, or `leased` if it runs already.")
-    sentence: str = Field(description="The same in words.")
+    message: str = Field(description="The same in words.")

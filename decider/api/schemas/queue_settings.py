@@ -39,10 +39,10 @@ SETTING: dict[str, Any] = {
     "value": 120_000,
     "unit": "ms",
     "default": 60_000,
-    "lowest": 0,
-    "highest": 86_400_000,
-    "can_be_set": True,
-    "meaning": "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
+    "minimum": 0,
+    "maximum": 86_400_000,
+    "writable": True,
+    "description": "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
 }
 
 
@@ -55,10 +55,10 @@ class QueueSettingView(ResponseModel):
     value: int = Field(description="What is in force.")
     unit: str = Field(description="What it counts: `bands`, `claims`, `attempts`, `slots` or `ms`.")
     default: int = Field(description="What is in force until somebody sets it.")
-    lowest: int = Field(description="The least value it may have.")
-    highest: int = Field(description="The greatest value it may have.")
-    can_be_set: bool = Field(description="False for what the decider tells by itself.")
-    meaning: str = Field(description="What it does.")
+    minimum: int = Field(description="The least value it may have.")
+    maximum: int = Field(description="The greatest value it may have.")
+    writable: bool = Field(description="False for what the decider tells by itself.")
+    description: str = Field(description="What it does.")
 
 
 class QueueSettingsView(ResponseModel):

@@ -42,7 +42,7 @@ class Savings(ResponseModel):
     write_amplification: float | None = Field(
         description="Bytes rewritten per byte that writers added; null before the first commit was folded."
     )
-    cells_pruned_ratio: float | None = Field(
+    partitions_pruned_ratio: float | None = Field(
         description="Share of touched cells that needed no rewrite; null before the first commit was folded."
     )
 
@@ -52,7 +52,7 @@ class DefaultsInForce(ResponseModel):
 
     version: str = Field(description="Short digest of the defaults in force.")
     own_version: str = Field(description="Digest of what this decider was started with.")
-    is_own: bool = Field(description="Whether they are the same; else another decider has started since.")
+    in_sync: bool = Field(description="Whether they are the same; else another decider has started since.")
 
 
 class DeciderStatus(ResponseModel):
@@ -77,20 +77,20 @@ class DeciderStatus(ResponseModel):
                     },
                     "tables": 12,
                     "tables_refused": 0,
-                    "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "is_own": True},
+                    "defaults": {"version": "5c1d0e7a", "own_version": "5c1d0e7a", "in_sync": True},
                     "backlog": {"tables_waiting": 0, "tables_retrying": 0, "oldest_wait_s": 0.0},
                     "queue": {
                         "depth": {"queued": 1, "delayed": 0, "leased": 1, "quarantined": 0},
                         "oldest_wait_s": 1.4,
                     },
                     "actors": {"working": 1},
-                    "object_reads": {"get": 1288, "list": 12, "head": 0},
-                    "funnel": {"commits": 640, "cells_touched": 655, "pruned_by_levels": 570, "asked": 85},
+                    "object_store_requests": {"get": 1288, "list": 12, "head": 0},
+                    "funnel": {"commits": 640, "partitions_touched": 655, "pruned_by_levels": 570, "enqueued": 85},
                     "savings": {
                         "files_removed": 560,
                         "bytes_rewritten": 671088640,
                         "write_amplification": 1.05,
-                        "cells_pruned_ratio": 0.87,
+                        "partitions_pruned_ratio": 0.87,
                     },
                 }
             ]
@@ -109,7 +109,7 @@ class DeciderStatus(ResponseModel):
     backlog: Backlog = Field(description="Tables that wait for this decider.")
     queue: QueueStatus = Field(description="Jobs that wait for actors or run.")
     actors: dict[str, int] = Field(description="Actors by state: `working`, `idle`, `draining`, `drained`.")
-    object_reads: dict[str, int] = Field(description="Requests to object stores by this process, by kind.")
+    object_store_requests: dict[str, int] = Field(description="Requests to object stores by this process, by kind.")
     funnel: dict[str, int] = Field(description="From commits to rewrites, over all tables and deciders.")
     savings: Savings = Field(description="What it was good for.")
 

@@ -13,12 +13,12 @@ class DecisionEvent(ResponseModel):
     at: datetime = Field(description="When it was decided, by the decider's clock.")
     table_id: str = Field(description="Id of the table.")
     table: str = Field(description="Name of the table.")
-    cell_label: str | None = Field(description="The partition, by its columns as the log spells them.")
+    partition_label: str | None = Field(description="The partition, by its columns as the log spells them.")
     version: int | None = Field(description="Version of the table whose commit led to it.")
-    verdict: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable`: what a newer release wrote.")
+    decision: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable`: what a newer release wrote.")
     reason: str = Field(description="Why, as a stable word.")
     outcome: str = Field(description="What became of the job; empty where none was wanted.")
-    sentence: str = Field(description="The whole decision in words.")
+    message: str = Field(description="The whole decision in words.")
 
 
 class JobStreamEvent(ResponseModel):
@@ -28,7 +28,7 @@ class JobStreamEvent(ResponseModel):
     job: str = Field(description="Id of the job.")
     event: str = Field(description="`done`, `yield`, `fail`, `cancelled`, or what happened to it.")
     table_id: str = Field(description="Id of its table.")
-    cell_label: str = Field(description="The partition; empty where it is not known.")
+    partition_label: str = Field(description="The partition; empty where it is not known.")
     actor: str = Field(description="Who ran it; empty where nobody did.")
     detail: str = Field(description="The error, or what else there is to say.")
 
@@ -41,7 +41,7 @@ class QueueStreamEvent(ResponseModel):
 
 
 class ConnectedEvent(ResponseModel):
-    """`hello`: the first event, which says what will come."""
+    """`connected`: the first event, which says what will come."""
 
     tables: int = Field(description="Tables whose decisions will come.")
     all_tables: bool = Field(

@@ -98,7 +98,7 @@ class TableRefusal(ResponseModel):
 
     at: datetime = Field(description="When it was last refused.")
     since: datetime = Field(description="Since when it has been refused without a break.")
-    gone: bool = Field(
+    missing: bool = Field(
         description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
     )
     code: str = Field(
@@ -125,14 +125,14 @@ class TableList(ResponseModel):
             "examples": [
                 {
                     "tables": [_LISTED_EXAMPLE],
-                    "cursor": None,
+                    "next_page_token": None,
                 }
             ]
         },
     )
 
     tables: tuple[ListedTable, ...] = Field(description="The tables.")
-    cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")
 
 
 class PolicyValue(ResponseModel):
@@ -142,8 +142,8 @@ class PolicyValue(ResponseModel):
     value: bool | int | float | str | None = Field(description="The value in force; null is off.")
     unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
     source: str = Field(description="`request` (at registration), `table`, `tenant`, `service` or `default`.")
-    origin: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
-    meaning: str = Field(description="What it does.")
+    set_by: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
+    description: str = Field(description="What it does.")
 
 
 class PolicyIssue(ResponseModel):
@@ -152,7 +152,7 @@ class PolicyIssue(ResponseModel):
     property: str = Field(description="The property.")
     value: str = Field(description="What it says.")
     reason: str = Field(description="Why that cannot be used.")
-    holds: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
+    blocking: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
 
 
 class PolicyInForce(ResponseModel):
@@ -191,18 +191,20 @@ class LayoutView(ResponseModel):
 class PartitionView(ResponseModel):
     """One cell: the files of one partition, which may be merged with each other."""
 
-    cell: str = Field(description="Key of the cell: its partition values by column, as the table's log spells them.")
-    cell_label: str = Field(description="The partition as people write it.")
+    partition_key: str = Field(
+        description="Key of the cell: its partition values by column, as the table's log spells them."
+    )
+    partition_label: str = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
     layout: LayoutView = Field(description="Its files.")
-    verdict: str = Field(description="What would be decided about it now: `skip` or `enqueue`.")
+    decision: str = Field(description="What would be decided about it now: `skip` or `enqueue`.")
     reason: str = Field(description="Why, as a stable word.")
-    reason_sentence: str = Field(description="Why, in words.")
+    reason_text: str = Field(description="Why, in words.")
 
 
 CELL_EXAMPLE: dict[str, Any] = {
-    "cell": '{"dt":"2026-01-01"}',
-    "cell_label": "dt=2026-01-01",
+    "partition_key": '{"dt":"2026-01-01"}',
+    "partition_label": "dt=2026-01-01",
     "partition": {"dt": "2026-01-01"},
     "layout": {
         "files": 12,
@@ -215,9 +217,9 @@ CELL_EXAMPLE: dict[str, Any] = {
         "rms_shortfall": 0.9921875,
         "levels": [{"level": 3, "from_bytes": 262144, "below_bytes": 2097152, "files": 12, "bytes": 12582912}],
     },
-    "verdict": "enqueue",
-    "reason": "worth_it",
-    "reason_sentence": "Merging pays, and a group of files reaches a higher level than each of its inputs.",
+    "decision": "enqueue",
+    "reason": "eligible",
+    "reason_text": "Merging pays, and a group of files reaches a higher level than each of its inputs.",
 }
 
 
@@ -225,12 +227,13 @@ class PartitionList(ResponseModel):
     """A page of a table's cells in the order of their keys."""
 
     model_config = ConfigDict(
-        frozen=True, json_schema_extra={"examples": [{"version": 41, "cells": [CELL_EXAMPLE], "cursor": None}]}
+        frozen=True,
+        json_schema_extra={"examples": [{"version": 41, "partitions": [CELL_EXAMPLE], "next_page_token": None}]},
     )
 
     version: int = Field(description="Version of the table that the states stand for.")
-    cells: tuple[PartitionView, ...] = Field(description="The cells.")
-    cursor: str | None = Field(description="Pass as `cursor` to get the next page; null on the last one.")
+    partitions: tuple[PartitionView, ...] = Field(description="The cells.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")
 
 
 class DecisionRecord(ResponseModel):
@@ -243,20 +246,20 @@ class DecisionRecord(ResponseModel):
     at: datetime = Field(description="When it was made, by the decider's clock.")
     at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC, as the ledger keeps it.")
     version: int | None = Field(description="Version of the table whose commit led to it.")
-    cell: str | None = Field(
+    partition_key: str | None = Field(
         description="Key of the cell: its partition values by column, as the table's log spells them."
     )
-    cell_label: str | None = Field(description="The partition as people write it.")
+    partition_label: str | None = Field(description="The partition as people write it.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    verdict: str = Field(
+    decision: str = Field(
         description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands; `unreadable` where "
         "the record cannot be read."
     )
     reason: str = Field(description="Why, as a stable word.")
-    reason_sentence: str = Field(description="Why, in words.")
-    sentence: str = Field(description="The whole decision in words, with its numbers.")
+    reason_text: str = Field(description="Why, in words.")
+    message: str = Field(description="The whole decision in words, with its numbers.")
     outcome: str = Field(
-        description="What became of the job: `queued`, `merged`, `dirty`; empty where none was wanted."
+        description="What became of the job: `queued`, `merged`, `rerun`; empty where none was wanted."
     )
     files: int | None = Field(default=None, description="Files that the cell had.")
     small_files: int | None = Field(default=None, description="Small files among them.")
@@ -270,13 +273,13 @@ DECISION_EXAMPLE: dict[str, Any] = {
     "at": "2026-01-01T14:03:07Z",
     "at_ms": 1767276187000,
     "version": 41,
-    "cell": '{"dt":"2026-01-01"}',
-    "cell_label": "dt=2026-01-01",
+    "partition_key": '{"dt":"2026-01-01"}',
+    "partition_label": "dt=2026-01-01",
     "partition": {"dt": "2026-01-01"},
-    "verdict": "skip",
+    "decision": "skip",
     "reason": "no_promotion",
-    "reason_sentence": "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
-    "sentence": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet: rewriting now would "
+    "reason_text": "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
+    "message": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet: rewriting now would "
     "only rewrite again later. The cell had 5 files, 5 of them small.",
     "outcome": "",
     "files": 5,
@@ -298,11 +301,11 @@ class DecisionList(ResponseModel):
 class ManualRun(ResponseModel):
     """What became of the last run that was asked for through the property `use.optimization.type`."""
 
-    said: str = Field(description="What the property said, with the bytes per iteration if they were given.")
+    requested: str = Field(description="What the property said, with the bytes per iteration if they were given.")
     version: int = Field(description="Version at which that was seen.")
     at: datetime = Field(description="When it was seen.")
     outcome: str = Field(description="What became of it, as a stable word.")
-    sentence: str = Field(description="What became of it, in words.")
+    message: str = Field(description="What became of it, in words.")
     jobs: int = Field(description="Jobs that were queued for it.")
 
 
@@ -310,19 +313,19 @@ class CursorView(ResponseModel):
     """How far a table's log was read."""
 
     version: int = Field(description="Version that the state stands for.")
-    folded_at: datetime | None = Field(description="When that version was folded into the state.")
+    applied_at: datetime | None = Field(description="When that version was folded into the state.")
     committed_at: datetime | None = Field(description="When that version was committed, by its writer's clock.")
     lag_s: float | None = Field(description="Seconds from that commit to its folding, over both clocks.")
-    rescans: int = Field(description="How often the state was recounted from the log after the first time.")
-    rescan_reason: str = Field(description="Why it was last recounted.")
+    rebuilds: int = Field(description="How often the state was recounted from the log after the first time.")
+    rebuild_reason: str = Field(description="Why it was last recounted.")
 
 
 class PartitionContention(ResponseModel):
     """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
 
-    cell: str = Field(description="Key of the cell; `*` stands for all cells.")
-    cell_label: str = Field(description="The partition as people write it.")
-    share: float = Field(description="Share of the last hour, 0 to 1; above `max-heat` jobs wait.")
+    partition_key: str = Field(description="Key of the cell; `*` stands for all cells.")
+    partition_label: str = Field(description="The partition as people write it.")
+    busy_ratio: float = Field(description="Share of the last hour, 0 to 1; above `max-write-contention` jobs wait.")
 
 
 class TableStatus(TableView):
@@ -338,16 +341,16 @@ class TableStatus(TableView):
                     "location": "s3://lake/sales/orders",
                     "tenant": "default",
                     "properties": {},
-                    "cursor": {
+                    "state": {
                         "version": 41,
-                        "folded_at": "2026-01-01T14:03:07Z",
+                        "applied_at": "2026-01-01T14:03:07Z",
                         "committed_at": "2026-01-01T14:03:06Z",
                         "lag_s": 0.9,
-                        "rescans": 0,
-                        "rescan_reason": "first sight of the table",
+                        "rebuilds": 0,
+                        "rebuild_reason": "first sight of the table",
                     },
-                    "cells": 30,
-                    "cells_worth_a_rewrite": 1,
+                    "partitions": 30,
+                    "eligible_partitions": 1,
                     "layout": CELL_EXAMPLE["layout"],
                     "policy": {
                         "version": "9ad1c2f0",
@@ -357,8 +360,8 @@ class TableStatus(TableView):
                                 "value": 134217728,
                                 "unit": "bytes",
                                 "source": "default",
-                                "origin": "default",
-                                "meaning": "size that files should reach",
+                                "set_by": "default",
+                                "description": "size that files should reach",
                             }
                         ],
                         "issues": [],
@@ -369,16 +372,18 @@ class TableStatus(TableView):
                     "refusal": None,
                     "manual_run": None,
                     "counters": {"commits": 42, "pruned_by_levels": 37},
-                    "heat": [{"cell": '{"dt":"2026-01-01"}', "cell_label": "dt=2026-01-01", "share": 0.42}],
+                    "write_contention": [
+                        {"partition_key": '{"dt":"2026-01-01"}', "partition_label": "dt=2026-01-01", "busy_ratio": 0.42}
+                    ],
                     "calibration": CALIBRATION_EXAMPLE,
                 }
             ]
         },
     )
 
-    cursor: CursorView | None = Field(description="How far the log was read; null before the first look.")
-    cells: int = Field(description="Number of cells that hold files.")
-    cells_worth_a_rewrite: int = Field(description="Cells for which a rewrite would be decided now.")
+    state: CursorView | None = Field(description="How far the log was read; null before the first look.")
+    partitions: int = Field(description="Number of cells that hold files.")
+    eligible_partitions: int = Field(description="Cells for which a rewrite would be decided now.")
     layout: LayoutView = Field(description="All cells together.")
     policy: PolicyInForce = Field(description="The policy in force, and where each value comes from.")
     last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
@@ -388,7 +393,7 @@ class TableStatus(TableView):
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
     manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
     counters: dict[str, int] = Field(description="The table's share of the funnel.")
-    heat: tuple[PartitionContention, ...] = Field(
+    write_contention: tuple[PartitionContention, ...] = Field(
         description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
     )
     calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")

@@ -71,11 +71,11 @@ class RuleReplayed(ResponseModel):
         description="Live files, averaged until tail_hours after the last commit, as costs count them."
     )
     files_at_end: int = Field(description="Live files when the hours after the last commit are over.")
-    small_max_per_cell: int = Field(description="Most small files in one cell at any time.")
+    max_small_files_per_partition: int = Field(description="Most small files in one cell at any time.")
     jobs: int = Field(description="Rewrites.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_amplification: float = Field(description="Bytes rewritten per byte added.")
-    stale_s: float = Field(description="Mean time that an added file stays small, in seconds.")
+    mean_time_small_s: float = Field(description="Mean time that an added file stays small, in seconds.")
     write_cost_s: float = Field(description="Core-seconds of rewriting.")
     read_cost_s: float = Field(description="Core-seconds that queries spend on opening files.")
     cost_s: float = Field(description="Both together.")
@@ -111,12 +111,12 @@ class RecommendationView(ResponseModel):
     """The policy of least cost."""
 
     is_change: bool = Field(description="Whether it is worth changing the policy in force.")
-    sentence: str = Field(description="The recommendation in words, with its reason.")
+    message: str = Field(description="The recommendation in words, with its reason.")
     properties: dict[str, str] = Field(description="Table properties to set; none where nothing is to be changed.")
     policy: PolicyTried = Field(description="The policy to have.")
     cost_s: float = Field(description="What it costs, in core-seconds.")
     current_cost_s: float = Field(description="What the policy in force costs.")
-    left_alone_cost_s: float = Field(description="What it costs never to rewrite anything.")
+    no_compaction_cost_s: float = Field(description="What it costs never to rewrite anything.")
     curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, the other values as in force.")
 
 
@@ -129,8 +129,8 @@ _EXAMPLE: JsonDict = {
     "files_added": 1600,
     "bytes_added": 167772160,
     "span_s": 86400,
-    "so_far": {"rewrites": 2, "bytes_rewritten": 83886080, "files_now": 904},
-    "prices": {"write_s_per_gib": 20.0, "open_s": 0.05, "queries_per_hour": 10.0, "tail_hours": 24.0},
+    "actual": {"rewrites": 2, "bytes_rewritten": 83886080, "files_now": 904},
+    "cost_model": {"write_s_per_gib": 20.0, "open_s": 0.05, "queries_per_hour": 10.0, "tail_hours": 24.0},
     "policy": _POLICY,
     "rules": [
         {
@@ -138,25 +138,25 @@ _EXAMPLE: JsonDict = {
             "title": "Lakewright",
             "files_mean": 18.4,
             "files_at_end": 21,
-            "small_max_per_cell": 22,
+            "max_small_files_per_partition": 22,
             "jobs": 71,
             "bytes_rewritten": 220200960,
             "write_amplification": 1.31,
-            "stale_s": 5020.5,
+            "mean_time_small_s": 5020.5,
             "curve": [[1767225600000, 4, 4, 0], [1767312000000, 21, 20, 220200960]],
             **_COSTS,
         }
     ],
-    "yours": None,
+    "custom": None,
     "notes": [],
     "recommendation": {
         "is_change": False,
-        "sentence": "Keep the policy: nothing that was tried is 5% cheaper.",
+        "message": "Keep the policy: nothing that was tried is 5% cheaper.",
         "properties": {},
         "policy": _POLICY,
         "cost_s": 14.0,
         "current_cost_s": 14.0,
-        "left_alone_cost_s": 310.5,
+        "no_compaction_cost_s": 310.5,
         "curve": [{**_POLICY, "files_mean": 18.4, "bytes_rewritten": 220200960, **_COSTS}],
     },
 }
@@ -173,13 +173,13 @@ class WhatIfResponse(ResponseModel):
     files_added: int = Field(description="Files that they added.")
     bytes_added: int = Field(description="Bytes that they added.")
     span_s: int = Field(description="Seconds between the first and the last of them.")
-    so_far: RewritesSoFar = Field(description="What was really rewritten in that time.")
-    prices: CostModelUsed = Field(description="What writing and reading were taken to cost.")
+    actual: RewritesSoFar = Field(description="What was really rewritten in that time.")
+    cost_model: CostModelUsed = Field(description="What writing and reading were taken to cost.")
     policy: PolicyTried = Field(description="The policy in force, which the rules were replayed with.")
     rules: tuple[RuleReplayed, ...] = Field(
         description="Left alone first, then Lakewright, then others' rules; last what properties were given for."
     )
-    yours: CustomPolicyReplayed | None = Field(
+    custom: CustomPolicyReplayed | None = Field(
         description="The properties that were given, and their cost; null without any."
     )
     notes: tuple[str, ...] = Field(description="What holds in production and not here, or is not as it may seem.")

@@ -17,13 +17,13 @@ def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> Tabl
         measured_bytes=learned.measured_bytes,
         predicted_files_removed=learned.predicted_removed,
         measured_files_removed=learned.measured_removed,
-        merged_bytes=learned.merged_bytes,
-        merged_into_bytes=learned.merged_into_bytes,
+        merged_input_bytes=learned.merged_bytes,
+        merged_output_bytes=learned.merged_into_bytes,
         shrink=float(learned.shrink),
         bytes_ratio=round(float(learned.bytes_ratio), 4),
         files_removed_ratio=round(float(learned.removed_ratio), 4),
         groups_promoted=counters.get("groups_promoted", 0),
-        groups_missed=counters.get("groups_missed", 0),
+        groups_not_promoted=counters.get("groups_not_promoted", 0),
     )
 
 

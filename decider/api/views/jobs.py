@@ -28,17 +28,17 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
     """Return the moments of a job's life, oldest first."""
     moments: dict[tuple[int, str], str] = {}
     for run in runs:
-        moments[run.t0_ms, "asked"] = f"version {run.version}"
+        moments[run.t0_ms, "enqueued"] = f"version {run.version}"
         moments[run.started_ms, "started"] = run.worker
         moments[run.finished_ms, run.verdict] = run.error or f"the job is {run.outcome}"
     if live is not None:
-        moments[live.t0_ms, "asked"] = f"version {live.version}"
+        moments[live.t0_ms, "enqueued"] = f"version {live.version}"
         if live.started_ms:
             moments[live.started_ms, "started"] = live.worker or ""
         if live.lease_until_ms:
-            moments[live.lease_until_ms, "lease_until"] = "another actor takes over if no heartbeat comes by then"
+            moments[live.lease_until_ms, "lease_expires"] = "another actor takes over if no heartbeat comes by then"
         if live.ready_at_ms:
-            moments[live.ready_at_ms, "ready_again"] = live.error or f"after {live.attempts} failed attempts"
+            moments[live.ready_at_ms, "retry_due"] = live.error or f"after {live.attempts} failed attempts"
     events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
     return tuple(JobEvent(at=at, event=event, detail=detail) for at, event, detail in events if at is not None)
 
@@ -50,13 +50,13 @@ def cancelled_view(outcome: CancelOutcome) -> CancelResult:
         CancelOutcome.STOPPING: "The job runs; its actor stops after the file groups that are being written.",
         CancelOutcome.UNKNOWN: "There was no such job.",
     }[outcome]
-    return CancelResult(outcome=outcome, sentence=sentence)
+    return CancelResult(outcome=outcome, message=sentence)
 
 
 def moved_view(outcome: MoveOutcome) -> MoveResult:
     """Show where a promoted or requeued job is now."""
     runs = outcome is MoveOutcome.LEASED
-    return MoveResult(state=outcome.value, sentence="The job runs already." if runs else "The job is ready now.")
+    return MoveResult(state=outcome.value, message="The job runs already." if runs else "The job is ready now.")
 
 
 def _live(job: JobView) -> JobSummary:
@@ -66,26 +66,26 @@ def _live(job: JobView) -> JobSummary:
         state=job.state,
         table=job.key.table,
         table_name=str(facts.get("name", job.key.table)),
-        cell=job.key.cell,
-        cell_label=_label(job.key.cell),
+        partition_key=job.key.cell,
+        partition_label=_label(job.key.cell),
         kind=job.key.kind,
         tenant=job.tenant,
-        priority=job.band.name.lower(),
-        step=job.priority,
+        band=job.band.name.lower(),
+        priority=job.priority,
         version=job.version,
         attempts=job.attempts,
-        deaths=job.deaths,
-        worker=job.worker or "",
+        engine_crashes=job.deaths,
+        actor=job.worker or "",
         reason=str(facts.get("reason", "")),
-        asked_at=moment(job.t0_ms),
+        enqueued_at=moment(job.t0_ms),
         started_at=moment(job.started_ms),
         finished_at=None,
-        verdict="",
+        result="",
         error=job.error or "",
         predicted=_numbers(facts.get("predicted")),
         measured={},
         progress=_object(job.progress or ""),
-        stopping=job.stop or "",
+        stop_reason=job.stop or "",
     )
 
 
@@ -96,26 +96,26 @@ def _finished(run: RunRecord) -> JobSummary:
         state=FINISHED,
         table=run.key.table,
         table_name=str(result.get("table", run.key.table)),
-        cell=run.key.cell,
-        cell_label=_label(run.key.cell),
+        partition_key=run.key.cell,
+        partition_label=_label(run.key.cell),
         kind=run.key.kind,
         tenant=run.tenant,
-        priority=run.band.name.lower(),
-        step=None,
+        band=run.band.name.lower(),
+        priority=None,
         version=run.version,
         attempts=run.attempts,
-        deaths=None,
-        worker=run.worker,
+        engine_crashes=None,
+        actor=run.worker,
         reason=str(result.get("reason", "")),
-        asked_at=moment(run.t0_ms),
+        enqueued_at=moment(run.t0_ms),
         started_at=moment(run.started_ms),
         finished_at=moment(run.finished_ms),
-        verdict=run.verdict,
+        result=run.verdict,
         error=run.error,
         predicted=_numbers(result.get("predicted")),
         measured=_numbers(result.get("measured")),
         progress={},
-        stopping="",
+        stop_reason="",
     )
 
 

@@ -55,9 +55,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     refusal = _now_refused(await parts.registry.refusal(table.id), cursor)
     return TableStatus(
         **table_view(table).model_dump(),
-        cursor=_cursor_view(cursor) if cursor else None,
-        cells=summary.cells,
-        cells_worth_a_rewrite=summary.worth_it,
+        state=_cursor_view(cursor) if cursor else None,
+        partitions=summary.cells,
+        eligible_partitions=summary.worth_it,
         layout=layout_view(summary.total, in_force.policy.ladder),
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
@@ -65,7 +65,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         refusal=refusal_view(refusal) if refusal else None,
         manual_run=await _manual_run(table.id, parts),
         counters=counters,
-        heat=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
+        write_contention=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
 
@@ -91,11 +91,11 @@ async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
         return None
     outcome = TriggerOutcome(wish.outcome or TriggerOutcome.TAKEN_UP)
     return ManualRun(
-        said=wish.said,
+        requested=wish.said,
         version=wish.version,
         at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
         outcome=outcome,
-        sentence=outcome.sentence,
+        message=outcome.sentence,
         jobs=wish.jobs,
     )
 
@@ -103,11 +103,11 @@ async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
 def _cursor_view(cursor: TableState) -> CursorView:
     return CursorView(
         version=cursor.version,
-        folded_at=moment(cursor.folded_ms),
+        applied_at=moment(cursor.folded_ms),
         committed_at=moment(cursor.commit_ms),
         lag_s=(cursor.folded_ms - cursor.commit_ms) / 1000 if cursor.commit_ms else None,
-        rescans=cursor.rescans,
-        rescan_reason=cursor.rescan_reason,
+        rebuilds=cursor.rescans,
+        rebuild_reason=cursor.rescan_reason,
     )
 
 
@@ -117,7 +117,9 @@ def _heat_views(
     shares = {cell: float(heat.share(cell, now_ms)) for cell in heat.spells}
     return tuple(
         PartitionContention(
-            cell=cell, cell_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns), share=share
+            partition_key=cell,
+            partition_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns),
+            busy_ratio=share,
         )
         for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
         if share

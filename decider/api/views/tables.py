@@ -49,7 +49,7 @@ def table_view(table: TableRef) -> TableView:
 def refusal_view(refusal: StoredRefusal) -> TableRefusal:
     """Show why a table is refused."""
     at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
-    return TableRefusal(at=at, since=since, gone=refusal.gone, code=refusal.code, reason=refusal.reason)
+    return TableRefusal(at=at, since=since, missing=refusal.gone, code=refusal.code, reason=refusal.reason)
 
 
 def layout_view(state: PartitionStats, rungs: SizeLevels) -> LayoutView:
@@ -89,13 +89,13 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
             value=_plain(getattr(in_force.policy, prop.sets)),
             unit=prop.unit,
             source=in_force.origins[prop.sets].source,
-            origin=in_force.origins[prop.sets].name or _SAID_BY[in_force.origins[prop.sets].source],
-            meaning=prop.meaning,
+            set_by=in_force.origins[prop.sets].name or _SAID_BY[in_force.origins[prop.sets].source],
+            description=prop.meaning,
         )
         for prop in PROPERTIES
     )
     issues = tuple(
-        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, holds=issue.holds)
+        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, blocking=issue.holds)
         for issue in in_force.issues
     )
     return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
@@ -107,13 +107,13 @@ def cell_view(
     """Show one cell, and what would be decided about it now."""
     decision = decide_state(cell, state, policy, 0, 0, columns)
     return PartitionView(
-        cell=cell,
-        cell_label=label(cell, columns),
+        partition_key=cell,
+        partition_label=label(cell, columns),
         partition=named_values(cell, columns),
         layout=layout_view(state, policy.ladder),
-        verdict=decision.verdict,
+        decision=decision.verdict,
         reason=decision.reason,
-        reason_sentence=decision.reason.sentence,
+        reason_text=decision.reason.sentence,
     )
 
 
@@ -125,13 +125,13 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
             at=at,
             at_ms=record.at_ms,
             version=record.version,
-            cell=record.cell,
-            cell_label=None if record.cell is None else label(record.cell, columns),
+            partition_key=record.cell,
+            partition_label=None if record.cell is None else label(record.cell, columns),
             partition={} if record.cell is None else named_values(record.cell, columns),
-            verdict=UNREADABLE,
+            decision=UNREADABLE,
             reason=UNREADABLE,
-            reason_sentence="This release cannot read the record.",
-            sentence=record.sentence,
+            reason_text="This release cannot read the record.",
+            message=record.sentence,
             outcome=record.outcome,
             record=record.text,
         )
@@ -139,13 +139,13 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         at=at,
         at_ms=record.at_ms,
         version=record.version,
-        cell=record.cell,
-        cell_label=label(record.cell, columns),
+        partition_key=record.cell,
+        partition_label=label(record.cell, columns),
         partition=named_values(record.cell, columns),
-        verdict=record.verdict,
+        decision=record.verdict,
         reason=record.reason,
-        reason_sentence=record.reason.sentence,
-        sentence=record.sentence,
+        reason_text=record.reason.sentence,
+        message=record.sentence,
         outcome=record.outcome,
         files=record.state.files,
         small_files=record.state.small_files,
@@ -160,8 +160,8 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
     jobs = tuple(
         RequestedJobView(
             id=job.id,
-            cell=job.cell,
-            cell_label=label(job.cell, answer.columns),
+            partition_key=job.cell,
+            partition_label=label(job.cell, answer.columns),
             outcome=job.outcome,
             predicted_bytes=job.bytes,
             predicted_files_replaced=job.files_replaced,
@@ -174,10 +174,10 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         version=answer.version,
         jobs=jobs,
         ignored=answer.ignored,
-        sentence=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        message=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
         reasons={str(reason): count for reason, count in answer.reasons.items()},
         running=answer.running,
-        left_out=answer.left_out,
+        remaining=answer.left_out,
     )
 
 
@@ -195,13 +195,13 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        sentence=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
-        cells=len(plans),
+        message=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
+        partitions=len(plans),
         files_replaced=replaced,
         files_removed=removed,
         bytes=total,
         plans=tuple(_plan_view(plan, found.policy.ladder, found.columns) for plan in plans[:MAX_PLANS]),
-        left_out=max(0, len(plans) - MAX_PLANS),
+        remaining=max(0, len(plans) - MAX_PLANS),
         reasons={str(reason): count for reason, count in found.reasons.items()},
     )
 
@@ -217,8 +217,8 @@ def _plan_view(plan: Plan, rungs: SizeLevels, columns: Sequence[PartitionColumn]
         for group in plan.groups
     )
     return PartitionPlan(
-        cell=plan.cell,
-        cell_label=label(plan.cell, columns),
+        partition_key=plan.cell,
+        partition_label=label(plan.cell, columns),
         groups=groups,
         files_replaced=plan.files_replaced,
         files_removed=plan.files_removed,

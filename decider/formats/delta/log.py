@@ -159,7 +159,7 @@ class DeltaLog:
                 await self._load(point, replay)
             except Corrupt as problem:
                 damage[point] = problem
-                log.warning("checkpoint_unusable", location=self.location, version=point.version, why=str(problem))
+                log.warning("checkpoint_unusable", location=self.location, version=point.version, reason=str(problem))
                 continue
             return point.version
         return None

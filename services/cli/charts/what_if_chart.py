@@ -144,7 +144,7 @@ def _header(answer: dict[str, Any]) -> str:
 
 
 def _footer(answer: dict[str, Any]) -> str:
-    prices = answer["prices"]
+    prices = answer["cost_model"]
     text = (
         f"Core time is assumed: {prices['write_s_per_gib']:g} s to rewrite 1 GiB; {prices['queries_per_hour']:g} "
         f"queries an hour, {prices['open_s']:g} s for each file they open, until {prices['tail_hours']:g} h after the "

@@ -45,4 +45,4 @@ def drain_actor(context: typer.Context, actor: Annotated[str, typer.Argument(hel
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post(f"/v1/actors/{segment(actor)}/drain", {})
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])

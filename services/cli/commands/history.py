@@ -39,12 +39,12 @@ def scheduled(
     context: typer.Context,
     prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
     limit: Annotated[int, typer.Option(min=1, max=500, help="How many tables to look at.")] = 100,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    page_token: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
 ) -> None:
     """List the tables that are optimized without being asked: what is due, and how the last run ended."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
-        answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "cursor": cursor})
+        answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token})
     if out.as_json:
         return out.raw(answer)
     rows = [
@@ -54,14 +54,14 @@ def scheduled(
             one["jobs"],
             at(one["next_due_at"]),
             at(one["last_run_at"]),
-            one["last_verdict"],
+            one["last_result"],
             one["enabled_by"],
         )
         for one in answer["tables"]
     ]
     columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "ended", "switched on by")
     out.rows("Scheduled", columns, rows)
-    return out.line(f"There are more: --cursor {answer['cursor']}") if answer["cursor"] else None
+    return out.line(f"There are more: --page-token {answer['next_page_token']}") if answer["next_page_token"] else None
 
 
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
@@ -91,7 +91,7 @@ def _show(out: Output, answer: Any) -> None:
             one["version"],
             at(one["finished_at"]),
             one["optimization_name"],
-            one["cell_label"],
+            one["partition_label"],
             f"{one['input']['num_files']:,} to {one['output']['num_files']:,}",
             f"{size(one['input']['bytes'])} to {size(one['output']['bytes'])}",
             one["output"]["element_count"],

@@ -32,11 +32,11 @@ def list_jobs(
         (
             job["id"],
             job["state"],
-            job["verdict"],
+            job["result"],
             job["table_name"],
-            job["cell_label"],
-            job["priority"],
-            at(job["asked_at"]),
+            job["partition_label"],
+            job["band"],
+            at(job["enqueued_at"]),
         )
         for job in answer["jobs"]
     ]
@@ -67,13 +67,13 @@ def cancel_job(context: typer.Context, job: JobArgument) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.delete(f"/v1/jobs/{segment(job)}")
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])
 
 
-@app.command("promote")
+@app.command("expedite")
 def promote_job(context: typer.Context, job: JobArgument) -> None:
     """Make a waiting job the next one."""
-    _move(context, job, "promote")
+    _move(context, job, "expedite")
 
 
 @app.command("requeue")
@@ -86,19 +86,19 @@ def _move(context: typer.Context, job: str, how: str) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post(f"/v1/jobs/{segment(job)}/{how}", {})
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])
 
 
 def _summary(job: dict[str, Any]) -> dict[str, object]:
     return {
         "state": job["state"],
-        "verdict": job["verdict"] or "-",
+        "verdict": job["result"] or "-",
         "table": job["table_name"],
-        "cell": job["cell_label"],
-        "priority": job["priority"],
+        "cell": job["partition_label"],
+        "priority": job["band"],
         "attempts": job["attempts"],
-        "engine deaths": "-" if job["deaths"] is None else job["deaths"],
-        "actor": job["worker"] or "-",
+        "engine deaths": "-" if job["engine_crashes"] is None else job["engine_crashes"],
+        "actor": job["actor"] or "-",
         "error": job["error"] or "-",
         "predicted": shown(job["predicted"]),
         "measured": shown(job["measured"]),

@@ -23,9 +23,7 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,  # noqa: FBT002
     force: Annotated[bool, typer.Option("--force", help="Set aside tolerance and enabled=false.")] = False,  # noqa: FBT002
     priority: Annotated[str, typer.Option(help="By name: urgent, high, normal or low.")] = PRIORITY,
-    mode: Annotated[
-        str, typer.Option(help="By location: levels, settle (merge all small files once), or full.")
-    ] = MODE,
+    mode: Annotated[str, typer.Option(help="By location: levels, idle (merge all small files once), or full.")] = MODE,
     target_file_size: Annotated[
         str | None, typer.Option(help="By location: size that files should reach, such as 128mb.")
     ] = None,
@@ -68,11 +66,11 @@ def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
         answer = api.post(f"/v1/tables/{segment(table)}/optimize", body)
     if out.as_json:
         return out.raw(answer)
-    out.line(answer["sentence"])
+    out.line(answer["message"])
     if body["dry_run"]:
         plans = [
             (
-                plan["cell_label"],
+                plan["partition_label"],
                 len(plan["groups"]),
                 plan["files_replaced"],
                 plan["files_removed"],
@@ -82,7 +80,7 @@ def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
         ]
         columns = ("cell", "groups", "files replaced", "files removed", "bytes")
         return out.rows("Plan", columns, plans) if plans else None
-    rows = [(job["id"], job["cell_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
+    rows = [(job["id"], job["partition_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
     return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
 
 

@@ -15,7 +15,7 @@ from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and steer the queue.")
 
-LevelArgument = Annotated[str, typer.Argument(help="queue, band, tenant or table.")]
+ScopeArgument = Annotated[str, typer.Argument(help="queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table id.")]
 
 
@@ -33,14 +33,14 @@ def show_queue(
     if out.as_json:
         return out.raw(answer)
     out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
-    oldest, held = answer["oldest_s"], answer["occupancy"]
+    oldest, held = answer["oldest_waits_s"], answer["occupancy"]
     waiting = [
         (level, name, jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
         for level in ("bands", "tenants", "tables")
         for name, jobs in answer[level].items()
     ]
     out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
-    rows = [(one["id"], one["priority"], one["tenant"], at(one["asked_at"]), one["sentence"]) for one in answer["next"]]
+    rows = [(one["id"], one["band"], one["tenant"], at(one["enqueued_at"]), one["message"]) for one in answer["next"]]
     return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
 
 
@@ -69,30 +69,30 @@ def change_settings(
 @app.command("weight")
 def set_weight(
     context: typer.Context,
-    level: LevelArgument,
+    scope: ScopeArgument,
     name: NameArgument,
     weight: Annotated[float | None, typer.Option(help="Share relative to its siblings.")] = None,
     limit: Annotated[int | None, typer.Option(min=0, help="Jobs at once at most; 0 lifts the limit.")] = None,
     quota: Annotated[int | None, typer.Option(min=1, max=100, help="The same in percent of all slots.")] = None,
 ) -> None:
     """Set a share, a limit or a quota."""
-    body = {"level": level, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
+    body = {"scope": scope, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.put("/v1/queue/weights", body)
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])
 
 
 @app.command("pause")
-def pause(context: typer.Context, level: LevelArgument = "queue", name: NameArgument = "") -> None:
+def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
     """Hand out nothing of this until it is resumed; what runs goes on."""
-    _post(context, "/v1/queue/pause", {"level": level, "name": name})
+    _post(context, "/v1/queue/pause", {"scope": scope, "name": name})
 
 
 @app.command("resume")
-def resume(context: typer.Context, level: LevelArgument = "queue", name: NameArgument = "") -> None:
+def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
     """Hand out again what was paused."""
-    _post(context, "/v1/queue/resume", {"level": level, "name": name})
+    _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
 
 
 @app.command("audit")
@@ -101,7 +101,11 @@ def audit(context: typer.Context) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post("/v1/queue/audit", {})
-    return out.raw(answer) if out.as_json else out.line(f"{answer['keys']} keys, {answer['mended']} things mended")
+    return (
+        out.raw(answer)
+        if out.as_json
+        else out.line(f"{answer['keys_checked']} keys, {answer['repaired']} things mended")
+    )
 
 
 @app.command("sim")
@@ -143,4 +147,4 @@ def _post(context: typer.Context, path: str, body: dict[str, str]) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post(path, body)
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])

@@ -29,9 +29,11 @@ def changes(pairs: Iterable[str]) -> dict[str, int]:
 
 
 def _row(one: dict[str, Any]) -> Sequence[str]:
-    value, default, low, high = (_spelled(one[name], one["unit"]) for name in ("value", "default", "lowest", "highest"))
+    value, default, low, high = (
+        _spelled(one[name], one["unit"]) for name in ("value", "default", "minimum", "maximum")
+    )
     unit = "time" if one["unit"] == SettingUnit.MS else str(one["unit"])
-    return (_short(one["name"]), value, unit, default, low, high, one["meaning"])
+    return (_short(one["name"]), value, unit, default, low, high, one["description"])
 
 
 def _change(pair: str) -> tuple[str, int]:

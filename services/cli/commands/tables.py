@@ -40,8 +40,8 @@ def list_tables(
         (table["name"], table["tenant"], table["location"], _listed(table["refusal"])) for table in answer["tables"]
     ]
     out.rows("Tables", ("name", "tenant", "location", "refused"), rows)
-    if answer["cursor"]:
-        out.line(f"There are more; the next name comes after {answer['cursor']}.")
+    if answer["next_page_token"]:
+        out.line(f"There are more; the next name comes after {answer['next_page_token']}.")
     return None
 
 
@@ -101,12 +101,12 @@ def discover(
     rows = [
         (
             one["root"],
-            " ".join(filter(None, (one["state"], one["problem"]))),
-            one["place"],
+            " ".join(filter(None, (one["state"], one["error"]))),
+            one["path"],
             one["folders"],
             one["tables"],
             one["new_tables"],
-            one["unreadable"],
+            one["unreadable_folders"],
             at(one["finished_at"]) if one["finished_at"] else "-",
         )
         for one in answer["roots"]
@@ -146,25 +146,25 @@ def show_table(context: typer.Context, name: Name) -> None:
     return None
 
 
-@app.command("cells")
+@app.command("partitions")
 def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
     """List a table's cells and what would be decided about each now."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
-        answer = api.get(f"/v1/tables/{segment(name)}/cells", {"limit": limit})
+        answer = api.get(f"/v1/tables/{segment(name)}/partitions", {"limit": limit})
     if out.as_json:
         return out.raw(answer)
     rows = [
         (
-            cell["cell_label"],
+            cell["partition_label"],
             cell["layout"]["files"],
             cell["layout"]["small_files"],
             size(cell["layout"]["bytes"]),
             f"{cell['layout']['rms_shortfall']:.0%}",
-            cell["verdict"],
+            cell["decision"],
             cell["reason"],
         )
-        for cell in answer["cells"]
+        for cell in answer["partitions"]
     ]
     columns = ("cell", "files", "small", "bytes", "entropy", "verdict", "reason")
     return out.rows(f"Cells at version {answer['version']}", columns, rows)
@@ -174,17 +174,17 @@ def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
 def list_decisions(
     context: typer.Context,
     name: Name,
-    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
     at_: Annotated[str | None, typer.Option("--at", help="The decision in force then, as RFC 3339.")] = None,
     limit: Limit = 20,
 ) -> None:
     """Say why a table was, or was not, optimized; newest first."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
-        answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"cell": cell, "at": at_, "limit": limit})
+        answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"partition": partition, "at": at_, "limit": limit})
     if out.as_json:
         return out.raw(answer)
-    rows = [(at(one["at"]), one["verdict"], one["sentence"]) for one in answer["decisions"]]
+    rows = [(at(one["at"]), one["decision"], one["message"]) for one in answer["decisions"]]
     return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
 
 
@@ -195,14 +195,14 @@ def why(
     at_: Annotated[
         str | None, typer.Option("--at", help="Then, as RFC 3339, or 14:03 for today's time in UTC; now if not given.")
     ] = None,
-    cell: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
+    partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
     limit: Limit = 20,
 ) -> None:
     """Say why a table was, or was not, optimized at a moment: the decision in force then for each partition."""
     out = setting_of(context).output()
     moment = _moment(at_)
     with setting_of(context).api() as api:
-        asked = {"cell": cell, "at": moment.isoformat(), "limit": limit}
+        asked = {"partition": partition, "at": moment.isoformat(), "limit": limit}
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", asked)
     if out.as_json:
         return out.raw(answer)
@@ -212,7 +212,7 @@ def why(
             "Older ones are in the archive, if LAKEWRIGHT_ARCHIVE names one."
         )
     for one in answer["decisions"]:
-        out.line(f"{at(one['at'])} UTC  {one['sentence']}")
+        out.line(f"{at(one['at'])} UTC  {one['message']}")
     return None
 
 
@@ -246,31 +246,31 @@ def _steer(context: typer.Context, name: str, how: str) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post(f"/v1/tables/{segment(name)}/{how}", {})
-    return out.raw(answer) if out.as_json else out.line(answer["sentence"])
+    return out.raw(answer) if out.as_json else out.line(answer["message"])
 
 
 def _summary(answer: dict[str, Any]) -> dict[str, object]:
-    cursor, decision, job = answer["cursor"], answer["last_decision"], answer["last_job"]
+    cursor, decision, job = answer["state"], answer["last_decision"], answer["last_job"]
     return {
         "location": answer["location"],
         "tenant": answer["tenant"],
         "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
         "version": cursor["version"] if cursor else "not looked at yet",
-        "folded at (UTC)": at(cursor["folded_at"]) if cursor else "-",
+        "folded at (UTC)": at(cursor["applied_at"]) if cursor else "-",
         "lag": duration(cursor["lag_s"]) if cursor else "-",
-        "rescans": cursor["rescans"] if cursor else 0,
-        "cells": f"{answer['cells']}, {answer['cells_worth_a_rewrite']} of them worth a rewrite",
-        "last decision": decision["sentence"] if decision else "-",
-        "last job": f"{job['id']} {job['state']} {job['verdict']}" if job else "-",
-        "manual run": answer["manual_run"]["sentence"] if answer["manual_run"] else "-",
-        "MERGE, UPDATE, DELETE": _heat(answer["heat"]),
+        "rescans": cursor["rebuilds"] if cursor else 0,
+        "cells": f"{answer['partitions']}, {answer['eligible_partitions']} of them worth a rewrite",
+        "last decision": decision["message"] if decision else "-",
+        "last job": f"{job['id']} {job['state']} {job['result']}" if job else "-",
+        "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
+        "MERGE, UPDATE, DELETE": _heat(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
 
 
 def _heat(cells: list[dict[str, Any]]) -> str:
-    shown_cells = (f"{cell['cell_label']} {cell['share']:.0%}" for cell in cells[:HOT_SHOWN])
+    shown_cells = (f"{cell['partition_label']} {cell['busy_ratio']:.0%}" for cell in cells[:HOT_SHOWN])
     more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
     return ", ".join(shown_cells) + more + " of the last hour" if cells else "not at work in the last hour"
 
@@ -281,19 +281,19 @@ def _calibration(learned: dict[str, Any]) -> str:
     return (
         f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
         f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
-        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_missed']} of "
-        f"{learned['groups_missed'] + learned['groups_promoted']} groups missed their level"
+        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_not_promoted']} of "
+        f"{learned['groups_not_promoted'] + learned['groups_promoted']} groups missed their level"
     )
 
 
 def _listed(refusal: dict[str, Any] | None) -> str:
     if refusal is None:
         return "no"
-    return "gone" if refusal["gone"] else str(refusal["code"] or "unreadable")
+    return "gone" if refusal["missing"] else str(refusal["code"] or "unreadable")
 
 
 def _refusal(refusal: dict[str, Any]) -> str:
-    return f"{'gone' if refusal['gone'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
+    return f"{'gone' if refusal['missing'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
 
 
 def _pairs(said: Sequence[str] | None) -> dict[str, str]:
@@ -305,7 +305,7 @@ def _pairs(said: Sequence[str] | None) -> dict[str, str]:
 
 
 def _origin(value: dict[str, Any]) -> str:
-    return str(value["origin"]) if value["source"] == "default" else f"{value['source']}: {value['origin']}"
+    return str(value["set_by"]) if value["source"] == "default" else f"{value['source']}: {value['set_by']}"
 
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:

@@ -53,11 +53,11 @@ def _show(out: Output, told: ServerSentEvent) -> None:
 
 def _line(event: str, data: Any) -> str:
     match event:
-        case "hello":
+        case "connected":
             more = "" if data["all_tables"] else "; there are more: name those that matter with --table"
             return f"Watching {data['tables']} tables{more}."
         case "decision":
-            return f"{at(data['at'])}  {data['table']}  {data['sentence']}"
+            return f"{at(data['at'])}  {data['table']}  {data['message']}"
         case "job":
             said = "  ".join(part for part in (data["actor"], data["detail"]) if part)
             return f"{at(data['at'])}  job {data['job']} {data['event']}  {said}".rstrip()

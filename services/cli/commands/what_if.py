@@ -143,7 +143,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
 
 def _show(out: Output, answer: dict[str, Any]) -> None:
     first, last = answer["versions"]
-    so_far, advice, prices = answer["so_far"], answer["recommendation"], answer["prices"]
+    so_far, advice, prices = answer["actual"], answer["recommendation"], answer["cost_model"]
     out.line(
         f"{answer['location']}, versions {first} to {last}: {counted(answer['commits'], 'commit')} "
         f"in {time_span(answer['span_s'])} added {counted(answer['files_added'], 'file')}, "
@@ -166,10 +166,10 @@ def _show(out: Output, answer: dict[str, Any]) -> None:
     )
     for note in answer["notes"]:
         out.line(note)
-    if answer["yours"] is not None:
-        out.line(_yours(answer["yours"], advice["current_cost_s"]))
+    if answer["custom"] is not None:
+        out.line(_yours(answer["custom"], advice["current_cost_s"]))
     out.line("")
-    out.console.print(Text("Recommendation ", style="bold").append(advice["sentence"], style="not bold"))
+    out.console.print(Text("Recommendation ", style="bold").append(advice["message"], style="not bold"))
     if advice["properties"]:
         pairs = ", ".join(f"'{name}' = '{value}'" for name, value in advice["properties"].items())
         out.console.print(Text(f"  ALTER TABLE ... SET TBLPROPERTIES ({pairs});", style="cyan"))
@@ -192,7 +192,7 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
         f"fan-in {policy['fan_in']}, tolerance {policy['tolerance']:g}"
     )
     made = _table(title, ("files", "at end", "jobs", "rewritten", "per byte", "small for", "core time"), "rule")
-    most = max((rule["cost_s"] for rule in rules if rule["name"] != "nothing"), default=0.0)
+    most = max((rule["cost_s"] for rule in rules if rule["name"] != "no_compaction"), default=0.0)
     for rule in rules:
         made.add_row(
             rule["title"],
@@ -201,10 +201,10 @@ def _rules(out: Output, answer: dict[str, Any]) -> Table:
             f"{rule['jobs']:,}",
             size(rule["bytes_rewritten"]),
             f"{rule['write_amplification']:.2f}",
-            time_span(rule["stale_s"]),
+            time_span(rule["mean_time_small_s"]),
             time_span(rule["cost_s"]),
             _bar(out, rule, most),
-            style={"lakewright": "bold", "yours": "bold", "nothing": "dim"}.get(rule["name"], ""),
+            style={"lakewright": "bold", "custom": "bold", "no_compaction": "dim"}.get(rule["name"], ""),
         )
     return made
 

@@ -181,7 +181,7 @@ def _stop_on_ctrl_c() -> Iterator[threading.Event]:
 def _show(out: Output, made: LocalPlan) -> None:
     rows = [
         (
-            one["cell_label"],
+            one["partition_label"],
             one["files"],
             one["files_replaced"],
             len(one["groups"]),

@@ -112,7 +112,7 @@ def describe(made: LocalPlan) -> dict[str, Any]:
         "mode": made.kind,
         "target_bytes": made.policy.target_bytes,
         "policy_version": made.policy.version,
-        "cells": made.cells,
+        "partitions": made.cells,
         "files_replaced": made.files_replaced,
         "files_removed": made.before.files - made.after.files,
         "bytes": made.bytes,
@@ -160,8 +160,8 @@ def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
 
 def _described(one: Plan, columns: Sequence[PartitionColumn]) -> dict[str, Any]:
     return {
-        "cell": one.cell,
-        "cell_label": label(one.cell, columns),
+        "partition_key": one.cell,
+        "partition_label": label(one.cell, columns),
         "files": one.before.files,
         "files_replaced": one.files_replaced,
         "files_removed": one.files_removed,

@@ -45,8 +45,8 @@ class LocalRun:
         return {
             "job": self.job,
             "versions": self.versions,
-            "groups_landed": self.landed,
-            "groups_stale": self.stale,
+            "groups_committed": self.landed,
+            "groups_conflicted": self.stale,
             "groups_skipped": self.skipped,
             "rows": self.rows,
             "bytes_replaced": self.bytes_replaced,

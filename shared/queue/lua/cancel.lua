@@ -32,4 +32,4 @@ end
 event('cancel', id, job.state)
 withdraw(id, job)
 call('DEL', job_key(id))
-return remember(CALLER, nonce, 'gone')
+return remember(CALLER, nonce, 'deleted')

@@ -29,12 +29,12 @@ local known = recall(worker, nonce)
 if known then return known end
 if timer ~= '' then
   local at = call('ZSCORE', timers_key(tbl), timer)
-  if not at or int(tonumber(at)) ~= due then return 'late' end
+  if not at or int(tonumber(at)) ~= due then return 'timer_changed' end
   local is_busy = has_job and call('EXISTS', job_key(ARGV[first])) == 1
   local is_put_off = is_busy or (not has_job and again ~= '0')
   set_timer(tbl, timer, is_put_off and 'set' or 'stop', again)
   note_first_timer(tbl)
-  if is_busy then return remember(worker, nonce, 'busy') end
+  if is_busy then return remember(worker, nonce, 'already_queued') end
 end
 local outcome = 'none'
 if has_job then

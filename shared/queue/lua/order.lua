@@ -93,8 +93,8 @@ local function choose_band()
       end
     end
   end
-  if strict and not (#weighted > 0 and strict_run >= strict_in_row) then return strict, 'strict', #weighted > 0 end
-  return weighted[1], strict and 'guard' or 'share', true
+  if strict and not (#weighted > 0 and strict_run >= strict_in_row) then return strict, 'strict_priority', #weighted > 0 end
+  return weighted[1], strict and 'starvation_guard' or 'fair_share', true
 end
 
 -- Moves a served child on, or drops it when it has nothing left; true if its node has anything left.

@@ -29,7 +29,7 @@ TABLES = 2_000
 TENANTS = 50
 LEASE_MS = 3_600_000
 FACTS = (
-    '{"location":"s3://bucket/warehouse/db/table","reason":"worth_it","policy":{"target_bytes":134217728},"pad":"%s"}'
+    '{"location":"s3://bucket/warehouse/db/table","reason":"eligible","policy":{"target_bytes":134217728},"pad":"%s"}'
 )
 
 

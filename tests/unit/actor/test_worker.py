@@ -24,7 +24,7 @@ from tests.support.memory_engine import MemoryEngine
 
 POLICY = Policy(target_bytes=8 * MIB)
 EIGHT = [100_000] * 8
-FACTS = JobPayload("memory://t", "t", POLICY, "worth_it", PredictedCost(8, 7, 800_000), terms({}))
+FACTS = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
 
 
 class Heart:
@@ -79,7 +79,7 @@ class World:
         if self.finish_fails:
             self.finish_fails -= 1
             raise RetryableError("no answer")
-        return "gone"
+        return "deleted"
 
     def run(self, **settings: Any) -> bool:
         return Worker(self.engine, self.queue, self.actor, WorkerSettings(idle_s=0.001, **settings)).run_next()
@@ -365,7 +365,7 @@ def test_facts_that_cannot_be_read_fail_the_job_and_free_the_slot() -> None:
             [["j-1", "t-1", "{}", "compact", "d", "1", "5", "7", "", "0", "1", "1", "0", "0", "{}", "0", "0", "0"]]
         )
         if transition.script is ScriptName.CLAIM
-        else "gone"
+        else "deleted"
     )
     world.queue.answer = world.answer
     assert world.run()

@@ -42,7 +42,7 @@ def test_a_dry_run_lists_every_group_with_its_files(table: tables.HandTable) -> 
     found = plan(table)
     listed = [path for one in found["plans"] for group in one["groups"] for path in group["files"]]
     assert len(listed) == len(set(listed)) == found["files_replaced"] == 24
-    assert {one["cell_label"] for one in found["plans"]} == {f"dt={tables.DAY_1}", f"dt={tables.DAY_2}"}
+    assert {one["partition_label"] for one in found["plans"]} == {f"dt={tables.DAY_1}", f"dt={tables.DAY_2}"}
     assert found["target_bytes"] == 128 * 1024
     assert found["rms_shortfall"]["after"] < found["rms_shortfall"]["before"]
     assert plan(table) == found, "the same snapshot gives the same plan"
@@ -50,10 +50,10 @@ def test_a_dry_run_lists_every_group_with_its_files(table: tables.HandTable) -> 
 
 def test_options_are_laid_over_the_tables_own_properties(table: tables.HandTable) -> None:
     one_day = plan(table, "--partition", f"dt={tables.DAY_1}")
-    assert [one["cell_label"] for one in one_day["plans"]] == [f"dt={tables.DAY_1}"]
+    assert [one["partition_label"] for one in one_day["plans"]] == [f"dt={tables.DAY_1}"]
     assert plan(table, "--set", "min-input-files=100")["plans"] == []
     assert plan(table, "--set", "min-input-files=100", "--mode", "full")["files_replaced"] == 24
-    assert plan(table, "--mode", "settle")["plans"][0]["groups"][0]["mode"] == "settle"
+    assert plan(table, "--mode", "idle")["plans"][0]["groups"][0]["mode"] == "idle"
     assert plan(table, "--target-file-size", "64kb")["target_bytes"] == 64 * 1024
     assert plan(table, "--set", "filter=dt = '2026-01-01'")["without_work"] == {"filtered": 1}
 
@@ -67,7 +67,7 @@ def test_nothing_to_do_is_said_and_is_no_failure(table: tables.HandTable) -> Non
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("--mode", "all"), "expected one of levels, settle, full"),
+        (("--mode", "all"), "expected one of levels, idle, full"),
         (("--target-file-size", "tiny"), "target-file-size = 'tiny' cannot be used"),
         (("--set", "fan-out=3"), "unknown property"),
         (("--set", "fan-in"), "expected name=value"),

@@ -16,8 +16,14 @@ from shared.queue.settings import SETTINGS
 def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
     known = SETTINGS[name]
     value = data.draw(st.integers(known.low, known.high))
-    said = {"name": name, "value": value, "unit": known.unit.value, "default": known.default, "meaning": known.meaning}
-    ((short, spelled, *_),) = rows({"settings": [said | {"lowest": known.low, "highest": known.high}]})
+    said = {
+        "name": name,
+        "value": value,
+        "unit": known.unit.value,
+        "default": known.default,
+        "description": known.meaning,
+    }
+    ((short, spelled, *_),) = rows({"settings": [said | {"minimum": known.low, "maximum": known.high}]})
     assert changes([f"{short}={spelled}"]) == {name: value}
 
 

@@ -53,8 +53,8 @@ def test_prices_are_those_that_were_asked_for(table: Path) -> None:
     prices = {"--queries-per-hour": 7, "--open-s": 0.5, "--write-s-per-gib": 99, "--tail-hours": 48}
     options = [str(part) for pair in prices.items() for part in pair]
     answer = json.loads(CliRunner().invoke(app, ["--json", "what-if", str(table), *options]).stdout)
-    assert answer["prices"] == {name[2:].replace("-", "_"): value for name, value in prices.items()}
-    (alone,) = [rule for rule in answer["rules"] if rule["name"] == "nothing"]
+    assert answer["cost_model"] == {name[2:].replace("-", "_"): value for name, value in prices.items()}
+    (alone,) = [rule for rule in answer["rules"] if rule["name"] == "no_compaction"]
     # 24 files, read 7 times an hour at half a second each, for two days and the moments of writing.
     assert alone["cost_s"] == pytest.approx(24 * 7 * 0.5 * 48, rel=0.01)
 
@@ -64,7 +64,7 @@ def test_machines_get_one_document(table: Path) -> None:
     answer = json.loads(result.stdout)
     assert answer["versions"] == [13, 23]
     assert answer["commits"] == 10
-    assert {rule["name"] for rule in answer["rules"]} >= {"nothing", "lakewright", "iceberg_defaults"}
+    assert {rule["name"] for rule in answer["rules"]} >= {"no_compaction", "lakewright", "iceberg_defaults"}
 
 
 def test_a_hole_below_a_checkpoint_is_named_and_the_replay_begins_at_the_checkpoint(table: Path) -> None:

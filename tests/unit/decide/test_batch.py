@@ -51,5 +51,5 @@ def test_a_purge_outlasts_a_merge_that_was_asked_for_after_it_and_done_by_others
     a, *_ = LIVE
     hidden, small = deleted_from(a, "d"), [DataFile(f"s{n}", MIB, WHOLE_TABLE) for n in range(9)]
     (job,) = jobs(([hidden], [a]), (small, []), ([], small))
-    assert JobPayload.decode(job.facts).reason == "deletes"
+    assert JobPayload.decode(job.facts).reason == "single_file_rewrite"
     assert jobs(([hidden], [a]), (small, []), ([], [hidden, *small])) == []

@@ -72,8 +72,12 @@ def shown(text: str) -> LedgerRecord | UnreadableRecord:
     assert (kept_row["record"], kept_row["entry"], kept_row["outcome"]) == (text, "1767276187000-3", "queued")
     made = ledger.read(text, "queued", 1_767_276_187_000)
     view = json.loads(decision_view(made, ()).model_dump_json())
-    assert (kept_row["verdict"] is None) == isinstance(made, UnreadableRecord) == (view["verdict"] == UNREADABLE)
-    assert (kept_row["version"], kept_row["cell"]) == (made.version, made.cell) == (view["version"], view["cell"])
+    assert (kept_row["decision"] is None) == isinstance(made, UnreadableRecord) == (view["decision"] == UNREADABLE)
+    assert (
+        (kept_row["version"], kept_row["partition_key"])
+        == (made.version, made.cell)
+        == (view["version"], view["partition_key"])
+    )
     return made
 
 

@@ -308,18 +308,18 @@ def test_a_report_is_made_under_the_tables_own_policy() -> None:
     described = report({"lakewright.target-file-size": "1mb"}, default=Policy(target_bytes=GIB))
     assert described["policy"]["target_bytes"] == MIB
     assert described["rules"][0]["title"] == "left alone"
-    assert described["recommendation"]["sentence"].endswith(".")
-    assert (described["yours"], described["notes"]) == (None, [])
+    assert described["recommendation"]["message"].endswith(".")
+    assert (described["custom"], described["notes"]) == (None, [])
 
 
 def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
     described = report({}, {"target-file-size": "8MiB", "lakewright.fan-in": "4"})
     same = report({"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"})
-    yours, theirs = rule(described, "yours"), rule(same, "lakewright")
+    yours, theirs = rule(described, "custom"), rule(same, "lakewright")
     assert {**yours, "name": "", "title": ""} == {**theirs, "name": "", "title": ""}
     assert yours["jobs"] != rule(described, "lakewright")["jobs"]
-    assert described["yours"]["properties"] == {"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"}
-    assert (described["yours"]["fan_in"], described["yours"]["cost_s"]) == (4, yours["cost_s"])
+    assert described["custom"]["properties"] == {"lakewright.target-file-size": "8MiB", "lakewright.fan-in": "4"}
+    assert (described["custom"]["fan_in"], described["custom"]["cost_s"]) == (4, yours["cost_s"])
     assert described["policy"]["fan_in"] == 8
 
 
@@ -330,7 +330,7 @@ def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
         ("banana", "4", "unknown property; known are"),
         ("delta.banana", "4", "no property of a policy; known are"),
         ("retain-hours", "4", "VACUUM"),
-        ("full-file-ratio", "0.25", "must exceed 1/fan-in"),
+        ("full-file-threshold", "0.25", "must exceed 1/fan-in"),
     ],
 )
 def test_settings_that_cannot_be_used_are_refused_with_the_reason(name: str, value: str, why: str) -> None:
@@ -344,7 +344,7 @@ def test_what_holds_in_production_and_not_in_a_replay_is_said() -> None:
     off = report({"lakewright.enabled": "false"})
     assert "as if it were switched on" in off["notes"][0]
     assert rule(off, "lakewright")["jobs"] > 0
-    assert off["recommendation"]["current_cost_s"] == rule(off, "nothing")["cost_s"]
-    (weight, ratio) = report({"lakewright.weight": "2"}, {"delete-ratio": "0.2"})["notes"]
+    assert off["recommendation"]["current_cost_s"] == rule(off, "no_compaction")["cost_s"]
+    (weight, ratio) = report({"lakewright.weight": "2"}, {"delete-ratio-threshold": "0.2"})["notes"]
     assert "lakewright.weight is not replayed" in weight
-    assert "lakewright.delete-ratio is not replayed" in ratio
+    assert "lakewright.delete-ratio-threshold is not replayed" in ratio

@@ -55,7 +55,7 @@ def test_every_variable_is_read() -> None:
         ("LAKEWRIGHT_STORE_OPTIONS", '{"s3://lake": {"region": []}}'),
         ("LAKEWRIGHT_POLICY", "target-file-size"),
         ("LAKEWRIGHT_POLICY", "target=1mb"),
-        ("LAKEWRIGHT_POLICY", "fan-in=2,full-file-ratio=0.25"),
+        ("LAKEWRIGHT_POLICY", "fan-in=2,full-file-threshold=0.25"),
         ("LAKEWRIGHT_MAX_BODY_BYTES", "1"),
         ("LAKEWRIGHT_LOG_LEVEL", "loud"),
     ],

@@ -37,22 +37,24 @@ def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int
 
 
 def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
-    shown = policy_view(effective(Policy(), {"lakewright.tolerance": "0.2", "lakewright.settle-after": "off"}, {}))
+    shown = policy_view(
+        effective(Policy(), {"lakewright.tolerance": "0.2", "lakewright.idle-compaction-after": "off"}, {})
+    )
     values = {one.property: one for one in shown.values}
     assert len(values) == len(PROPERTIES)
-    assert (values["lakewright.tolerance"].value, values["lakewright.tolerance"].origin) == (
+    assert (values["lakewright.tolerance"].value, values["lakewright.tolerance"].set_by) == (
         0.2,
         "lakewright.tolerance",
     )
-    assert values["lakewright.settle-after"].value is None
-    assert values["lakewright.fan-in"].origin == "default"
+    assert values["lakewright.idle-compaction-after"].value is None
+    assert values["lakewright.fan-in"].set_by == "default"
 
 
 def test_a_cell_is_labelled_by_the_names_that_users_know() -> None:
     columns = (PartitionColumn("day", "col-7f3", "date"),)
     cell = cell_view(PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.ladder, [1000] * 3), SMALL, columns)
-    assert (cell.cell_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
-    assert (cell.verdict, cell.reason) == ("skip", "no_promotion")
+    assert (cell.partition_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
+    assert (cell.decision, cell.reason) == ("skip", "no_promotion")
 
 
 def live(**changes: object) -> JobView:
@@ -77,7 +79,7 @@ def live(**changes: object) -> JobView:
 def test_a_job_with_foreign_facts_is_shown_nevertheless(facts: str) -> None:
     job = job_view(live(facts=facts, progress=facts))
     assert (job.table_name, job.predicted, job.state) == ("t", {}, "queued")
-    assert job_view(live(key=JobKey("t", "any text", "compact"))).cell_label == "any text"
+    assert job_view(live(key=JobKey("t", "any text", "compact"))).partition_label == "any text"
 
 
 def test_a_timeline_is_in_order_and_says_what_comes_next() -> None:
@@ -102,17 +104,19 @@ def test_a_timeline_is_in_order_and_says_what_comes_next() -> None:
     )
     delayed = live(state=JobState.DELAYED, ready_at_ms=9_000, attempts=1)
     story = timeline(delayed, [run])
-    assert [one.event for one in story] == ["asked", "started", "fail", "ready_again"]
+    assert [one.event for one in story] == ["enqueued", "started", "fail", "retry_due"]
     assert [one.at for one in story] == sorted(one.at for one in story)
     assert story[2].detail == "Spark said no"
     leased = live(state=JobState.LEASED, lease_until_ms=9_000, started_ms=8_000, worker="w", stop=StopReason.CANCEL)
-    assert [one.event for one in timeline(leased, [])] == ["asked", "started", "lease_until"]
-    assert job_view(leased).stopping == "cancel"
+    assert [one.event for one in timeline(leased, [])] == ["enqueued", "started", "lease_expires"]
+    assert job_view(leased).stop_reason == "cancel"
 
 
 def test_savings_are_null_before_anything_was_counted() -> None:
     nothing = savings({})
-    assert (nothing.files_removed, nothing.write_amplification, nothing.cells_pruned_ratio) == (0, None, None)
-    some = savings({"bytes_added": 4, "bytes_replaced": 6, "cells_touched": 10, "asked": 1, "files_replaced": 9})
-    assert (some.write_amplification, some.cells_pruned_ratio, some.files_removed) == (1.5, 0.9, 9)
+    assert (nothing.files_removed, nothing.write_amplification, nothing.partitions_pruned_ratio) == (0, None, None)
+    some = savings(
+        {"bytes_added": 4, "bytes_replaced": 6, "partitions_touched": 10, "enqueued": 1, "files_replaced": 9}
+    )
+    assert (some.write_amplification, some.partitions_pruned_ratio, some.files_removed) == (1.5, 0.9, 9)
     assert some.bytes_rewritten == 6

@@ -12,7 +12,7 @@ from decider.events.detect import SHAPES, recognise_value
 from decider.events.table_hint import IgnoredReason
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
-PLACES = ("outside_allowed_roots", "no_table_there", "place_unreadable", "too_many_new_places")
+PLACES = ("outside_allowed_roots", "table_not_found", "location_unreadable", "unknown_table_limit")
 GUIDES = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
 
 

@@ -63,11 +63,11 @@ def test_a_key_is_decoded_exactly_once(key: str, location: str) -> None:
         ("t/_delta_log/_last_checkpoint", "not_a_commit"),
         ("t/_delta_log/.tmp/00000000000000000007.json", "not_a_commit"),
         ("t/_delta_log/_staged_commits/00000000000000000007.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json", "not_a_commit"),
-        ("../t/_delta_log/00000000000000000007.json", "bad_key"),
-        ("a//t/_delta_log/00000000000000000007.json", "bad_key"),
-        ("t%FF/_delta_log/00000000000000000007.json", "bad_key"),
-        ("t\ud800/_delta_log/00000000000000000007.json", "bad_key"),
-        ("t/_delta_log/99999999999999999999.json", "bad_key"),
+        ("../t/_delta_log/00000000000000000007.json", "invalid_object_key"),
+        ("a//t/_delta_log/00000000000000000007.json", "invalid_object_key"),
+        ("t%FF/_delta_log/00000000000000000007.json", "invalid_object_key"),
+        ("t\ud800/_delta_log/00000000000000000007.json", "invalid_object_key"),
+        ("t/_delta_log/99999999999999999999.json", "invalid_object_key"),
     ],
 )
 def test_any_other_object_is_ignored_with_a_counted_reason(key: str, reason: str) -> None:

@@ -73,15 +73,15 @@ def test_an_unset_property_falls_back_to_the_default() -> None:
 
 
 def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
-    defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}})
+    defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}})
     found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
-    assert "full-file-ratio" in found.issues[0].reason
+    assert "full-file-threshold" in found.issues[0].reason
 
 
 def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
-    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).effective(
         table, {}, {}, LogFacts()
     )
     assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
@@ -90,7 +90,7 @@ def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_t
 
 @pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
 def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = PolicyDefaults(DEFAULT, group="default").effective(TABLE, {"lakewright.group": group}, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, group="default").effective(TABLE, {"lakewright.queue": group}, {}, LogFacts())
     assert found.policy.enabled is enabled
     assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
 
@@ -125,7 +125,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 ) -> None:
     """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
-    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-ratio": "0.4"}}).effective(
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).effective(
         table, said, {}, LogFacts()
     )
     switch = next(name for name in (*said, *registered) if name.endswith("enabled"))

@@ -29,21 +29,21 @@ BAD = [
     ("delta.targetFileSize", "128 parsec"),
     ("lakewright.fan-in", "1"),
     ("lakewright.fan-in", "8.5"),
-    ("lakewright.full-file-ratio", "75%"),
-    ("lakewright.full-file-ratio", "1.5"),
+    ("lakewright.full-file-threshold", "75%"),
+    ("lakewright.full-file-threshold", "1.5"),
     ("lakewright.tolerance", "nan"),
     ("lakewright.min-input-files", "0"),
     ("lakewright.max-small-files", ""),
-    ("lakewright.settle-after", "6"),
-    ("lakewright.settle-after", "0 h"),
-    ("lakewright.full-interval", "soon"),
+    ("lakewright.idle-compaction-after", "6"),
+    ("lakewright.idle-compaction-after", "0 h"),
+    ("lakewright.full-rewrite-interval", "soon"),
     ("self-optimizing.full.trigger.interval", "1h"),
     ("self-optimizing.minor.trigger.interval", "3600000"),
     ("lakewright.target-filesize", "1mb"),
-    ("lakewright.delete-ratio", "0"),
+    ("lakewright.delete-ratio-threshold", "0"),
     ("lakewright.time-window", "7"),
-    ("lakewright.order", "event_time"),
-    ("lakewright.order", "time"),
+    ("lakewright.clustering-order", "event_time"),
+    ("lakewright.clustering-order", "time"),
     ("lakewright.max-mode", "full"),
     ("lakewright.filter", "dt like 'x%'"),
     ("lakewright.max-bytes-per-job", "1b"),
@@ -53,9 +53,9 @@ BAD = [
     ("lakewright.quota", "1.5"),
     ("lakewright.quota", "0.001"),
     ("self-optimizing.quota", "half"),
-    ("lakewright.group", "two words"),
+    ("lakewright.queue", "two words"),
     ("lakewright.dml-policy", "sometimes"),
-    ("lakewright.max-heat", "1.1"),
+    ("lakewright.max-write-contention", "1.1"),
     ("lakewright.retain-hours", "24"),
     ("acid.data.retain.hours", "24"),
     ("use.optimization.autoOptimize.revisionId", "1"),
@@ -107,15 +107,15 @@ def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -
 @pytest.mark.parametrize("value", ["time", "TIME", "event_time, id"])
 def test_an_order_is_refused_with_the_reason_and_the_rest_is_obeyed(value: str) -> None:
     """What `time` packed was not in order, and left out files from the middle."""
-    layer = read_properties({"lakewright.order": value, "lakewright.fan-in": "4"})
+    layer = read_properties({"lakewright.clustering-order": value, "lakewright.fan-in": "4"})
     (issue,) = layer.issues
-    assert (issue.property, issue.value, issue.holds) == ("lakewright.order", value, False)
+    assert (issue.property, issue.value, issue.holds) == ("lakewright.clustering-order", value, False)
     assert "lakewright.time-window" in issue.reason
     assert layer.values == {"fan_in": 4}
 
 
 def test_the_order_that_there_is_may_be_asked_for() -> None:
-    assert read_properties({"lakewright.order": " None "}).issues == ()
+    assert read_properties({"lakewright.clustering-order": " None "}).issues == ()
 
 
 def test_the_property_that_starts_a_run_is_no_issue() -> None:
@@ -165,9 +165,9 @@ def test_foreign_properties_are_nobodys_business() -> None:
 
 
 def test_values_that_contradict_each_other_are_refused() -> None:
-    layer = read_properties({"lakewright.fan-in": "2", "lakewright.full-file-ratio": "0.4"})
+    layer = read_properties({"lakewright.fan-in": "2", "lakewright.full-file-threshold": "0.4"})
     assert layer.issues == ()
-    with pytest.raises(InvalidInput, match="full-file-ratio"):
+    with pytest.raises(InvalidInput, match="full-file-threshold"):
         apply(Policy(), layer)
 
 
@@ -215,4 +215,4 @@ def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_s
 
 def test_the_version_of_the_first_fields_holds_over_releases() -> None:
     """It stands with every table's cursor: another one has them all recounted."""
-    assert Policy().version == "14bd29e5"
+    assert Policy().version == "ed81460a"

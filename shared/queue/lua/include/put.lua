@@ -37,7 +37,7 @@ local function put_beside_running(job, spec)
     write_pending(spec.id, wish)
     call('HINCRBY', job_key(spec.id), 'generation', 1)
   end
-  return 'dirty', 'leased'
+  return 'rerun', 'leased'
 end
 
 local function moved(a, b)

@@ -53,7 +53,7 @@ end
 local function start_anew(id, job, pending)
   if not pending then
     call('DEL', job_key(id))
-    return 'gone'
+    return 'deleted'
   end
   forget_run(id)
   call('HDEL', job_key(id), 'token', 'error', 'preempted', 'deaths')
