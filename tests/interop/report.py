@@ -22,7 +22,7 @@ _SIGNS = {
 }
 _MEANS = {
     Verdict.AGREES: "the engine finds what the model holds",
-    Verdict.CANNOT: "the engine fails, with the same words on the table that was never rewritten",
+    Verdict.CANNOT: "the engine fails, and so it does on the table that was never rewritten",
     Verdict.THEIRS: "the engine differs, and so it does on the table that was never rewritten",
     Verdict.REFUSED: "Lakewright does not rewrite this table and says why",
     Verdict.KNOWN: "a difference that the rewrite makes, understood and explained below",
@@ -38,8 +38,8 @@ Python model of what the writers wrote; no code of ours takes part in that. Meta
 statistics, Parquet types and codec are compared with those before the rewrite.
 
 Where an engine differs from the model, the same is done to a copy of the table that was never rewritten. The
-difference is the engine's own only if it shows there, too: the same words of failure, the same wrong rows, or more of
-them. `make test` runs the part of this that once failed.
+difference is the engine's own only if it shows there, too: a failure, the same wrong rows, or rows that are each there
+once and wrong in no other column. `make test` runs the part of this that once failed.
 """
 _WORST = (Verdict.OURS, Verdict.KNOWN, Verdict.REFUSED, Verdict.THEIRS, Verdict.CANNOT, Verdict.AGREES)
 _MOST_EXAMPLES = 3

@@ -37,6 +37,7 @@ TWO_A_WRONG = rows((1, None, "x"), (2, None, "y"), (3, "z", "z"))
         (EXPECTED, Failure("cannot"), "agrees"),
         (A_WRONG, Failure("cannot"), "OURS"),
         (Failure("cannot"), Failure("cannot"), "cannot"),
+        (Failure("cannot"), Failure("never could"), "cannot"),
         (Failure("cannot"), EXPECTED, "OURS"),
     ],
 )

@@ -15,7 +15,7 @@ class Verdict(StrEnum):
     """How a check ended."""
 
     AGREES = "agrees"
-    CANNOT = "cannot"  # The engine fails, and says the same of the table that we never touched.
+    CANNOT = "cannot"  # The engine fails, and so it does on the table that we never touched.
     THEIRS = "theirs"  # The engine differs from the model, and in the same way without us.
     REFUSED = "refused"  # We did not rewrite a table that we may refuse, and said why.
     KNOWN = "known"  # Ours, with a cause that is understood and written down (see `known`).
@@ -98,8 +98,10 @@ def judge(seen: Any, expected: Any, *without_us: Callable[[], Any]) -> Verdict:
         return Verdict.AGREES
     for repeat in without_us:
         control = repeat()
+        if isinstance(control, Failure) and isinstance(seen, Failure):
+            return Verdict.CANNOT  # Loud with us and without, if not always with the same words.
         if control == seen or _is_no_worse(seen, control, expected):
-            return Verdict.CANNOT if isinstance(seen, Failure) else Verdict.THEIRS
+            return Verdict.THEIRS
     return Verdict.OURS
 
 
