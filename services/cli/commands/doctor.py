@@ -5,6 +5,7 @@ shim of the bundled Java, which looking for a Java writes.
 """
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -12,23 +13,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
-import httpx
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from actor.jvm import jars
 from actor.jvm.java import JavaSearch, find_java
+from services.cli.cli_context import setting_of
 from services.paths import data_dir, ivy_dir, java_search
-from services.settings import REDIS_URL, default_url, parse_redis_url, redis_url
+from services.settings import REDIS_URL, URL, default_url, parse_redis_url, redis_url
 from shared.errors import LakewrightError
 from shared.queue.keys import NO_KEY
 
 if TYPE_CHECKING:
     from redis import Redis
+    from rich.console import Console
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 7.2 for compatibility.
@@ -77,6 +77,29 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
         redis_url=redis_url(environ),
         decider_url=default_url(environ),
     )
+
+
+def doctor(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(help="Examine this table instead: a path, a URI, or a registered name.")
+    ] = None,
+) -> None:
+    """Check what Lakewright needs on this machine, or whether a table was harmed. Exit code 1: something is wrong."""
+    if table is not None:
+        from services.cli.commands.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
+
+        if code := doctor_table(table, setting_of(context)):
+            raise typer.Exit(code)
+        return
+    environment = {**os.environ, URL: setting_of(context).url}
+    findings = run_checks(doctor_settings(environment))
+    if setting_of(context).as_json:
+        typer.echo(to_json(findings))
+    else:
+        show(findings, setting_of(context).output().console)
+    if failed(findings):
+        raise typer.Exit(1)
 
 
 def run_checks(settings: DoctorSettings) -> list[Finding]:
@@ -219,6 +242,8 @@ def check_clock(skew_ms: int, where: str) -> Finding:
 
 def check_decider(url: str) -> Finding:
     """The decider says that it is ready."""
+    import httpx  # noqa: PLC0415 - a fifth of a second, which --help need not wait for
+
     address = f"{url.rstrip('/')}/readyz"
     try:
         answer = httpx.get(address, timeout=_TIMEOUT_S)
@@ -247,15 +272,18 @@ def to_json(findings: list[Finding]) -> str:
     return json.dumps({"ok": not failed(findings), "findings": [asdict(finding) for finding in findings]}, indent=2)
 
 
-def show(findings: list[Finding], console: Console) -> None:
+def show(findings: list[Finding], console: "Console") -> None:
     """The findings for people."""
-    colours = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
+    from rich.table import Table  # noqa: PLC0415 - for people only
+    from rich.text import Text  # noqa: PLC0415
+
+    colors = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
     table = Table(show_header=True, header_style="bold")
     for title in ("Check", "FindingLevel", "What", "Where", "What to do"):
         table.add_column(title, overflow="fold")
     for finding in findings:
         # Text, not markup: messages of others may hold brackets.
-        status = Text(finding.status, style=colours[finding.status])
+        status = Text(finding.status, style=colors[finding.status])
         table.add_row(finding.check, status, Text(finding.what), Text(finding.where), Text(finding.action))
     console.print(table)
 

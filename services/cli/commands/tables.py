@@ -9,9 +9,16 @@ import typer
 
 from services.cli.cli_context import setting_of
 from services.cli.client import segment
+from services.cli.lazy_group import lazy_group
 from services.cli.render import Output, at, duration, shown, size
 
-app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
+HISTORY = "services.cli.commands.history"
+
+app = typer.Typer(
+    cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}),
+    no_args_is_help=True,
+    help="Register, list, show and forget tables; see cells and decisions.",
+)
 
 HOT_SHOWN = 5
 """Hot cells that fit into one line."""
