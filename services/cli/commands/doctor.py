@@ -10,10 +10,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -21,8 +21,10 @@ import typer
 from actor.jvm import jars
 from actor.jvm.java import JavaSearch, find_java
 from services.cli.cli_context import setting_of
+from services.cli.client import ApiClient, CallFailed
+from services.cli.render import counted
 from services.paths import data_dir, ivy_dir, java_search
-from services.settings import REDIS_URL, URL, default_url, parse_redis_url, redis_url
+from services.settings import REDIS_URL, TOKEN, URL, default_url, parse_redis_url, redis_url
 from shared.errors import LakewrightError
 from shared.queue.keys import NO_KEY
 
@@ -66,6 +68,7 @@ class DoctorSettings:
     data_dir: Path
     redis_url: str
     decider_url: str
+    token: str | None = field(default=None, repr=False)
 
 
 def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
@@ -76,6 +79,7 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
         data_dir=data_dir(environ),
         redis_url=redis_url(environ),
         decider_url=default_url(environ),
+        token=environ.get(TOKEN) or None,
     )
 
 
@@ -109,7 +113,7 @@ def run_checks(settings: DoctorSettings) -> list[Finding]:
         lambda: [check_java(settings.java)],
         lambda: [check_jars(settings.ivy_dir)],
         lambda: check_redis(settings.redis_url),
-        lambda: [check_decider(settings.decider_url)],
+        lambda: check_service(settings.decider_url, settings.token),
         lambda: [check_disk(settings.data_dir)],
     )
     return [finding for check in checks for finding in check()]
@@ -240,6 +244,31 @@ def check_clock(skew_ms: int, where: str) -> Finding:
     return Finding("clock", FindingLevel.WARN, what, where, action)
 
 
+def check_service(url: str, token: str | None) -> list[Finding]:
+    """The decider is ready; only one that is knows its actors."""
+    decider = check_decider(url)
+    if decider.status is not FindingLevel.OK:
+        return [decider]
+    try:
+        with ApiClient(url.rstrip("/"), token) as api:
+            return [decider, check_actors(api.get("/v1/actors"), url)]
+    except CallFailed as problem:
+        action = "set LAKEWRIGHT_TOKEN to a token that may read"
+        return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
+
+
+def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
+    """An actor takes jobs; `answer` is the API's list of actors."""
+    working = [one for one in answer["actors"] if one["state"] in ("working", "idle")]
+    if working:
+        what = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
+        return Finding("actors", FindingLevel.OK, f"{what}: {', '.join(one['id'] for one in working)}", where)
+    others = [f"{one['id']} {one['state']}" + (f": {one['error']}" if one["error"] else "") for one in answer["actors"]]
+    what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
+    action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
+    return Finding("actors", FindingLevel.WARN, what, where, action)
+
+
 def check_decider(url: str) -> Finding:
     """The decider says that it is ready."""
     import httpx  # noqa: PLC0415 - a fifth of a second, which --help need not wait for
@@ -279,7 +308,7 @@ def show(findings: list[Finding], console: "Console") -> None:
 
     colors = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
     table = Table(show_header=True, header_style="bold")
-    for title in ("Check", "FindingLevel", "What", "Where", "What to do"):
+    for title in ("Check", "Status", "What", "Where", "What to do"):
         table.add_column(title, overflow="fold")
     for finding in findings:
         # Text, not markup: messages of others may hold brackets.
