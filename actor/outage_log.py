@@ -33,12 +33,12 @@ class OutageLog:
             elif now_s - self._logged_s < self._every_s:
                 return
             self._logged_s = now_s
-            log.warning("queue_unusable", failures=self._failures, for_s=round(now_s - self._began_s), **about)
+            log.warning("queue_unavailable", failures=self._failures, for_s=round(now_s - self._began_s), **about)
 
     def succeeded(self) -> None:
         """Note a try that succeeded: an outage that was logged has ended."""
         with self._lock:
             if self._began_s is None:
                 return
-            log.info("queue_usable_again", failures=self._failures, after_s=round(self._clock_s() - self._began_s))
+            log.info("queue_available", failures=self._failures, after_s=round(self._clock_s() - self._began_s))
             self._began_s, self._failures = None, 0

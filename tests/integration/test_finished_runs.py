@@ -47,7 +47,7 @@ def test_after_a_job_the_table_shows_the_new_version_without_event_or_sweep(
     run_one_job(SyncQueueExecutor(connect(redis_url), "default"), table, commits=1)
 
     def shown() -> int:
-        return int(decider.get(f"/v1/tables/{name}")["cursor"]["version"])
+        return int(decider.get(f"/v1/tables/{name}")["state"]["version"])
 
     until("the rewrite is shown", lambda: shown() == table.version)
 

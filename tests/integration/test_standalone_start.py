@@ -61,7 +61,7 @@ def test_it_is_not_ready_before_its_actor_takes_jobs(tmp_path: Path) -> None:
     output = tmp_path / "said"
 
     def waits_for_actor() -> bool:
-        waits = [line for line in output.read_text().splitlines() if "child_not_ready_yet" in line]
+        waits = [line for line in output.read_text().splitlines() if "child_not_ready" in line]
         return any('"child": "actor"' in line for line in waits)
 
     with standalone(given, output) as process:

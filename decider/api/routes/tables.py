@@ -126,7 +126,7 @@ async def _first_reading(table: TableRef, parts: Services, wait_s: float) -> Tab
         problem = parts.inbox.problem(table.id)
         if refusal is not None or version is not None or problem or time.monotonic() >= deadline_s:
             return TableReading(
-                version=version, refusal=None if refusal is None else refusal_view(refusal), problem=problem
+                version=version, refusal=None if refusal is None else refusal_view(refusal), error=problem
             )
         await asyncio.sleep(READ_POLL_S)
 
@@ -146,7 +146,7 @@ async def list_tables(
         ListedTable(
             **table_view(table).model_dump(),
             version=versions.get(table.id),
-            problem=parts.inbox.problem(table.id),
+            error=parts.inbox.problem(table.id),
             refusal=refusal_view(refused[table.id]) if table.id in refused else None,
         )
         for table in page.tables

@@ -103,7 +103,7 @@ _TABLE_EXAMPLE: dict[str, Any] = {
     "tenant": "default",
     "properties": {},
 }
-_LISTED_EXAMPLE: dict[str, Any] = {**_TABLE_EXAMPLE, "version": 41, "refusal": None, "problem": ""}
+_LISTED_EXAMPLE: dict[str, Any] = {**_TABLE_EXAMPLE, "version": 41, "refusal": None, "error": ""}
 
 
 class TableRefusal(ResponseModel):
@@ -126,7 +126,7 @@ class TableReading(ResponseModel):
 
     version: int | None = Field(description="Version that was read; null if none could be in time.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
-    problem: str = Field(description="Why reading it failed for the moment; empty if it did not.")
+    error: str = Field(description="Why reading it failed for the moment; empty if it did not.")
 
 
 class ListedTable(TableView):
@@ -136,7 +136,7 @@ class ListedTable(TableView):
 
     version: int | None = Field(description="Version that its state stands for; null if it was not read yet.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
-    problem: str = Field(description="Why this decider's last read failed for the moment; empty if it did not.")
+    error: str = Field(description="Why this decider's last read failed for the moment; empty if it did not.")
 
 
 class RegisteredTable(TableView):
@@ -144,9 +144,7 @@ class RegisteredTable(TableView):
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={
-            "examples": [{**_TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "problem": ""}}]
-        },
+        json_schema_extra={"examples": [{**_TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "error": ""}}]},
     )
 
     reading: TableReading | None = Field(description="What the first read found; null where `wait_s` is 0.")

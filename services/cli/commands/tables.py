@@ -48,7 +48,7 @@ def list_tables(
         return out.raw(answer)
     rows = [(table["name"], table["tenant"], table["location"], _state(table)) for table in answer["tables"]]
     out.rows("Tables", ("name", "tenant", "location", "state"), rows)
-    if any(table["refusal"] or table["problem"] for table in answer["tables"]):
+    if any(table["refusal"] or table["error"] for table in answer["tables"]):
         out.line("Why a table is not optimized: lakewright tables show NAME")
     if answer["next_page_token"]:
         out.line(f"There are more; the next name comes after {answer['next_page_token']}.")
@@ -82,7 +82,7 @@ def add_table(
     out.line(f"{answer['name']} is registered: {answer['location']}")
     reading = answer["reading"]
     if reading is not None and (reading["version"] is None or reading["refusal"]):
-        why = reading["refusal"]["reason"] if reading["refusal"] else reading["problem"] or "it is still being read"
+        why = reading["refusal"]["reason"] if reading["refusal"] else reading["error"] or "it is still being read"
         raise CallFailed(f"{answer['name']} is not optimized: {why}; it is read again with every event and sweep")
     return out.line(_added(answer["name"], paused=paused))
 
@@ -277,7 +277,7 @@ def _state(table: dict[str, Any]) -> str:
     if table["refusal"]:
         return _listed(table["refusal"])
     if table["version"] is None:
-        return "cannot be read" if table["problem"] else "not read yet"
+        return "cannot be read" if table["error"] else "not read yet"
     return f"version {table['version']}"
 
 

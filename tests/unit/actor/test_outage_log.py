@@ -15,7 +15,7 @@ def test_an_outage_is_logged_at_its_begin_every_half_minute_and_at_its_end() -> 
         outage.succeeded()
         outage.succeeded()
     assert [(one["event"], one.get("for_s")) for one in logs] == [
-        ("queue_unusable", 0), ("queue_unusable", 30), ("queue_unusable", 60), ("queue_usable_again", None),
+        ("queue_unavailable", 0), ("queue_unavailable", 30), ("queue_unavailable", 60), ("queue_available", None),
     ]  # fmt: skip
     assert logs[-1]["failures"] == 183
 
@@ -26,4 +26,4 @@ def test_the_next_outage_is_logged_at_once() -> None:
         for _ in range(2):
             outage.failed(error="refused")
             outage.succeeded()
-    assert [one["event"] for one in logs] == ["queue_unusable", "queue_usable_again"] * 2
+    assert [one["event"] for one in logs] == ["queue_unavailable", "queue_available"] * 2

@@ -62,7 +62,7 @@ from services.logs import configure_logs
 configure_logs("info", "json")
 with structlog.contextvars.bound_contextvars(self_test=True):
     structlog.get_logger().info("commit_failed", error="ConcurrentDeleteReadException")
-    structlog.get_logger().warning("orphans_left")
+    structlog.get_logger().warning("orphan_files_not_deleted")
 structlog.get_logger().info("commit_failed")
 """
 
@@ -73,7 +73,7 @@ def test_what_the_self_test_provokes_is_not_logged_and_its_warnings_are() -> Non
     )
     events = [json.loads(line) for line in done.stderr.splitlines()]
     assert [(one["event"], one.get("self_test", False)) for one in events] == [
-        ("orphans_left", True), ("commit_failed", False),
+        ("orphan_files_not_deleted", True), ("commit_failed", False),
     ]  # fmt: skip
 
 
