@@ -17,6 +17,7 @@ import structlog
 
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
+from actor.outage_log import OutageLog
 from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest, TableEngine
 from actor.queue_executor import SyncQueueExecutor
 from actor.report import RunReport
@@ -59,6 +60,7 @@ class ActorContext:
 
     stopping: end at the next group boundary. draining: take no more jobs, finish those at hand, and stay.
     gate: lets a job that is suspected of killing the engine run alone.
+    outage: logs a queue that does not answer, once for all slots.
     """
 
     name: str
@@ -66,6 +68,7 @@ class ActorContext:
     stopping: threading.Event
     draining: threading.Event = field(default_factory=threading.Event)
     gate: SlotGate = field(default_factory=SlotGate)
+    outage: OutageLog = field(default_factory=OutageLog)
 
 
 _FAILED = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
@@ -97,6 +100,7 @@ class Worker:
         self._stopping = actor.stopping
         self._draining = actor.draining
         self._gate = actor.gate
+        self._outage = actor.outage
         self._name = actor.name
         self._settings = settings
         self._reached = reached
@@ -109,8 +113,10 @@ class Worker:
             except EngineDied:
                 raise
             except LakewrightError as problem:
-                log.warning("queue_unavailable", worker=self._name, error=str(problem))
+                self._outage.failed(worker=self._name, error=str(problem))
                 ran = False
+            else:
+                self._outage.succeeded()
             if not ran:
                 self._stopping.wait(self._settings.idle_s)
 

@@ -27,6 +27,11 @@ def data_dir(environ: Mapping[str, str]) -> Path:
     return Path(environ.get(DATA_DIR) or DEFAULT_DATA_DIR)
 
 
+def ready_file(environ: Mapping[str, str]) -> Path:
+    """Where an actor keeps a file for as long as it takes jobs."""
+    return data_dir(environ) / "actor.ready"
+
+
 def java_search(environ: Mapping[str, str]) -> JavaSearch:
     """Where to look for Java; SSL_CERT_FILE is what the rest of the toolchain trusts, so the bundled Java does too."""
     bundle = environ.get("SSL_CERT_FILE")

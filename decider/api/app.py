@@ -69,6 +69,7 @@ def create_app(services: Services) -> FastAPI:
         "defaults": services.standing.run,
         "inbox": services.inbox.run,
         "sweep": services.sweep.run,
+        "finished_runs": services.finished_runs.run,
         "discovery": services.discovery.run,
         "settle": services.settle.run,
         "queue_care": services.queue_care.run,

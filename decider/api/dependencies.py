@@ -11,6 +11,7 @@ from decider.api.metrics import Metrics
 from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import Discovery
+from decider.background.finished_runs import FinishedRuns
 from decider.background.ledger_archiver import LedgerArchiver
 from decider.background.queue_maintenance import QueueMaintenance
 from decider.background.rewrite_archiver import RewriteArchiver
@@ -127,6 +128,7 @@ class Services:
     inbox: RefreshQueue
     standing: SharedDefaults
     sweep: Sweep
+    finished_runs: FinishedRuns
     adhoc: OnDemandOptimizer
     wishes: ManualRunStore
     open_log: Callable[[str], DeltaLog]

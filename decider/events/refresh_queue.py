@@ -55,6 +55,7 @@ class RefreshQueue:
         self._workers = workers
         self._patience = patience or RefreshRetryPolicy()
         self._failures: dict[TableId, int] = {}
+        self._problems: dict[TableId, str] = {}
         self._returning: set[asyncio.Future[None]] = set()
         self._paused: dict[TableId, asyncio.TimerHandle] = {}
         self._waiting: dict[TableId, _QueuedRefresh] = {}
@@ -91,6 +92,10 @@ class RefreshQueue:
         """Tables whose last look failed for the moment and will be taken again."""
         return len(self._paused)
 
+    def problem(self, table: TableId) -> str:
+        """Return why the last refresh of a table by this decider failed; empty if it did not."""
+        return self._problems.get(table, "")
+
     @property
     def oldest_wait_s(self) -> float:
         """Seconds that the table that waits longest has been waiting; 0 if none does."""
@@ -122,9 +127,12 @@ class RefreshQueue:
             try:
                 await self._handle(waiting.table, waiting.version)
                 self._failures.pop(table_id, None)
+                self._problems.pop(table_id, None)
             except RetryableError as problem:
+                self._problems[table_id] = str(problem)
                 self._retry_later(waiting, problem)
             except LakewrightError as problem:
+                self._problems[table_id] = str(problem)
                 log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
             except Exception:
                 # A log that nobody foresaw must not end the following of all other tables; the sweep comes back to it.

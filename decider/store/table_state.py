@@ -120,6 +120,15 @@ class TableStateStore:
         return TableState.decode(raw) if raw else None
 
     @translate_redis_errors
+    async def versions(self, tables: Sequence[TableId]) -> dict[TableId, int]:
+        """Return the version of each of these tables that has been read."""
+        async with self._queue.redis.pipeline(transaction=False) as pipe:
+            for table in tables:
+                pipe.hget(keys.cursor(self._queue.name, table), "version")
+            found = await pipe.execute() if tables else []
+        return {table: int(version) for table, version in zip(tables, found, strict=True) if version is not None}
+
+    @translate_redis_errors
     async def cells(self, table: TableId, wanted: Sequence[PartitionKey]) -> dict[PartitionKey, PartitionStats]:
         """Return the states of these cells; a cell that is not stored is empty."""
         if not wanted:

@@ -15,17 +15,32 @@ from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
 from actor.presence import ActorInfo
 from actor.worker import Reached
+from services.actor import settings as actor_variables
 from services.actor.scratch import scratch_dir
 from services.actor.secrets import known_secrets
-from services.actor.serve import serve
+from services.actor.serve import serve, wait_for_redis
 from services.actor.settings import ActorSettings, actor_settings
 from services.actor.spark import engine_settings, start_spark
 from services.bootstrap import prepare
 from services.logs import configure_logs
 from services.paths import java_search
-from services.settings import host_name, log_format
+from services.service_help import parse_no_arguments
+from services.settings import (
+    ALLOW_EXTERNAL_FILES,
+    DATA_DIR,
+    IVY_DIR,
+    JAVA,
+    LOG_FORMAT,
+    ROOTS,
+    STORE_OPTIONS,
+    host_name,
+    log_format,
+)
 from services.versions import installed
 from shared.errors import LakewrightError
+
+VARIABLES = (DATA_DIR, IVY_DIR, JAVA, LOG_FORMAT, ROOTS, ALLOW_EXTERNAL_FILES, STORE_OPTIONS)
+"""Environment variables that are read by functions shared between services."""
 
 log = structlog.get_logger()
 
@@ -50,6 +65,7 @@ def main(environment: Mapping[str, str] = os.environ, *, reached: Reached = lamb
 def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str], reached: Reached) -> None:
     """Start Spark, find out whether the exact rewrite works with what is installed, and take jobs."""
     prepare(environment)
+    wait_for_redis(settings)
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = start_spark(settings, scratch=scratch, java=java)
@@ -70,4 +86,5 @@ def _about(settings: ActorSettings, java: str) -> ActorInfo:
 
 
 if __name__ == "__main__":
+    parse_no_arguments(sys.argv[1:], service="actor", settings=actor_variables, also=VARIABLES)
     sys.exit(main())

@@ -2,23 +2,29 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
+from redis.exceptions import RedisError
 
 from actor.heartbeat import Heartbeat, LeaseTimes
+from actor.outage_log import OutageLog
 from actor.ports import EngineDied, TableEngine
 from actor.presence import ActorInfo, Presence
-from actor.queue_executor import SyncQueueExecutor, connect
+from actor.queue_executor import SyncQueueExecutor, address, connect
 from actor.worker import ActorContext, Reached, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
-from shared.errors import LakewrightError
+from shared.errors import LakewrightError, RetryableError
 from shared.queue.model import JobId
 
 BEATS_KEPT = 6
 """Words that may be missed before an actor is no longer listed: half of its lease."""
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
+"""Pauses before Redis is asked again at the start: soon where it starts beside the actor, rarely where it is away."""
 
 log = structlog.get_logger()
 
@@ -32,16 +38,21 @@ def serve(settings: ActorSettings, engine: TableEngine, about: ActorInfo, reache
     A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
     that slot raised, after the others have finished.
     """
-    times, draining = _times(settings.lease_s), threading.Event()
+    times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()
     presence = Presence(_queue(settings), settings.name, about, kept_ms=round(times.interval_s * BEATS_KEPT * 1000))
 
     def announce(jobs: Sequence[JobId]) -> None:
-        if presence.announce(jobs) and not draining.is_set():
+        try:
+            is_drained = presence.announce(jobs)
+        except RetryableError as problem:
+            outage.failed(worker=settings.name, error=str(problem))
+            return
+        if is_drained and not draining.is_set():
             log.info("actor_draining", actor=settings.name, jobs=len(jobs))
             draining.set()
 
     heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engine.cancel, announce=announce)
-    actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining)
+    actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining, outage=outage)
     heartbeat.start()
     workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
@@ -61,6 +72,21 @@ def serve(settings: ActorSettings, engine: TableEngine, about: ActorInfo, reache
     log.info("actor_stopped", actor=settings.name, failed=bool(failures))
     if failures:
         raise failures[0]
+
+
+def wait_for_redis(settings: ActorSettings) -> None:
+    """Return once Redis answers: Spark takes a minute to start, and nothing can be done without a queue."""
+    redis, pause_s = connect(settings.redis_url), FIRST_PAUSE_S
+    while True:
+        try:
+            redis.ping()
+        except RedisError as problem:
+            log.warning("waiting_for_redis", address=address(redis), error=str(problem), next_try_s=pause_s)
+            time.sleep(pause_s)
+            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+        else:
+            redis.close()
+            return
 
 
 def _leave(presence: Presence, died: str) -> None:

@@ -2,26 +2,39 @@
 
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import typer
-from rich.console import Console
 
 from services.cli.client import ApiClient
 from services.cli.render import Output
 from services.settings import TOKEN
 
+if TYPE_CHECKING:
+    from httpx import BaseTransport
+
+LOG_LEVEL = "warning"
+"""What a command logs beside its answer: what is wrong, and not what it does."""
+
 
 @dataclass(frozen=True, slots=True)
 class CliContext:
-    """The options that stand before the command; `transport` and `engine` replace the network and Spark."""
+    """The options that stand before the command; `transport` and `engine` replace the network and Spark.
+
+    `configure_logs` takes the level of the logs; a program that calls commands keeps its own configuration.
+    """
 
     url: str
     as_json: bool
-    transport: httpx.BaseTransport | None = None
+    transport: "BaseTransport | None" = None
     engine: Any = None
+    configure_logs: Callable[[str], None] = lambda _level: None
+
+    def prepare_logs(self) -> None:
+        """Send logs to standard error: commands that read a table's log may have something to say there."""
+        self.configure_logs(LOG_LEVEL)
 
     def api(self) -> ApiClient:
         """Return a client, to be used in a with statement."""
@@ -30,7 +43,7 @@ class CliContext:
     def output(self) -> Output:
         """Return the printer of answers; without a terminal lines are not cut."""
         width = None if sys.stdout.isatty() else 200
-        return Output(Console(width=width, soft_wrap=False, highlight=False), self.as_json)
+        return Output(width, self.as_json)
 
 
 def setting_of(context: typer.Context) -> CliContext:

@@ -5,14 +5,17 @@ A failure is one line: what, where, and what to do about it.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
-import httpx
-
 from shared.errors import LakewrightError
+
+if TYPE_CHECKING:
+    import httpx
 
 TIMEOUT_S = 30.0
 """Longest wait for an answer: a dry run reads a table's whole log."""
@@ -44,10 +47,12 @@ class ApiClient:
 
     url: str
     token: str | None = None
-    transport: httpx.BaseTransport | None = None
-    _client: httpx.Client | None = None
+    transport: "httpx.BaseTransport | None" = None
+    _client: "httpx.Client | None" = None
 
     def __enter__(self) -> Self:
+        import httpx  # noqa: PLC0415 - a fifth of a second, when a call is made
+
         headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
         self._client = httpx.Client(
             base_url=self.url, headers=headers, timeout=TIMEOUT_S, transport=self.transport, trust_env=False
@@ -87,36 +92,53 @@ class ApiClient:
 
     def events(self, path: str, params: Mapping[str, Any], last_id: str | None) -> Iterator[ServerSentEvent]:
         """Yield server-sent events until the connection ends; raises CallFailed if there is none or it breaks."""
+        headers = {"last-event-id": last_id} if last_id else {}
+        given = {name: value for name, value in params.items() if value}
+        with (
+            self._connection() as client,
+            client.stream("GET", path, params=given, headers=headers, timeout=SILENCE_S) as answer,
+        ):
+            if not answer.is_success:
+                answer.read()
+                raise CallFailed(self._problem(answer))
+            yield from _told(answer.iter_lines())
+
+    @contextmanager
+    def _connection(self) -> "Iterator[httpx.Client]":
+        """Yield the client; raises NoResponse where nobody answers."""
+        import httpx  # noqa: PLC0415 - loaded already
+
         if self._client is None:
             raise RuntimeError("use the client in a with statement")
-        headers = {"last-event-id": last_id} if last_id else {}
         try:
-            with self._client.stream(
-                "GET", path, params={k: v for k, v in params.items() if v}, headers=headers, timeout=SILENCE_S
-            ) as answer:
-                if not answer.is_success:
-                    answer.read()
-                    raise CallFailed(f"GET {self.url}{path}: {_problem(answer)}")
-                yield from _told(answer.iter_lines())
+            yield self._client
         except (httpx.TransportError, httpx.InvalidURL) as problem:
-            raise NoResponse(self._nobody(problem)) from problem
-
-    def _nobody(self, problem: Exception) -> str:
-        return (
-            f"no decider answers at {self.url} ({problem}); start one with 'lakewright standalone', or name another "
-            "with --url or LAKEWRIGHT_URL"
-        )
+            raise NoResponse(
+                f"no decider answers at {self.url} ({problem}); start one with 'lakewright standalone', or name "
+                "another with --url or LAKEWRIGHT_URL"
+            ) from problem
 
     def _call(self, method: str, path: str, **arguments: Any) -> Any:
-        if self._client is None:
-            raise RuntimeError("use the client in a with statement")
-        try:
-            answer = self._client.request(method, path, **arguments)
-        except (httpx.TransportError, httpx.InvalidURL) as problem:
-            raise NoResponse(self._nobody(problem)) from problem
+        with self._connection() as client:
+            answer = client.request(method, path, **arguments)
         if answer.is_success:
             return answer.json() if answer.content else None
-        raise CallFailed(f"{method} {self.url}{path}: {_problem(answer)}")
+        raise CallFailed(self._problem(answer))
+
+    def _problem(self, answer: "httpx.Response") -> str:
+        """Return the sentence of a problem document, without the call: who typed a command made none."""
+        try:
+            problem = answer.json()
+        except ValueError:
+            problem = None
+        if not isinstance(problem, dict) or "detail" not in problem:
+            return f"{self.url} answered with status {answer.status_code} and is no decider; check the address"
+        advice = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
+        if answer.status_code == HTTPStatus.UNAUTHORIZED:
+            advice = "; set LAKEWRIGHT_TOKEN"
+        if answer.status_code == HTTPStatus.FORBIDDEN:
+            advice = "; the role of LAKEWRIGHT_TOKEN does not allow it"
+        return f"{problem['detail']}{advice}"
 
 
 def segment(name: str) -> str:
@@ -136,18 +158,3 @@ def _told(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
         name, _, value = line.partition(":")
         value = value.removeprefix(" ")
         fields[name] = f"{fields[name]}\n{value}" if name == "data" and name in fields else value
-
-
-def _problem(answer: httpx.Response) -> str:
-    try:
-        problem = answer.json()
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict) or "detail" not in problem:
-        return f"status {answer.status_code}, which is no answer of a decider; check the address"
-    allowed = f" (allowed: {problem['allowed']})" if problem.get("allowed") else ""
-    if answer.status_code == httpx.codes.UNAUTHORIZED:
-        allowed = "; set LAKEWRIGHT_TOKEN"
-    if answer.status_code == httpx.codes.FORBIDDEN:
-        allowed = "; LAKEWRIGHT_TOKEN is not of that role"
-    return f"{problem['detail']}{allowed}"

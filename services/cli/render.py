@@ -5,21 +5,27 @@ import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _SECOND, _MINUTE, _HOUR = 1, 60, 3600
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Where answers go, and in which form."""
+    """Form of the answers; `width` is the number of columns, None for that of the terminal."""
 
-    console: Console
+    width: int | None
     as_json: bool
+
+    @property
+    def console(self) -> "Console":
+        """Return a console on standard output; JSON needs none, and so does not wait for Rich."""
+        from rich.console import Console  # noqa: PLC0415 - a tenth of a second, for people only
+
+        return Console(width=self.width, soft_wrap=False, highlight=False)
 
     def raw(self, answer: object) -> None:
         """Print the API's answer as JSON, one document."""
@@ -33,6 +39,9 @@ class Output:
 
     def rows(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """Print rows under their columns; words of others are never read as markup."""
+        from rich.table import Table  # noqa: PLC0415 - as above
+        from rich.text import Text  # noqa: PLC0415
+
         table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(column, overflow="fold")
@@ -45,7 +54,9 @@ class Output:
         self.rows(title, ("", ""), list(pairs.items()))
 
     def line(self, text: str) -> None:
-        """Print one line as it is."""
+        """Print one line as it is, broken between words at the width of the terminal."""
+        from rich.text import Text  # noqa: PLC0415 - for people only
+
         self.console.print(Text(text))
 
 

@@ -8,12 +8,14 @@ from collections.abc import Mapping
 import structlog
 import uvicorn
 
+from services.decider import settings as decider_variables
 from services.decider.build import build_app
 from services.decider.header_timeout import MAX_HEAD_BYTES, HeaderTimeoutProtocol
 from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
 from services.process_exit import ProcessExit
-from services.settings import log_format
+from services.service_help import parse_no_arguments
+from services.settings import DATA_DIR, LOG_FORMAT, STORE_OPTIONS, log_format
 from shared.errors import LakewrightError
 
 STOP_S = 5
@@ -22,6 +24,9 @@ STOP_S = 5
 IDLE_S = 75
 """Seconds that a connection may be idle between calls: longer than the minute after which load balancers and webhook
 senders let go, or a call is lost that was sent while we were closing."""
+
+VARIABLES = (DATA_DIR, LOG_FORMAT, STORE_OPTIONS)
+"""Environment variables that are read by functions shared between services."""
 
 log = structlog.get_logger()
 
@@ -63,5 +68,6 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
 
 
 if __name__ == "__main__":
+    parse_no_arguments(sys.argv[1:], service="decider", settings=decider_variables, also=VARIABLES)
     ended = ProcessExit()
     ended.code = main()

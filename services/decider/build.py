@@ -21,6 +21,7 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background.discovery import LEASE_MS, Discovery, DiscoveryLimits
+from decider.background.finished_runs import FinishedRuns
 from decider.background.ledger_archiver import APP, LEDGER_KEPT, TENANT, LedgerArchiver
 from decider.background.queue_maintenance import QueueMaintenance
 from decider.background.rewrite_archiver import APP as OPTIMIZATIONS_APP
@@ -122,6 +123,7 @@ def build_services(settings: DeciderSettings) -> Services:
         inbox=inbox,
         standing=standing,
         sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
+        finished_runs=FinishedRuns(StreamReader(queue), registry, inbox),
         adhoc=adhoc,
         wishes=wishes,
         confirmer=SubscriptionConfirmer(settings.sns_topics),

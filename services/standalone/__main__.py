@@ -4,15 +4,18 @@ import argparse
 import os
 import signal
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import structlog
 
 from services.logs import configure_logs
 from services.paths import data_dir
+from services.private import closed_dir
 from services.settings import http_address, log_format, log_level
 from services.standalone.redis_server import AppendFsync
-from services.standalone.stack import PRIVATE_UMASK, StandaloneOptions, children, data_dir_lock
+from services.standalone.stack import PRIVATE_UMASK, StandaloneOptions, children, data_dir_lock, require_free_address
 from services.standalone.supervisor import Supervisor
 from shared.errors import LakewrightError
 
@@ -24,15 +27,41 @@ def run(options: StandaloneOptions) -> None:
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda received, _frame: asked.append(received))
-    with data_dir_lock(options.data_dir):
+    api = f"http://{options.http_address}"
+    with data_dir_lock(options.data_dir), _logs(options.data_dir, api) as say:
+        require_free_address(options.http_address)
         supervisor = Supervisor(children(options))
         try:
             supervisor.start(should_stop=lambda: bool(asked))
             if not asked:
-                log.info("standalone_ready", api=f"http://{options.http_address}", data=str(options.data_dir.resolve()))
+                log.info("standalone_ready", api=api, data=str(options.data_dir.resolve()))
+                say(f"Lakewright is ready: {api}")
             supervisor.run(lambda: bool(asked))
         finally:
             supervisor.stop()
+
+
+@contextmanager
+def _logs(data_dir: Path, api: str) -> Iterator[Callable[[str], None]]:
+    """Log into a file where a shell shows its prompt on our terminal; yields what tells people of the start there."""
+    if not is_in_background():
+        yield lambda _text: None
+        return
+    file = closed_dir(data_dir.resolve() / "logs") / "standalone.log"
+    with file.open("a", encoding="utf-8") as stream:
+        configure_logs(log_level(), log_format(), stream)
+        print(f"Starting Lakewright at {api}; `lakewright doctor` checks it; log: {file}", flush=True)
+        yield lambda text: print(text, flush=True)
+
+
+def is_in_background() -> bool:
+    """Say whether standard error is a terminal whose foreground belongs to another program, such as a shell."""
+    if not sys.stderr.isatty():
+        return False
+    try:
+        return os.tcgetpgrp(sys.stderr.fileno()) != os.getpgrp()
+    except OSError:  # Not the terminal of our session.
+        return True
 
 
 def main() -> int:

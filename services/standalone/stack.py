@@ -7,8 +7,10 @@ Whatever lies below the data directory is this user's alone. The decider and the
 and so get back the umask of whoever started the standalone.
 """
 
+import errno
 import fcntl
 import os
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from pathlib import Path
 import httpx
 import structlog
 
+from services.paths import ready_file
 from services.private import closed_dir
 from services.redis_socket import socket_path
 from services.settings import DATA_DIR, DEFAULT_HTTP_ADDRESS, HTTP_ADDRESS, REDIS_URL, start_timeout_s
@@ -85,6 +88,23 @@ def data_dir_lock(data_dir: Path) -> Iterator[None]:
         yield
 
 
+def require_free_address(http_address: str) -> None:
+    """Raise InvalidInput where the decider could not listen, for another decider there would answer its probe."""
+    host, _, port = http_address.rpartition(":")
+    try:
+        found = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        for family, kind, protocol, _name, place in found:
+            with socket.socket(family, kind, protocol) as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # As the server does.
+                probe.bind(place)
+    except (OSError, ValueError) as error:
+        is_taken = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "is in use: stop the program that listens there" if is_taken else f"cannot be used ({error})"
+        raise InvalidInput(
+            f"{http_address} {why}, or choose another address with --http-address", field="http_address"
+        ) from error
+
+
 def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
     """What to run, in the order of starting.
 
@@ -130,12 +150,16 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
         ),
     ]
     if options.with_actor:
+        ready = ready_file(environment)
+        ready.unlink(missing_ok=True)  # A killed actor leaves its own behind.
         specs.append(
             ChildSpec(
                 name="actor",
                 command=(sys.executable, "-m", "services.actor"),
                 environment=environment,
                 log_file=home / "logs" / "actor.log",
+                obstacle=lambda: "" if ready.exists() else "the start of Spark and the self-test of the actor",
+                ready_timeout_s=patience_s,
                 stop_timeout_s=ACTOR_STOP_S,
                 umask=options.table_umask,
             )

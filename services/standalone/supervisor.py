@@ -91,9 +91,9 @@ class Supervisor:
         Raises:
             PermanentError: a child ended or was not ready in time; the message carries the end of its log.
         """
-        for child in self._children:
+        for number, child in enumerate(self._children):
             self._launch(child)
-            if not self._await_ready(child, should_stop):
+            if not self._await_ready(child, should_stop, started=self._children[:number]):
                 return
 
     def run(self, should_stop: Callable[[], bool]) -> None:
@@ -109,10 +109,13 @@ class Supervisor:
             PermanentError: a child ended too often without ever living long enough.
         """
         for child in self._children:
-            if child.process is not None and child.process.poll() is not None:
-                self._note_end(child)
-            if child.process is None and self._clock() >= child.start_again_at_s:
-                self._launch(child)
+            self._keep(child)
+
+    def _keep(self, child: _Child) -> None:
+        if child.process is not None and child.process.poll() is not None:
+            self._note_end(child)
+        if child.process is None and self._clock() >= child.start_again_at_s:
+            self._launch(child)
 
     def stop(self) -> None:
         """End the children in the opposite order: ask, wait as long as each was granted, then kill all it started."""
@@ -145,12 +148,15 @@ class Supervisor:
         child.start_again_at_s = float("inf")
         log.info("child_started", child=spec.name, pid=child.process.pid, log=str(spec.log_file))
 
-    def _await_ready(self, child: _Child, should_stop: Callable[[], bool]) -> bool:
+    def _await_ready(self, child: _Child, should_stop: Callable[[], bool], *, started: Sequence[_Child]) -> bool:
+        """Return True once a child is ready, False if asked to stop; those that were ready before are kept running."""
         spec, process = child.spec, child.process
         say_at_s = child.started_at_s + SAY_EVERY_S
         while process is not None and not should_stop():
             if process.poll() is not None:
                 raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
+            for other in started:
+                self._keep(other)
             obstacle = spec.obstacle()
             waited_s = self._clock() - child.started_at_s
             if not obstacle:

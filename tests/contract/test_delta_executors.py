@@ -4,6 +4,8 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from structlog.contextvars import merge_contextvars
+from structlog.testing import capture_logs
 
 from actor.formats.delta.engine import DeltaEngine, EngineSettings, start_engine
 from actor.formats.delta.log import TableLog
@@ -153,9 +155,13 @@ def test_a_single_file_is_left_alone_by_the_fallback_which_says_so(lab: DeltaLab
 
 
 def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:
-    engine, verdict = start_engine(lab.spark, EngineSettings(), scratch=f"file://{lab.directory}")
+    with capture_logs(processors=[merge_contextvars]) as logs:
+        engine, verdict = start_engine(lab.spark, EngineSettings(), scratch=f"file://{lab.directory}")
 
     assert (verdict.passed, verdict.reason) == (True, "")
+    conflict = next(one for one in logs if one["event"] == "commit_failed")
+    assert conflict["self_test"], "a conflict that is provoked is marked, so that the actor's log leaves it out"
+    assert "self_test" not in logs[-1]
     assert engine.executor.exact
     assert not list(lab.directory.iterdir())
 

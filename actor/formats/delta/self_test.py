@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
+from structlog.contextvars import bound_contextvars
 
 from actor.formats.delta.conflicts import first_line
 from actor.jvm.scala import Scala, jvm_session
@@ -20,6 +21,9 @@ from actor.ports import GroupStatus, RewriteOutcome, RewriteRequest, TableEngine
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
+
+SELF_TEST = "self_test"
+"""Marks log events of the self-test: its conflict is provoked, and would alarm whoever reads of it."""
 
 _ROWS = 40
 _FILES = 2
@@ -65,7 +69,8 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
     started = time.monotonic()
     location = f"{scratch}/self-test-{uuid.uuid4().hex}"
     try:
-        _try(spark, engine, location)
+        with bound_contextvars(**{SELF_TEST: True}):
+            _try(spark, engine, location)
         reason = ""
     except Exception as error:  # noqa: BLE001 - whatever goes wrong is the verdict
         reason = first_line(error)

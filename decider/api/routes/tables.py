@@ -2,6 +2,8 @@
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
+import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated
@@ -15,7 +17,9 @@ from decider.api.schemas.tables import (
     DecisionList,
     ListedTable,
     PartitionList,
+    RegisteredTable,
     TableList,
+    TableReading,
     TableRegistration,
     TableStatus,
     TableUpdate,
@@ -29,12 +33,17 @@ from decider.state.effective_policy import LogFacts
 from decider.store.cleanup import forget
 from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
+from shared.errors import LakewrightError
 from shared.job_payload import COMPACT
 from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
+from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
+
+READ_POLL_S = 0.1
+"""Pause between two looks whether a table was read: two small reads of Redis each."""
 
 Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")]
 PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")]
@@ -44,21 +53,22 @@ PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_pa
     "",
     status_code=201,
     summary="Register a table",
-    responses=failures(400, 409, 413, 422) | {200: {"model": TableView, "description": "The table was known already."}},
+    responses=failures(400, 409, 413, 422)
+    | {200: {"model": RegisteredTable, "description": "The table was known already."}},
 )
-async def register_table(asked: TableRegistration, parts: Parts, response: Response) -> TableView:
+async def register_table(asked: TableRegistration, parts: Parts, response: Response) -> RegisteredTable:
     """Register a table and look at it at once.
 
-    Its policy is read from its own properties. A table that was found already gets the name and tenant given here. A
-    table whose log cannot be read stays registered and shows why.
+    Its policy is read from its own properties, and files worth a rewrite are queued at once; with `paused`, the jobs
+    wait. A table that was found already gets the name and tenant given here. A table whose log cannot be read stays
+    registered and shows why.
     """
     _check_properties(asked.properties, parts)
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
     if known is None or known.is_found:
-        asked_for = Registration(asked.name, asked.tenant, asked.properties)
-        table = await parts.intake.register(asked.location, asked_for)
+        table = await _register(asked, parts)
         response.status_code = 200 if known else 201
-        return table_view(table)
+        return await _registered(table, asked, parts, is_new=known is None)
     for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
         if wanted is not None and wanted != found:
             raise ApiError(
@@ -74,8 +84,51 @@ async def register_table(asked: TableRegistration, parts: Parts, response: Respo
             f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
             field="properties",
         )
+    if asked.paused:
+        await parts.steering.pause(Scope.TABLE, known.id, paused=True)
     response.status_code = 200
-    return table_view(known)
+    return await _registered(known, asked, parts, is_new=False)
+
+
+async def _register(asked: TableRegistration, parts: Services) -> TableRef:
+    """Register a table, paused before its first read where that is asked for, so that no job runs in between."""
+    identity = table_id(canonical_location(asked.location))
+    if asked.paused:
+        await parts.steering.pause(Scope.TABLE, identity, paused=True)
+    try:
+        return await parts.intake.register(asked.location, Registration(asked.name, asked.tenant, asked.properties))
+    except LakewrightError:
+        if asked.paused:
+            await parts.steering.pause(Scope.TABLE, identity, paused=False)
+        raise
+
+
+async def _registered(table: TableRef, asked: TableRegistration, parts: Services, *, is_new: bool) -> RegisteredTable:
+    """Show a table with its first read, if that is waited for; a new one that is not there is forgotten again."""
+    view = table_view(table).model_dump()
+    if not asked.wait_s:
+        return RegisteredTable(**view, reading=None)
+    reading = await _first_reading(table, parts, asked.wait_s)
+    if is_new and reading.refusal is not None and reading.refusal.missing:
+        await forget_table(table, parts)
+        if asked.paused:
+            await parts.steering.pause(Scope.TABLE, table.id, paused=False)
+        raise ApiError(422, f"{reading.refusal.reason}; nothing was registered", field="location", value=asked.location)
+    return RegisteredTable(**view, reading=reading)
+
+
+async def _first_reading(table: TableRef, parts: Services, wait_s: float) -> TableReading:
+    """Return what the first read found, or what is known when the time is over."""
+    deadline_s = time.monotonic() + wait_s
+    while True:
+        refusal = await parts.registry.refusal(table.id)
+        version = (await parts.states.versions([table.id])).get(table.id)
+        problem = parts.inbox.problem(table.id)
+        if refusal is not None or version is not None or problem or time.monotonic() >= deadline_s:
+            return TableReading(
+                version=version, refusal=None if refusal is None else refusal_view(refusal), error=problem
+            )
+        await asyncio.sleep(READ_POLL_S)
 
 
 @router.get("", summary="List tables", responses=failures(422))
@@ -87,10 +140,13 @@ async def list_tables(
 ) -> TableList:
     """List the registered tables in the order of their names, with those marked that are refused."""
     page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
-    refused = await parts.registry.refusals([table.id for table in page.tables])
+    ids = [table.id for table in page.tables]
+    refused, versions = await parts.registry.refusals(ids), await parts.states.versions(ids)
     rows = (
         ListedTable(
             **table_view(table).model_dump(),
+            version=versions.get(table.id),
+            error=parts.inbox.problem(table.id),
             refusal=refusal_view(refused[table.id]) if table.id in refused else None,
         )
         for table in page.tables

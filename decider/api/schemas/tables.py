@@ -14,6 +14,10 @@ PropertyName = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9.-]*$", max_len
 PropertyText = Annotated[str, Field(max_length=2_000)]
 
 
+MAX_WAIT_S = 20.0
+"""Longest wait for the first read of a table: below the time after which clients give an answer up."""
+
+
 class TableRegistration(RequestModel):
     """A table to look after."""
 
@@ -38,6 +42,15 @@ class TableRegistration(RequestModel):
         {},
         max_length=100,
         description="Properties that win over the table's own, for a table that you may not alter.",
+    )
+
+    paused: bool = Field(default=False, description="Whether its jobs wait until the table is resumed.")
+    wait_s: float = Field(
+        0.0,
+        ge=0,
+        le=MAX_WAIT_S,
+        description="Seconds to wait for the first read of the table. A new location where no table lies is then "
+        "refused and not registered.",
     )
 
 
@@ -83,14 +96,14 @@ class TableView(ResponseModel):
     properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
 
 
-_LISTED_EXAMPLE: dict[str, Any] = {
+_TABLE_EXAMPLE: dict[str, Any] = {
     "id": "sales-orders-1f0c7a52",
     "name": "sales.orders",
     "location": "s3://lake/sales/orders",
     "tenant": "default",
     "properties": {},
-    "refusal": None,
 }
+_LISTED_EXAMPLE: dict[str, Any] = {**_TABLE_EXAMPLE, "version": 41, "refusal": None, "error": ""}
 
 
 class TableRefusal(ResponseModel):
@@ -108,12 +121,33 @@ class TableRefusal(ResponseModel):
     reason: str = Field(description="Why, and what to do.")
 
 
+class TableReading(ResponseModel):
+    """What the first read of a table found."""
+
+    version: int | None = Field(description="Version that was read; null if none could be in time.")
+    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+    error: str = Field(description="Why reading it failed for the moment; empty if it did not.")
+
+
 class ListedTable(TableView):
-    """A registered table, and whether it is refused."""
+    """A registered table with what its last read found."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_LISTED_EXAMPLE]})
 
+    version: int | None = Field(description="Version that its state stands for; null if it was not read yet.")
     refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
+    error: str = Field(description="Why this decider's last read failed for the moment; empty if it did not.")
+
+
+class RegisteredTable(TableView):
+    """A table that was registered, with what its first read found."""
+
+    model_config = ConfigDict(
+        frozen=True,
+        json_schema_extra={"examples": [{**_TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "error": ""}}]},
+    )
+
+    reading: TableReading | None = Field(description="What the first read found; null where `wait_s` is 0.")
 
 
 class TableList(ResponseModel):

@@ -5,30 +5,32 @@ shim of the bundled Java, which looking for a Java writes.
 """
 
 import json
+import os
 import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
-import httpx
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
+import typer
 
 from actor.jvm import jars
 from actor.jvm.java import JavaSearch, find_java
+from services.cli.cli_context import setting_of
+from services.cli.client import ApiClient, CallFailed
+from services.cli.render import counted
 from services.paths import data_dir, ivy_dir, java_search
-from services.settings import REDIS_URL, default_url, parse_redis_url, redis_url
+from services.settings import REDIS_URL, TOKEN, URL, default_url, parse_redis_url, redis_url
 from shared.errors import LakewrightError
 from shared.queue.keys import NO_KEY
 
 if TYPE_CHECKING:
     from redis import Redis
+    from rich.console import Console
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_REDIS = 7  # The queue's scripts are written for Redis 7; Valkey answers 7.2 for compatibility.
@@ -66,6 +68,7 @@ class DoctorSettings:
     data_dir: Path
     redis_url: str
     decider_url: str
+    token: str | None = field(default=None, repr=False)
 
 
 def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
@@ -76,7 +79,31 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
         data_dir=data_dir(environ),
         redis_url=redis_url(environ),
         decider_url=default_url(environ),
+        token=environ.get(TOKEN) or None,
     )
+
+
+def doctor(
+    context: typer.Context,
+    table: Annotated[
+        str | None, typer.Argument(help="Examine this table instead: a path, a URI, or a registered name.")
+    ] = None,
+) -> None:
+    """Check what Lakewright needs on this machine, or whether a table was harmed. Exit code 1: something is wrong."""
+    if table is not None:
+        from services.cli.commands.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
+
+        if code := doctor_table(table, setting_of(context)):
+            raise typer.Exit(code)
+        return
+    environment = {**os.environ, URL: setting_of(context).url}
+    findings = run_checks(doctor_settings(environment))
+    if setting_of(context).as_json:
+        typer.echo(to_json(findings))
+    else:
+        show(findings, setting_of(context).output().console)
+    if failed(findings):
+        raise typer.Exit(1)
 
 
 def run_checks(settings: DoctorSettings) -> list[Finding]:
@@ -86,7 +113,7 @@ def run_checks(settings: DoctorSettings) -> list[Finding]:
         lambda: [check_java(settings.java)],
         lambda: [check_jars(settings.ivy_dir)],
         lambda: check_redis(settings.redis_url),
-        lambda: [check_decider(settings.decider_url)],
+        lambda: check_service(settings.decider_url, settings.token),
         lambda: [check_disk(settings.data_dir)],
     )
     return [finding for check in checks for finding in check()]
@@ -217,8 +244,35 @@ def check_clock(skew_ms: int, where: str) -> Finding:
     return Finding("clock", FindingLevel.WARN, what, where, action)
 
 
+def check_service(url: str, token: str | None) -> list[Finding]:
+    """The decider is ready; only one that is knows its actors."""
+    decider = check_decider(url)
+    if decider.status is not FindingLevel.OK:
+        return [decider]
+    try:
+        with ApiClient(url.rstrip("/"), token) as api:
+            return [decider, check_actors(api.get("/v1/actors"), url)]
+    except CallFailed as problem:
+        action = "set LAKEWRIGHT_TOKEN to a token that may read"
+        return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
+
+
+def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
+    """An actor takes jobs; `answer` is the API's list of actors."""
+    working = [one for one in answer["actors"] if one["state"] in ("working", "idle")]
+    if working:
+        what = f"{counted(len(working), 'actor')} with {counted(sum(one['slots'] for one in working), 'slot')}"
+        return Finding("actors", FindingLevel.OK, f"{what}: {', '.join(one['id'] for one in working)}", where)
+    others = [f"{one['id']} {one['state']}" + (f": {one['error']}" if one["error"] else "") for one in answer["actors"]]
+    what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
+    action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
+    return Finding("actors", FindingLevel.WARN, what, where, action)
+
+
 def check_decider(url: str) -> Finding:
     """The decider says that it is ready."""
+    import httpx  # noqa: PLC0415 - a fifth of a second, which --help need not wait for
+
     address = f"{url.rstrip('/')}/readyz"
     try:
         answer = httpx.get(address, timeout=_TIMEOUT_S)
@@ -247,15 +301,18 @@ def to_json(findings: list[Finding]) -> str:
     return json.dumps({"ok": not failed(findings), "findings": [asdict(finding) for finding in findings]}, indent=2)
 
 
-def show(findings: list[Finding], console: Console) -> None:
+def show(findings: list[Finding], console: "Console") -> None:
     """The findings for people."""
-    colours = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
+    from rich.table import Table  # noqa: PLC0415 - for people only
+    from rich.text import Text  # noqa: PLC0415
+
+    colors = {FindingLevel.OK: "green", FindingLevel.WARN: "yellow", FindingLevel.FAIL: "red"}
     table = Table(show_header=True, header_style="bold")
-    for title in ("Check", "FindingLevel", "What", "Where", "What to do"):
+    for title in ("Check", "Status", "What", "Where", "What to do"):
         table.add_column(title, overflow="fold")
     for finding in findings:
         # Text, not markup: messages of others may hold brackets.
-        status = Text(finding.status, style=colours[finding.status])
+        status = Text(finding.status, style=colors[finding.status])
         table.add_row(finding.check, status, Text(finding.what), Text(finding.where), Text(finding.action))
     console.print(table)
 

@@ -13,8 +13,9 @@ from typing import Any
 import typer
 
 from services.cli.cli_context import CliContext
-from services.cli.client import CallFailed, segment
+from services.cli.client import segment
 from services.cli.commands.doctor import Finding, FindingLevel
+from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import counted, size
 from services.settings import boundary, store_options
@@ -53,6 +54,7 @@ def doctor_table(table: str, setting: CliContext) -> int:
     Raises InvalidInput for what is no location, and CallFailed for a name that nobody knows.
     """
     location = location_of(table) if is_location(table) else _registered(table, setting)
+    setting.prepare_logs()
     report = examine(location)
     out = setting.output()
     if out.as_json:
@@ -77,16 +79,11 @@ def _registered(name: str, setting: CliContext) -> str:
 
 def examine(location: str) -> TableReport:
     """Read a table's log and judge it; a log that cannot be read is a finding, too."""
-    try:
-        from decider.formats.delta.path_health import duplicates  # noqa: PLC0415
+    with decider_parts():
+        from decider.formats.delta.path_health import duplicates  # noqa: PLC0415 - optional
         from decider.formats.delta.path_log import open_path_log  # noqa: PLC0415
-        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
-    except ImportError as missing:
-        raise CallFailed(
-            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
-            "pip install 'lakewright[decider]'"
-        ) from missing
     try:
         log = open_path_log(location, meter=ReadMeter(), stores=ObjectStores(store_options()))
         history = asyncio.run(log.read())

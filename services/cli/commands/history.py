@@ -3,13 +3,13 @@
 A location is read directly, from the table's own log: its history needs no decider and no registration.
 """
 
-import asyncio
 from typing import Annotated, Any
 
 import typer
 
 from services.cli.cli_context import setting_of
-from services.cli.client import CallFailed, segment
+from services.cli.client import segment
+from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, at, duration, size
 from services.settings import store_options
@@ -27,6 +27,7 @@ def optimizations(
     if files and not out.as_json:
         raise typer.BadParameter("--files needs --json: a rewrite may name thousands")
     if is_location(table):
+        setting_of(context).prepare_logs()
         answer = _read(table, limit, before, files=files)
     else:
         asked = {"limit": limit, "before": before, "files": files or None}
@@ -65,18 +66,15 @@ def scheduled(
 
 
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
-    try:
-        from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - the parts of the decider are optional
+    import asyncio  # noqa: PLC0415 - for reading a log alone
+
+    with decider_parts():
+        from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - optional
         from decider.api.schemas.optimizations import RewriteList  # noqa: PLC0415
         from decider.formats.delta.rewrites import open_own_commits  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.locations import table_id  # noqa: PLC0415
-    except ImportError as missing:
-        raise CallFailed(
-            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
-            "pip install 'lakewright[decider]'"
-        ) from missing
     location = location_of(table)
     stores = ObjectStores(store_options())
     history = open_own_commits(location, meter=ReadMeter(), stores=stores)

@@ -8,10 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from services.cli.cli_context import setting_of
-from services.cli.client import segment
+from services.cli.client import CallFailed, segment
+from services.cli.lazy_group import lazy_group
 from services.cli.render import Output, at, duration, shown, size
 
-app = typer.Typer(no_args_is_help=True, help="Register, list, show and forget tables; see cells and decisions.")
+HISTORY = "services.cli.commands.history"
+
+app = typer.Typer(
+    cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}),
+    no_args_is_help=True,
+    help="Register, list, show and forget tables; see cells and decisions.",
+)
+
+FIRST_READ_S = 20.0
+"""Seconds that `tables add` waits for the first read of the table."""
 
 HOT_SHOWN = 5
 """Hot cells that fit into one line."""
@@ -36,10 +46,10 @@ def list_tables(
         answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit})
     if out.as_json:
         return out.raw(answer)
-    rows = [
-        (table["name"], table["tenant"], table["location"], _listed(table["refusal"])) for table in answer["tables"]
-    ]
-    out.rows("Tables", ("name", "tenant", "location", "refused"), rows)
+    rows = [(table["name"], table["tenant"], table["location"], _state(table)) for table in answer["tables"]]
+    out.rows("Tables", ("name", "tenant", "location", "state"), rows)
+    if any(table["refusal"] or table["error"] for table in answer["tables"]):
+        out.line("Why a table is not optimized: lakewright tables show NAME")
     if answer["next_page_token"]:
         out.line(f"There are more; the next name comes after {answer['next_page_token']}.")
     return None
@@ -52,15 +62,29 @@ def add_table(
     name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
     tenant: Annotated[str | None, typer.Option(help="Whose table it is.")] = None,
     set_: Properties = None,
+    paused: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--paused", help="Queue rewrites, but run none until `tables resume`.")
+    ] = False,
 ) -> None:
-    """Register a table; its policy is read from its own properties, and what --set says wins over them."""
+    """Register a table and start to optimize it. Its own properties set the policy; those of --set take precedence.
+
+    Exit code 1: the table is not there (and is not registered), or cannot be read or rewritten.
+    """
     out = setting_of(context).output()
-    body = {"location": location, "name": name, "tenant": tenant, "properties": _pairs(set_) or None}
+    body = {
+        "location": location, "name": name, "tenant": tenant, "properties": _pairs(set_) or None,
+        "paused": paused or None, "wait_s": FIRST_READ_S,
+    }  # fmt: skip
     with setting_of(context).api() as api:
         answer = api.post("/v1/tables", {key: value for key, value in body.items() if value is not None})
     if out.as_json:
         return out.raw(answer)
-    return out.line(f"{answer['name']} is registered: {answer['location']}")
+    out.line(f"{answer['name']} is registered: {answer['location']}")
+    reading = answer["reading"]
+    if reading is not None and (reading["version"] is None or reading["refusal"]):
+        why = reading["refusal"]["reason"] if reading["refusal"] else reading["error"] or "it is still being read"
+        raise CallFailed(f"{answer['name']} is not optimized: {why}; it is read again with every event and sweep")
+    return out.line(_added(answer["name"], paused=paused))
 
 
 @app.command("change")
@@ -242,6 +266,21 @@ def resume_table(context: typer.Context, name: Name) -> None:
     _steer(context, name, "resume")
 
 
+def _added(name: str, *, paused: bool) -> str:
+    preview = f"`lakewright optimize {name} --dry-run` shows what would be rewritten now"
+    if paused:
+        return f"It is paused: {preview}, and `lakewright tables resume {name}` starts it."
+    return f"Its small files are rewritten from now on: {preview}, and `lakewright tables pause {name}` stops it."
+
+
+def _state(table: dict[str, Any]) -> str:
+    if table["refusal"]:
+        return _listed(table["refusal"])
+    if table["version"] is None:
+        return "cannot be read" if table["error"] else "not read yet"
+    return f"version {table['version']}"
+
+
 def _steer(context: typer.Context, name: str, how: str) -> None:
     out = setting_of(context).output()
     with setting_of(context).api() as api:
@@ -286,10 +325,8 @@ def _calibration(learned: dict[str, Any]) -> str:
     )
 
 
-def _listed(refusal: dict[str, Any] | None) -> str:
-    if refusal is None:
-        return "no"
-    return "gone" if refusal["missing"] else str(refusal["code"] or "unreadable")
+def _listed(refusal: dict[str, Any]) -> str:
+    return "missing" if refusal["missing"] else str(refusal["code"] or "unreadable")
 
 
 def _refusal(refusal: dict[str, Any]) -> str:

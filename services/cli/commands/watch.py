@@ -1,10 +1,10 @@
 """`lakewright watch`: decisions, jobs and the queue as they happen; a lost connection is taken up where it broke."""
 
+import sys
 import time
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from services.cli.cli_context import setting_of
 from services.cli.client import NoResponse, ServerSentEvent
@@ -39,7 +39,7 @@ def watch(
         except NoResponse as problem:
             if not was_connected:
                 raise
-            Console(stderr=True).print(f"{problem}; trying again", markup=False)
+            print(f"lakewright: {problem}; trying again", file=sys.stderr)
         except KeyboardInterrupt:
             return
         time.sleep(AGAIN_S)

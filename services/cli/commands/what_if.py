@@ -4,7 +4,6 @@ A location is read directly, so that it works on any Delta table, before anythin
 asked of the decider.
 """
 
-import asyncio
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from services.cli.charts.what_if_chart import draw
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.commands.optimize import pairs
+from services.cli.decider_parts import decider_parts
 from services.cli.locations import is_location, location_of
 from services.cli.render import Output, counted, mean, size, time_span
 from services.settings import store_options
@@ -77,6 +77,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         raise typer.BadParameter(f"only SVG is drawn, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
     said = pairs(set_ or [])
     if is_location(table):
+        setting.prepare_logs()
         answer = _examine(table, prices, max_commits, said)
     else:
         body = {**prices, "max_commits": min(max_commits, 2_000), **({"properties": said} if said else {})}
@@ -105,19 +106,16 @@ def _ask(setting: CliContext, table: str, body: dict[str, Any]) -> dict[str, Any
 
 
 def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[str, str]) -> dict[str, Any]:
-    try:
-        from decider.formats.delta.log import open_log  # noqa: PLC0415
+    import asyncio  # noqa: PLC0415 - for reading a log alone
+
+    with decider_parts():
+        from decider.formats.delta.log import open_log  # noqa: PLC0415 - optional
         from decider.state.effective_policy import effective  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
-        from decider.whatif import examination as parts  # noqa: PLC0415 - the parts of the decider are optional
+        from decider.whatif import examination as parts  # noqa: PLC0415
         from decider.whatif.comparison import STEPS_OF_COMPARISON, STEPS_OF_RECOMMENDATION, CostModel  # noqa: PLC0415
         from decider.whatif.trace_reader import read_history  # noqa: PLC0415
-    except ImportError as missing:
-        raise CallFailed(
-            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
-            "pip install 'lakewright[decider]'"
-        ) from missing
     parts.lay_over(Policy(), said)  # What cannot be used is refused before anything is read.
     location = location_of(table)
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())

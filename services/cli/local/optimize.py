@@ -22,6 +22,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeE
 from actor.ports import TableEngine
 from services.cli.cli_context import CliContext
 from services.cli.client import CallFailed
+from services.cli.decider_parts import decider_parts
 from services.cli.local.plan import LocalPlan, LocalRequest, describe, make_plan, shortfall
 from services.cli.local.run import LocalRun, LocalRunner, RunListener
 from services.cli.locations import location_of
@@ -61,6 +62,7 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
     """
     out = setting.output()
     location = location_of(asked.table)
+    setting.prepare_logs()
     made = _plan(asked, location)
     answer = {"plan": describe(made), "run": None, "result": None}
     if not out.as_json:
@@ -108,15 +110,10 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
 
 
 def _snapshot(location: str) -> Snapshot:
-    try:
-        from decider.formats.delta.log import open_log  # noqa: PLC0415 - the parts of the decider are optional
+    with decider_parts(extra="standalone"):
+        from decider.formats.delta.log import open_log  # noqa: PLC0415 - optional
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
-    except ImportError as missing:
-        raise CallFailed(
-            f"reading a table's log needs the decider's parts ({missing.name} is missing): "
-            "pip install 'lakewright[standalone]'"
-        ) from missing
     stores = ObjectStores(store_options())
     log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
     return asyncio.run(log.snapshot())

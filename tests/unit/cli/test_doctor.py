@@ -104,6 +104,28 @@ def test_servers_that_do_not_answer_are_findings_and_not_exceptions(tmp_path: Pa
     assert doctor.failed(findings)
 
 
+def actors(*states: str) -> dict[str, object]:
+    errors = {"died": "no memory"}
+    return {
+        "actors": [{"id": f"actor-{one}", "state": one, "slots": 2, "error": errors.get(one, "")} for one in states]
+    }
+
+
+def test_without_an_actor_that_takes_jobs_the_doctor_warns() -> None:
+    finding = doctor.check_actors(actors(), "here")
+    assert (finding.status, finding.what) == (FindingLevel.WARN, "none takes jobs")
+    finding = doctor.check_actors(actors("died", "drained"), "here")
+    assert (finding.status, finding.what) == (
+        FindingLevel.WARN, "none takes jobs (actor-died died: no memory; actor-drained drained)",
+    )  # fmt: skip
+    assert "lakewright actor" in finding.action
+
+
+def test_actors_that_take_jobs_are_counted_with_their_slots() -> None:
+    finding = doctor.check_actors(actors("idle", "working", "died"), "here")
+    assert (finding.status, finding.what) == (FindingLevel.OK, "2 actors with 4 slots: actor-idle, actor-working")
+
+
 def test_a_wrong_url_is_a_finding_too() -> None:
     assert [finding.status for finding in doctor.check_redis("nonsense")] == [FindingLevel.FAIL]
     assert doctor.check_decider("nonsense").status is FindingLevel.FAIL

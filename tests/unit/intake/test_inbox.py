@@ -173,3 +173,26 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
         assert len(looks.seen) == 6, "each time one failure and one success"
 
     play(story)
+
+
+def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
+    async def told() -> list[str]:
+        table, problems = TableRef(TableId("t"), "t", ""), [RetryableError("the store is away"), None]
+
+        async def refresh(_table: TableRef, _version: int | None) -> None:
+            problem = problems.pop(0)
+            if problem is not None:
+                raise problem
+
+        queue = RefreshQueue(refresh, workers=1, patience=RefreshRetryPolicy(tries=1))
+        found = [queue.problem(table.id)]
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(queue.run())
+            for _ in range(2):
+                await queue.put(table, None)
+                await queue.drained()
+                found.append(queue.problem(table.id))
+            work.cancel()
+        return found
+
+    assert asyncio.run(told()) == ["", "the store is away", ""]

@@ -6,15 +6,23 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.fake_programs import fake_java
 from tests.support.waiting import until
 
 
-def test_a_starting_actor_ends_when_asked(tmp_path: Path) -> None:
+@pytest.mark.redis
+def test_a_starting_actor_ends_when_asked(tmp_path: Path, redis_url: str) -> None:
     started = tmp_path / "started"
     hangs = f'case "$*" in *XshowSettings*) ;; *) touch {started}; exec sleep 5;; esac'
     java = fake_java(tmp_path / "java", "17.0.1", then=hangs)
-    environment = {**os.environ, "LAKEWRIGHT_JAVA": str(java), "LAKEWRIGHT_DATA_DIR": str(tmp_path / "data")}
+    environment = {
+        **os.environ,
+        "LAKEWRIGHT_JAVA": str(java),
+        "LAKEWRIGHT_DATA_DIR": str(tmp_path / "data"),
+        "LAKEWRIGHT_REDIS_URL": redis_url,
+    }
     with subprocess.Popen(
         [sys.executable, "-m", "services.actor"], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as actor:

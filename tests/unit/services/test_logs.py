@@ -56,6 +56,27 @@ def test_people_get_lines_where_they_ask_for_them() -> None:
     assert "it said so" in theirs
 
 
+REHEARSED = """
+import structlog
+from services.logs import configure_logs
+configure_logs("info", "json")
+with structlog.contextvars.bound_contextvars(self_test=True):
+    structlog.get_logger().info("commit_failed", error="ConcurrentDeleteReadException")
+    structlog.get_logger().warning("orphan_files_not_deleted")
+structlog.get_logger().info("commit_failed")
+"""
+
+
+def test_what_the_self_test_provokes_is_not_logged_and_its_warnings_are() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", REHEARSED], cwd=ROOT, capture_output=True, text=True, check=True, timeout=scaled(60)
+    )
+    events = [json.loads(line) for line in done.stderr.splitlines()]
+    assert [(one["event"], one.get("self_test", False)) for one in events] == [
+        ("orphan_files_not_deleted", True), ("commit_failed", False),
+    ]  # fmt: skip
+
+
 def test_a_form_that_is_none_is_refused_by_name() -> None:
     assert log_format({}) == "auto"
     assert log_format({"LAKEWRIGHT_LOG_FORMAT": "JSON"}) == "json"

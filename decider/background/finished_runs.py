@@ -1,0 +1,54 @@
+"""A finished run refreshes its table at once: a rewrite is a commit, and no event may come of it before the sweep.
+
+Every decider reads the history of runs on from where it is; two that refresh one table cost a retry and nothing else.
+What is lost while Redis is away, the sweep finds.
+"""
+
+import json
+
+import structlog
+
+from decider.background.periodic import run_periodically
+from decider.events.refresh_queue import RefreshQueue
+from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
+from decider.store.table_registry import TableRegistry
+from shared.table import TableId
+
+POLL_EVERY_S = 1.0
+"""Soon enough for whoever has watched the job; a poll costs Redis one read of a stream that has nothing new."""
+
+log = structlog.get_logger()
+
+
+class FinishedRuns:
+    """Puts the tables of finished runs that committed into the refresh queue."""
+
+    def __init__(self, runs: StreamReader, registry: TableRegistry, refresh_queue: RefreshQueue) -> None:
+        self._runs = runs
+        self._registry = registry
+        self._refresh_queue = refresh_queue
+        self._position: StreamPosition | None = None
+
+    async def run_once(self) -> None:
+        """Refresh the tables of the runs that finished since the last call; the first call only notes where it is."""
+        if self._position is None:
+            self._position = await self._runs.now()
+            return
+        entries = await self._runs.read(self._position, [RUNS])
+        for table_id in dict.fromkeys(TableId(one.fields["table"]) for one in entries if _committed(one)):
+            table = await self._registry.get(table_id)
+            if table is not None:
+                await self._refresh_queue.put(table, None)
+
+    async def run(self) -> None:
+        """Refresh until cancelled; a Redis that is away is waited for."""
+        await run_periodically(self.run_once, every_s=POLL_EVERY_S, failed="finished_runs_not_read")
+
+
+def _committed(run: StreamEntry) -> bool:
+    """Say whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
+    try:
+        report = json.loads(run.fields.get("result") or "{}")
+        return not report or bool(report.get("versions")) or report.get("recovered_version") is not None
+    except (ValueError, AttributeError):
+        return True

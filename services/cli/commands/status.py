@@ -1,0 +1,39 @@
+"""`lakewright status`: the service at a glance."""
+
+from typing import Any
+
+import typer
+
+from services.cli.cli_context import setting_of
+from services.cli.render import duration, size
+
+
+def status(context: typer.Context) -> None:
+    """Show the service at a glance."""
+    out = setting_of(context).output()
+    with setting_of(context).api() as api:
+        answer = api.get("/v1/status")
+    if out.as_json:
+        return out.raw(answer)
+    out.pairs("Lakewright", _status(answer))
+    return out.rows("Funnel", ("step", "count"), list(answer["funnel"].items()))
+
+
+def _status(answer: dict[str, Any]) -> dict[str, object]:
+    redis, backlog, queue, saved = answer["redis"], answer["backlog"], answer["queue"], answer["savings"]
+    return {
+        "version": answer["version"],
+        "up for": duration(answer["uptime_s"]),
+        "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "does not answer",
+        "redis issues": "; ".join(redis["issues"]) or "none",
+        "tables": answer["tables"],
+        "tables refused": answer["tables_refused"],
+        "tables waiting": f"{backlog['tables_waiting']}, the oldest for {duration(backlog['oldest_wait_s'])}",
+        "jobs": queue["depth"],
+        "actors": answer["actors"] or "none",
+        "oldest wait": duration(queue["oldest_wait_s"]),
+        "files removed": saved["files_removed"],
+        "bytes rewritten": size(saved["bytes_rewritten"]),
+        "rewritten per byte added": saved["write_amplification"],
+        "cells pruned": saved["partitions_pruned_ratio"],
+    }

@@ -1,0 +1,64 @@
+"""A finished job refreshes its table at once: nobody waits for the sweep to see what a rewrite did."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actor.queue_executor import SyncQueueExecutor, connect
+from shared.queue import commands
+from shared.queue.model import RunResult
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.redis
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url)).start()  # It sweeps once a day.
+    yield live
+    live.close()
+
+
+def run_one_job(queue: SyncQueueExecutor, table: WrittenTable, *, commits: int) -> None:
+    """Claim the job that waits, commit as its rewrite would, and report it."""
+    claims = queue.run(commands.claim("default", worker="w", nonce="n", slots=1, lease_ms=60_000))
+    assert len(claims) == 1
+    before = table.version
+    table.append(commits)
+    report = {"versions": list(range(before + 1, table.version + 1)), "recovered_version": None}
+    queue.run(
+        commands.finish(
+            "default", worker="w", nonce="f", id=claims[0].id, token=claims[0].token, verdict=RunResult.DONE,
+            cost_bytes=1, seen_version=table.version, result=json.dumps(report),
+        )
+    )  # fmt: skip
+
+
+def test_after_a_job_the_table_shows_the_new_version_without_event_or_sweep(
+    decider: LiveDecider, redis_url: str, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    name = decider.register(table.path, "orders")
+    decider.run(decider.services.finished_runs.run_once())  # From here on it reads, as it does within a second.
+    run_one_job(SyncQueueExecutor(connect(redis_url), "default"), table, commits=1)
+
+    def shown() -> int:
+        return int(decider.get(f"/v1/tables/{name}")["state"]["version"])
+
+    until("the rewrite is shown", lambda: shown() == table.version)
+
+
+def test_a_job_that_committed_nothing_costs_no_read(decider: LiveDecider, redis_url: str, tmp_path: Path) -> None:
+    table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
+    table.append(11)
+    decider.register(table.path, "orders")
+    decider.run(decider.services.finished_runs.run_once())
+    reads = decider.reads()
+    run_one_job(SyncQueueExecutor(connect(redis_url), "default"), table, commits=0)
+    decider.run(decider.services.finished_runs.run_once())
+    decider.drain()
+    assert decider.reads() == reads

@@ -1,0 +1,58 @@
+"""A call imports what its own command needs and nothing else: that is what makes the command line answer quickly."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.stack import free_port
+
+ROOT = Path(__file__).parents[3]
+
+COUNTED = """
+import json, sys
+sys.argv = ["lakewright", *sys.argv[1:]]
+from services.cli.__main__ import app
+try:
+    app(prog_name="lakewright")
+except BaseException:
+    pass
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+HEAVY = {"asyncio", "deltalake", "fastapi", "obstore", "prometheus_client", "pyarrow", "pyspark", "redis", "structlog"}
+"""Libraries that no plain call to the decider needs."""
+
+
+def imported(*arguments: str) -> set[str]:
+    """Return the modules that one command imports, in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNTED, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+def commands(modules: set[str]) -> set[str]:
+    prefix = "services.cli.commands."
+    return {name.removeprefix(prefix) for name in modules if name.startswith(prefix)}
+
+
+@pytest.mark.parametrize("command", ["tables list", "jobs list", "actors list", "status", "watch"])
+def test_a_call_imports_its_own_command_and_no_service(command: str) -> None:
+    modules = imported("--url", f"http://127.0.0.1:{free_port()}", *command.split())
+    assert len(commands(modules)) == 1, commands(modules)
+    assert sorted(HEAVY & modules) == []
+    ours = {name.split(".")[0] for name in modules} & {"actor", "decider"}
+    assert not ours
+
+
+def test_the_version_needs_no_command_and_no_client() -> None:
+    modules = imported("--version")
+    assert not commands(modules)
+    assert sorted((HEAVY | {"httpx"}) & modules) == []
+
+
+def test_help_needs_no_client() -> None:
+    assert sorted((HEAVY | {"httpx"}) & imported("--help")) == []
