@@ -177,7 +177,7 @@ class QueueAdmin:
         for asked in audit.closing(self._name, parked):
             mended += await self._follow(asked)
         if mended:
-            log.warning("queue_repaired", queue=self._name, keys=seen, mended=mended)
+            log.warning("queue_repaired", queue=self._name, keys=seen, repaired=mended)
         return AuditResult(seen, mended)
 
     async def _mend(self, page: list[AuditedKey]) -> int:

@@ -97,7 +97,7 @@ class TableRefresher:
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
             await forget(self._queue, table.id, kind=COMPACT)
-            log.warning("table_unregistered", table=table.name, reason=why, gone_days=VANISHED_DAYS)
+            log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, gone=True))
         log.warning("table_missing", table=table.name, reason=why, partitions=cells)

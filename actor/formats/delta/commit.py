@@ -133,8 +133,8 @@ class Committer:
             table=self._log.location,
             job=self._origin.job,
             token=self._origin.token,
-            verdict=verdict,
-            landed_as=version,
+            failure=verdict,
+            committed_as=version,
             error=first_line(error),
         )
         if version is not None:
