@@ -1,4 +1,4 @@
-"""The application: parts in, a REST API out, and the background duties run exactly as long as it does."""
+"""The REST application over its services; background tasks run for as long as it does."""
 
 import time
 from collections.abc import AsyncIterator
@@ -38,23 +38,23 @@ from decider.gateway.security_headers import SecurityHeaders
 from decider.web import errors
 
 DESCRIPTION = """
-Lakewright keeps lakehouse tables well laid out while they are being written. Post commit events, register tables, ask
-why a table was or was not optimized, and follow the jobs. Every error is a problem document (RFC 9457).
+Lakewright compacts lakehouse tables while they are being written. Post commit events, register tables, list decisions
+and jobs, and administer the queue. Every error is a problem document (RFC 9457).
 """
 
 TAGS = [
-    {"name": "events", "description": "Commits, told in any known shape."},
-    {"name": "tables", "description": "Tables, their state, and the decisions about them."},
-    {"name": "jobs", "description": "Rewrites that run, wait, or are over."},
-    {"name": "queue", "description": "Who waits, who is next and why; weights, limits and pauses."},
-    {"name": "actors", "description": "Who drains the queue."},
-    {"name": "status", "description": "The service at a glance."},
+    {"name": "events", "description": "Commit events of stores, catalogs and writers."},
+    {"name": "tables", "description": "Tables, their state and decisions."},
+    {"name": "jobs", "description": "Waiting, running and finished rewrites."},
+    {"name": "queue", "description": "Queue depth, dispatch order, weights, limits and pauses."},
+    {"name": "actors", "description": "Workers that run jobs."},
+    {"name": "status", "description": "Service status and event stream."},
     {"name": "health", "description": "Probes and metrics."},
 ]
 
 
 class _DocumentedApp(FastAPI):
-    """An application whose description carries our examples and problems."""
+    """An application with a completed OpenAPI document."""
 
     def openapi(self) -> dict[str, Any]:
         """Return the OpenAPI document, built at the first call."""
@@ -64,7 +64,7 @@ class _DocumentedApp(FastAPI):
 
 
 def create_app(services: Services) -> FastAPI:
-    """Build the application over its parts; its lifespan runs the inbox and the sweep and closes them."""
+    """Build the application; its lifespan starts and stops the background tasks."""
     wanted = {
         "defaults": services.standing.run,
         "inbox": services.inbox.run,
@@ -122,10 +122,10 @@ def create_app(services: Services) -> FastAPI:
 
 
 def _protect(app: FastAPI, services: Services) -> None:
-    """Put the checks before the routes; the last one added is the first to see a call.
+    """Add the middleware; the last one added runs first.
 
-    Count it, bound how many there are and what may be read of it, know the caller, and only then its rate: a stranger
-    has no bucket to drain. Who may call learns whether Redis can take what is written.
+    Order: metrics, security headers, concurrency, body size, authentication, rate (known clients only), and
+    the durability of Redis for writes.
     """
     limits = services.settings.limits
     app.add_middleware(SafeWrites, safety=services.safety)

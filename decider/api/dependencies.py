@@ -1,4 +1,4 @@
-"""The parts that the API stands on, built by `services/decider` and handed over as one value."""
+"""Services that the API depends on, built by `services/decider`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -43,10 +43,10 @@ from shared.table import TableRef
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """How much a caller may ask of us.
+    """Limits per request and client.
 
-    max_body_bytes: 1 MiB takes thousands of events and bounds what a call can make us hold. body_timeout_s: a body
-    that takes longer comes from nobody in earnest. events_per_s, calls_per_s: per client, and above what one needs.
+    max_body_bytes: 1 MiB fits thousands of events and bounds memory per request. body_timeout_s: time to receive a
+    body. events_per_s, calls_per_s: requests per client.
     """
 
     max_body_bytes: int = 1_048_576
@@ -57,10 +57,10 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    """What the API itself is told.
+    """Settings of the API.
 
-    credentials: what callers must show, none on the loopback address. bucket_locations: where buckets named by events
-    are found. webhook_origins: who may send CloudEvents by their handshake.
+    credentials: required of clients, none on the loopback address. bucket_locations: URI prefixes of buckets in events.
+    webhook_origins: origins that pass the CloudEvents webhook validation.
     """
 
     release: str = "unreleased"
@@ -72,7 +72,7 @@ class HttpSettings:
 
 @dataclass(frozen=True, slots=True)
 class ProcessStart:
-    """When the process started: by the calendar, and on the monotonic clock, from which the uptime is told."""
+    """Start of the process: wall clock, and monotonic clock for the uptime."""
 
     at_ms: int
     monotonic_s: float
@@ -80,9 +80,9 @@ class ProcessStart:
 
 @dataclass(slots=True)
 class StreamSlots(PerClientLimit):
-    """How many may watch the event stream at once, and how often each looks: two small reads of Redis each time.
+    """Maximum number of stream readers, and their poll interval: each poll costs two small reads of Redis.
 
-    One client has a quarter of the places at most: more pages than a person has open.
+    One client has at most a quarter of the slots.
     """
 
     limit: int = 32
@@ -92,21 +92,19 @@ class StreamSlots(PerClientLimit):
 
 @dataclass(frozen=True, slots=True)
 class ExpensiveCalls:
-    """What takes much reading or computing, and how many may do it at once.
+    """Concurrency limits of expensive requests.
 
-    what_if: seconds of computing, so one at a time and nobody waits. looks: a table's history, status and decisions,
-    which read much; a dashboard asks for several at once, so some wait.
+    what_if: seconds of computation, so one at a time without a queue. looks: a table's history, status and decisions,
+    which read much; a dashboard requests several at once, so some wait.
     """
 
-    what_if: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("what-ifs", at_once=1, waiting=0))
-    looks: BoundedSemaphore = field(
-        default_factory=lambda: BoundedSemaphore("histories of tables", at_once=4, waiting=60)
-    )
+    what_if: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("what-if", at_once=1, waiting=0))
+    looks: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore("table history", at_once=4, waiting=60))
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The built parts."""
+    """Services of the decider."""
 
     redis: Redis
     safety: RedisSafety
@@ -149,13 +147,13 @@ def _services(request: Request) -> Services:
 
 
 Parts = Annotated[Services, Depends(_services)]
-"""Gives a call the built parts."""
+"""Injects the services into a route."""
 
 TableName = Annotated[
     str,
     Path(
         pattern=f"^{TABLE_NAME}$",
-        description="Name or id of the table.",
+        description="Table name or id.",
         openapi_examples={"by name": {"value": "sales.orders"}},
     ),
 ]
@@ -169,4 +167,4 @@ async def _known_table(name: TableName, parts: Parts) -> TableRef:
 
 
 KnownTable = Annotated[TableRef, Depends(_known_table)]
-"""Gives a call the table that its path names, or answers 404."""
+"""Injects the table named in the path; 404 if it does not exist."""

@@ -1,4 +1,4 @@
-"""Examples of events in the API's description: one per kind of sender, short enough to be read."""
+"""Example events of the OpenAPI document, one per kind of sender."""
 
 from typing import Any
 
@@ -40,22 +40,22 @@ _CLOUDEVENT = {
 }
 
 _EXAMPLES = {
-    "s3": {"summary": "A notification of S3", "value": _S3},
-    "gcs": {"summary": "A push message of Pub/Sub", "value": _GCS},
-    "azure": {"summary": "Events of Azure's Event Grid", "value": _AZURE},
-    "cloudevents": {"summary": "Any event, wrapped as a CloudEvent", "value": _CLOUDEVENT},
-    "lakewright": {"summary": "Our own shape", "value": {"table": "sales.orders", "version": 42}},
-    "list": {"summary": "Several tables", "value": [{"table": "s3://lake/sales/orders"}]},
+    "s3": {"summary": "S3 event notification", "value": _S3},
+    "gcs": {"summary": "Pub/Sub push message", "value": _GCS},
+    "azure": {"summary": "Azure Event Grid events", "value": _AZURE},
+    "cloudevents": {"summary": "CloudEvent", "value": _CLOUDEVENT},
+    "lakewright": {"summary": "Lakewright event", "value": {"table": "sales.orders", "version": 42}},
+    "list": {"summary": "Batch", "value": [{"table": "s3://lake/sales/orders"}]},
 }
 
 BODY: dict[str, Any] = {
     "requestBody": {
-        "description": "An event, or a list of up to 10,000, in a shape of docs/events.",
+        "description": "One event or a batch of up to 10,000, in a format of docs/events.",
         "required": True,
         "content": {
             "application/json": {
                 "schema": {
-                    "description": "Any of the known shapes; one event or a batch of up to 10,000.",
+                    "description": "Any supported format; one event or a batch of up to 10,000.",
                     "oneOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}, "maxItems": 10_000}],
                 },
                 "examples": _EXAMPLES,

@@ -1,7 +1,7 @@
-"""The background duties live and die with the application, and one that died on its own is a reason to be restarted.
+"""Background tasks run as long as the application; one that ends early makes the liveness probe fail.
 
-A duty is built to outlast every failure of the moment; if it ends nevertheless, that is a bug, and a process that
-looks healthy but follows no table would hide it.
+A task survives every transient failure. If it ends nevertheless, that is a bug, and a process that looks healthy but
+tracks no table would hide it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ log = structlog.get_logger()
 
 
 class BackgroundTasks:
-    """Runs named duties as tasks."""
+    """Runs named background tasks."""
 
     def __init__(self, duties: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
         self._duties = duties
@@ -21,12 +21,12 @@ class BackgroundTasks:
         self._is_closing = False
 
     def start(self) -> None:
-        """Start every duty."""
+        """Start every task."""
         for name, run in self._duties.items():
             self._tasks[name] = asyncio.create_task(self._watched(name, run), name=name)
 
     async def close(self) -> None:
-        """Cancel every duty and wait until it has ended."""
+        """Cancel every task and wait for its end."""
         self._is_closing = True
         for task in self._tasks.values():
             task.cancel()
@@ -34,7 +34,7 @@ class BackgroundTasks:
 
     @property
     def dead(self) -> tuple[str, ...]:
-        """Names of the duties that ended although nobody asked them to."""
+        """Names of the tasks that ended without being cancelled."""
         if self._is_closing:
             return ()
         return tuple(name for name, task in self._tasks.items() if task.done())

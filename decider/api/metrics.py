@@ -1,7 +1,7 @@
-"""Every metric of the decider has its name here and nowhere else, with labels that take a bounded set of values.
+"""All metrics of the decider, with labels of bounded cardinality.
 
-Counts of this process are kept in its own registry; what Redis knows is read for each scrape and shown as it stands,
-so that any decider tells the same of the queue. There is no series per table.
+Counts of this process are kept in its own registry; values from Redis are read for each scrape, so that all deciders
+report the same queue. There is no series per table.
 """
 
 import time
@@ -46,16 +46,16 @@ FUNNEL = (
     "bytes_replaced",
     "bytes_written",
 )
-"""The counters of the funnel that are shown as series; others that Redis may hold are on the status page only."""
+"""Funnel stages that are exported; other counters are on the status page only."""
 
 ACTOR_STATES = ("working", "idle", "draining", "drained")
-"""What an actor may be doing."""
+"""States of an actor."""
 
 LATENCY_BUCKETS_S = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Around the goal of 100 ms from event to decision."""
 
 OTHER = "other"
-"""Label of paths and methods that are not ours: a caller may invent any number of them."""
+"""Label of unknown paths and methods, of which clients may send any number."""
 
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 """Methods that have a label of their own."""
@@ -63,7 +63,7 @@ METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"}
 
 @dataclass(frozen=True, slots=True)
 class MetricsSnapshot:
-    """What is shown as it stands at a scrape; None where Redis did not answer."""
+    """Values at a scrape; None where Redis did not respond."""
 
     release: str
     redis_up: bool
@@ -85,45 +85,48 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
-        self._hints = Counter("lakewright_events", "Hints by what became of them.", ["result"], registry=self._registry)
+        self._hints = Counter("lakewright_events", "Events by result.", ["result"], registry=self._registry)
         self._looks = Counter(
             "lakewright_table_refreshes",
-            "Looks at a table's log by how they ended.",
+            "Table refreshes by result.",
             ["result"],
             registry=self._registry,
         )
         self._look_s = Histogram(
             "lakewright_table_refresh_seconds",
-            "From the start of a look at a table to its state being stored.",
+            "Duration of a table refresh.",
             buckets=LATENCY_BUCKETS_S,
             registry=self._registry,
         )
         self._calls = Counter(
-            "lakewright_http_requests", "Calls by route.", ["route", "method", "status"], registry=self._registry
+            "lakewright_http_requests",
+            "HTTP requests by route.",
+            ["route", "method", "status"],
+            registry=self._registry,
         )
         self._call_s = Histogram(
             "lakewright_http_request_seconds",
-            "Time to answer a call.",
+            "HTTP request duration.",
             ["route"],
             buckets=LATENCY_BUCKETS_S,
             registry=self._registry,
         )
 
     def count_hints(self, accepted: int, ignored: Mapping[str, int]) -> None:
-        """Count what became of the hints of one delivery; reasons are words of ours, never of the sender."""
+        """Count the events of one delivery by result; reasons are never text of the sender."""
         self._hints.labels("accepted").inc(accepted)
         for reason, count in ignored.items():
             self._hints.labels(reason).inc(count)
 
     def count_call(self, route: str, method: str, status: int, seconds: float) -> None:
-        """Count one call."""
+        """Count one request."""
         self._calls.labels(route, method, str(status)).inc()
         self._call_s.labels(route).observe(seconds)
 
     def measured(
         self, handle: Callable[[TableRef, int | None], Awaitable[None]]
     ) -> Callable[[TableRef, int | None], Awaitable[None]]:
-        """Return the handler of the inbox, measured."""
+        """Return the refresh handler with its count and duration recorded."""
 
         async def look(table: TableRef, version: int | None) -> None:
             started = time.perf_counter()
@@ -159,46 +162,52 @@ class _SnapshotCollector(Collector):
         build = GaugeMetricFamily("lakewright_build_info", "Release of this decider.", labels=["release"])
         build.add_metric([now.release], 1)
         yield build
-        yield GaugeMetricFamily("lakewright_redis_up", "Whether Redis answers.", int(now.redis_up))
+        yield GaugeMetricFamily("lakewright_redis_up", "Whether Redis responds.", int(now.redis_up))
         yield GaugeMetricFamily(
-            "lakewright_redis_durable", "Whether Redis keeps what it is given.", int(now.redis_safe)
+            "lakewright_redis_durable", "Whether Redis is configured for durability.", int(now.redis_safe)
         )
         if now.tables is not None:
             yield GaugeMetricFamily("lakewright_tables", "Registered tables.", now.tables)
         if now.refused is not None:
             yield GaugeMetricFamily(
-                "lakewright_tables_refused", "Tables that are refused, unreadable or gone.", now.refused
+                "lakewright_tables_refused", "Tables that are refused, unreadable or missing.", now.refused
             )
         jobs = GaugeMetricFamily("lakewright_jobs", "Jobs by state.", labels=["state"])
         for state, count in now.jobs.items():
             jobs.add_metric([state], count)
         yield jobs
         yield GaugeMetricFamily(
-            "lakewright_queue_oldest_wait_seconds", "How long the oldest queued job waits.", now.oldest_wait_s
+            "lakewright_queue_oldest_wait_seconds", "Wait of the oldest queued job.", now.oldest_wait_s
         )
         actors = GaugeMetricFamily("lakewright_actors", "Actors by state.", labels=["state"])
         for state in ACTOR_STATES:
             actors.add_metric([state], now.actors.get(state, 0))
         yield actors
-        yield GaugeMetricFamily("lakewright_stream_readers", "Readers of this decider's event stream.", now.streams)
         yield GaugeMetricFamily(
-            "lakewright_refresh_queue_tables", "Tables waiting to be looked at or looked at.", now.inbox_tables
+            "lakewright_stream_readers", "Readers of the event stream of this decider.", now.streams
         )
         yield GaugeMetricFamily(
-            "lakewright_refresh_queue_oldest_seconds", "How long the oldest of them waits.", now.inbox_oldest_s
+            "lakewright_refresh_queue_tables", "Tables queued for a refresh or being refreshed.", now.inbox_tables
         )
-        reads = CounterMetricFamily("lakewright_object_store_requests", "Requests to object stores.", labels=["kind"])
+        yield GaugeMetricFamily(
+            "lakewright_refresh_queue_oldest_seconds", "Wait of the oldest queued table.", now.inbox_oldest_s
+        )
+        reads = CounterMetricFamily(
+            "lakewright_object_store_requests", "Object store requests by kind.", labels=["kind"]
+        )
         for kind, count in now.object_reads.items():
             reads.add_metric([kind], count)
         yield reads
-        funnel = CounterMetricFamily("lakewright_funnel", "From commits to rewrites, over all.", labels=["stage"])
+        funnel = CounterMetricFamily(
+            "lakewright_funnel", "Counts from commits to rewrites, over all deciders.", labels=["stage"]
+        )
         for step in FUNNEL:
             funnel.add_metric([step], now.funnel.get(step, 0))
         yield funnel
 
 
 class RequestCounter:
-    """Counts every call by the route that it met; the path itself would be an unbounded label."""
+    """Counts requests by route; the path itself would be an unbounded label."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app

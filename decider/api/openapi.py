@@ -1,6 +1,6 @@
-"""The API's description is part of the product: every call has an example, and every failure is a problem document.
+"""OpenAPI document: every operation has an example, and every failure is a problem document.
 
-Routers name the statuses that a call may fail with; the form of a failure is the same everywhere and is put in here.
+Routers list the statuses of an operation; the form of a failure is the same everywhere and is added here.
 """
 
 from collections.abc import Mapping
@@ -17,39 +17,39 @@ from decider.web.errors import MEDIA_TYPE
 from decider.web.problem_document import ProblemDocument
 
 FAILURES: Mapping[int, str] = {
-    400: "The body cannot be read, or is of no shape that is known.",
-    401: "The token or signature is missing or wrong.",
-    403: "The caller's role does not include this call.",
-    404: "There is no such thing.",
-    408: "The body did not arrive in time.",
-    409: "The request contradicts what is there.",
-    413: "The body is larger than the limit.",
-    422: "A field cannot be used; `field`, `value` and `allowed` say which, what and why.",
-    429: "The client calls too often; `Retry-After` says when to try again, in seconds.",
-    502: "The table's log cannot be read.",
-    503: "Redis or an object store does not answer, or is unsafe; try again later.",
+    400: "The body is malformed or of an unknown event format.",
+    401: "The token or signature is missing or invalid.",
+    403: "The role of the token does not permit this operation.",
+    404: "The resource does not exist.",
+    408: "The body was not received in time.",
+    409: "The request conflicts with the current state.",
+    413: "The body exceeds the size limit.",
+    422: "A field is invalid; see `field`, `value` and `allowed`.",
+    429: "The client exceeds its rate limit; retry after `Retry-After` seconds.",
+    502: "The table's log is unreadable.",
+    503: "Redis or an object store is unavailable, or Redis is not durable; retry later.",
 }
 
 ANYWHERE = (401, 403, 429, 503)
-"""Failures that any call below /v1 may meet."""
+"""Failures of every operation below /v1."""
 
 WITH_BODY = (400, 408, 413)
-"""Failures that any call with a body may meet before its route sees it."""
+"""Failures of every operation with a body, raised before the route."""
 
 _METHODS = ("get", "post", "put", "patch", "delete", "options")
 
 SECURITY_SCHEMES = {
-    "token": {"type": "http", "scheme": "bearer", "description": "A token of a role that includes the call."},
+    "token": {"type": "http", "scheme": "bearer", "description": "Token of a role that permits the operation."},
     "password": {
         "type": "http",
         "scheme": "basic",
-        "description": "For webhooks: a token of the role `hook` as the password, under any name.",
+        "description": "For webhooks: a token of the role `hook` as the password, with any user name.",
     },
     "key": {
         "type": "apiKey",
         "in": "query",
         "name": "key",
-        "description": "For webhooks that can set no header: a token of the role `hook`.",
+        "description": "For webhooks that cannot set headers: a token of the role `hook`.",
     },
     "signature": {
         "type": "apiKey",
@@ -58,11 +58,11 @@ SECURITY_SCHEMES = {
         "description": "For webhooks: `v1=<hex>`, HMAC-SHA256 of `<X-Lakewright-Timestamp>.<body>`.",
     },
 }
-"""The ways to show who calls; without any on the loopback address."""
+"""Authentication schemes; without tokens, the loopback address needs none."""
 
 
 def failures(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the failures that a call documents; a wrong caller and a store that is away can meet any of them."""
+    """Return the documented failures of an operation, those of every operation included."""
     chosen = sorted({*statuses, *ANYWHERE})
     return {status: {"model": ProblemDocument, "description": FAILURES[status]} for status in chosen}
 
@@ -98,7 +98,7 @@ def _restore_examples(schemas: dict[str, Any]) -> None:
 
 
 def _ways(path: str) -> list[dict[str, list[str]]]:
-    """Return the ways to show who calls, and none, which is enough on the loopback address without tokens."""
+    """Return the authentication schemes of a path, and none for the loopback address without tokens."""
     ways = tuple(SECURITY_SCHEMES) if takes_events(path) else ("token",)
     shown: list[dict[str, list[str]]] = [{way: []} for way in ways]
     return [*shown, {}]

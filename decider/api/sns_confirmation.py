@@ -1,7 +1,7 @@
-"""A page that an event names is visited only if it confirms a topic that the operator listed, at that topic's own host.
+"""SNS subscriptions are confirmed for allowed topics only, at the host that the topic's ARN implies.
 
-Anything else would let a sender make us call where it likes. So the host is computed from the topic's name and not
-taken from the event, and redirects are not followed.
+Anything else would be request forgery by the sender: the host is computed from the ARN and not taken from the event,
+and redirects are not followed.
 """
 
 from collections.abc import Collection
@@ -25,7 +25,7 @@ _DOMAINS = {"aws": "amazonaws.com", "aws-us-gov": "amazonaws.com", "aws-cn": "am
 
 
 class ConfirmationResult(StrEnum):
-    """What became of a request for confirmation, as a reason why it led to no hint."""
+    """Result of a confirmation, as the reason of an ignored event."""
 
     CONFIRMED = "subscription_confirmed"
     NOT_LISTED = "subscription_topic_not_allowed"
@@ -34,28 +34,28 @@ class ConfirmationResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionConfirmer:
-    """Visits the pages of listed topics; `transport` replaces the network in tests."""
+    """Confirms subscriptions of allowed topics; `transport` replaces the network in tests."""
 
     topics: Collection[str] = ()
     transport: httpx.AsyncBaseTransport | None = None
 
     async def confirm(self, asked: SubscriptionConfirmation) -> ConfirmationResult:
-        """Confirm a subscription if that is allowed. Raises RetryableError if the topic's host does not answer."""
+        """Confirm a subscription if its topic is allowed. Raises RetryableError without a response."""
         if asked.topic not in self.topics:
-            log.warning("subscription_rejected", topic=asked.topic[:256], reason="it is not in LAKEWRIGHT_SNS_TOPICS")
+            log.warning("subscription_rejected", topic=asked.topic[:256], reason="topic not in LAKEWRIGHT_SNS_TOPICS")
             return ConfirmationResult.NOT_LISTED
         if not is_page_of(asked.topic, asked.url):
-            log.warning("subscription_rejected", topic=asked.topic, reason="its page is not of the topic's host")
+            log.warning("subscription_rejected", topic=asked.topic, reason="URL is not of the topic's host")
             return ConfirmationResult.BAD_URL
         try:
             async with httpx.AsyncClient(transport=self.transport, timeout=TIMEOUT_S, trust_env=False) as client:
                 answer = await client.get(asked.url, follow_redirects=False)
         except httpx.InvalidURL:
             # Line breaks, which the check above does not see, or more characters than a page's address has.
-            log.warning("subscription_rejected", topic=asked.topic, reason="its page is no address")
+            log.warning("subscription_rejected", topic=asked.topic, reason="invalid URL")
             return ConfirmationResult.BAD_URL
         except httpx.TransportError as problem:
-            raise RetryableError(f"the host of {asked.topic} does not answer: {type(problem).__name__}") from problem
+            raise RetryableError(f"the host of {asked.topic} does not respond: {type(problem).__name__}") from problem
         if not answer.is_success:
             raise RetryableError(f"the host of {asked.topic} answered {answer.status_code} to the confirmation")
         log.info("subscription_confirmed", topic=asked.topic)

@@ -1,7 +1,7 @@
-"""Who may call what: on the loopback address anybody, elsewhere only who shows a token or signs what it sends.
+"""Authentication: a bearer token or an HMAC signature, required unless the server listens on the loopback address.
 
-The check comes before the body is read, so a stranger cannot make the service read a megabyte; only a call that claims
-to be signed is read first, within the same bounds. Whoever shows wrong secrets is slowed down.
+It runs before the body is read, so that unauthenticated clients cannot make the service read megabytes; only the body
+of a signed request is read first, within the same limits. Clients with invalid credentials are rate limited.
 """
 
 import base64
@@ -32,8 +32,8 @@ from decider.web.errors import respond
 from shared.errors import InvalidInput
 
 FAILURES_PER_S = 5.0
-"""Wrong secrets per second and address that are answered with 401; beyond them the answer is 429, to a right one never.
-A person or a rotation needs fewer; what keeps guessers out is that a token has 16 characters or more."""
+"""Invalid credentials per second and address that get 401; beyond it, 429. Valid credentials are never limited by it.
+A rotation needs fewer; tokens of 16 characters or more are what prevents guessing."""
 
 QUERY_KEY = "key"
 """The parameter that may carry a token of the role `hook`, for senders that can set nothing else."""
@@ -53,21 +53,21 @@ _BEARER, _BASIC = "bearer", "basic"
 
 
 class ForbiddenCall(Exception):  # noqa: N818 - the name says what happened
-    """A call that its bearer may not make."""
+    """A request that the role of its token does not permit."""
 
 
 def require_credentials_beyond_loopback(host: str, credentials: Credentials) -> None:
-    """Refuse to listen where others can call, unless they must show something. Raises InvalidInput."""
+    """Require credentials for every address but the loopback. Raises InvalidInput."""
     if not credentials.are_needed and not is_loopback(host):
         raise InvalidInput(
-            f"refusing to listen on {host} without a token: everybody on that network could post events and start "
+            f"refusing to listen on {host} without a token: any host of that network could post events and start "
             "rewrites; set LAKEWRIGHT_TOKEN or LAKEWRIGHT_TOKENS, or listen on 127.0.0.1",
             field="LAKEWRIGHT_TOKEN",
         )
 
 
 def is_loopback(host: str) -> bool:
-    """Say whether a host is this machine and nobody else."""
+    """Return whether a host is a loopback address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -78,14 +78,14 @@ def is_loopback(host: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _PresentedToken:
-    """A token and how it was shown."""
+    """A token and its transport."""
 
     token: str
     way: str
 
 
 class AuthMiddleware:
-    """Lets a call pass if its caller has the role that it needs; without credentials, if it comes from this machine."""
+    """Passes requests of clients with the required role; without credentials, those from this host."""
 
     def __init__(
         self, app: ASGIApp, *, credentials: Credentials, clock_s: Callable[[], float], unix_s: Callable[[], float]
@@ -131,17 +131,15 @@ class AuthMiddleware:
         if shown is None or bearer is None:
             return None
         if shown.way != _BEARER and bearer.role is not Role.HOOK:
-            raise ForbiddenCall(
-                f"a token of the role {bearer.role} is taken in the Authorization header as Bearer only"
-            )
+            raise ForbiddenCall(f"tokens of the role {bearer.role} are accepted as bearer tokens only")
         if role not in MAY_ACT_AS[bearer.role]:
-            raise ForbiddenCall(f"this call needs the role {role}, and this token has the role {bearer.role}")
+            raise ForbiddenCall(f"this operation requires the role {role}; the token has the role {bearer.role}")
         return bearer
 
     async def _signed(self, scope: Scope, receive: Receive, send: Send) -> None:
         client = address(scope)
         if not self._bodies.take(client):
-            await busy("too many signed calls are being read; try again later")(scope, receive, send)
+            await busy("Too many concurrent signed requests; retry later")(scope, receive, send)
             return
         try:
             body = await read_whole(receive)
@@ -165,7 +163,7 @@ class AuthMiddleware:
         await answer(scope, _replay(body, receive), send)
 
     def _once(self, key: bytes) -> ASGIApp:
-        """Return the application, which forgets a signed call that it could not serve: the sender is to try again."""
+        """Return the application; a signed request that it could not serve may be repeated."""
 
         async def served(scope: Scope, receive: Receive, send: Send) -> None:
             is_done = False
@@ -185,19 +183,19 @@ class AuthMiddleware:
         return served
 
     def _stranger(self, scope: Scope, detail: str = "", *, field: str = "Authorization") -> ASGIApp:
-        # Who shows nothing guesses nothing: some senders ask first what they have to show.
+        # A request without credentials is no guess: some senders wait for the challenge.
         guesses = bool(detail) or _shows_something(scope)
         wait_s = self._failures.wait_s(address(scope), self._clock_s()) if guesses else 0.0
         if wait_s:
-            return too_fast("too many calls with wrong secrets", wait_s)
-        # Some senders, SNS among them, show a password only after they have been asked for one.
+            return too_fast("Too many requests with invalid credentials", wait_s)
+        # Some senders, SNS among them, send a password only after a challenge.
         asked = 'Bearer, Basic realm="lakewright"' if takes_events(scope["path"]) else "Bearer"
-        sentence = detail or "this call needs the header 'Authorization: Bearer <token>' with a token of this service"
+        sentence = detail or "Missing or invalid bearer token"
         return respond(401, sentence, field=field, headers={"www-authenticate": asked})
 
 
 def _shown(scope: Scope, headers: Headers) -> _PresentedToken | None:
-    """Return the token that a call shows: in its header, as a webhook's password, or as a webhook's key."""
+    """Return the token of a request: from its header, a webhook's password, or a webhook's key."""
     scheme, _, given = headers.get("authorization", "").partition(" ")
     if scheme.lower() == _BEARER:
         return _PresentedToken(given.strip(), _BEARER)
@@ -214,7 +212,7 @@ def _shown(scope: Scope, headers: Headers) -> _PresentedToken | None:
 
 
 def _shows_something(scope: Scope) -> bool:
-    """Say whether a call without a right token shows a wrong one."""
+    """Return whether a request without a valid token has an invalid one."""
     headers = Headers(scope=scope)
     return "authorization" in headers or _shown(scope, headers) is not None
 
@@ -257,7 +255,7 @@ _OWN_SITES = (None, "same-origin", "none")
 
 _OTHER_SITE: ASGIApp = respond(
     403,
-    "without tokens only programs of this machine may call, by its loopback address and from no other site's page",
+    "without tokens, requests are accepted only from this host, via its loopback address, and not from other sites",
     field="Host",
     allowed="localhost, 127.0.0.1 or [::1]",
 )

@@ -1,4 +1,4 @@
-"""Bodies are bounded in bytes and in time while they arrive: nobody can make the service hold more, or wait longer."""
+"""Request bodies are bounded in bytes and in time while they arrive."""
 
 import asyncio
 from http import HTTPStatus
@@ -13,7 +13,7 @@ _CLOSE = {"connection": "close"}
 
 
 class BodyLimit:
-    """Answers 413 to a body above `limit_bytes`, announced or in chunks, and 408 to one that is not there in time."""
+    """Returns 413 for a body above `limit_bytes`, announced or chunked, and 408 for one that arrives too late."""
 
     def __init__(self, app: ASGIApp, *, limit_bytes: int, timeout_s: float) -> None:
         self._app = app
@@ -37,13 +37,13 @@ class BodyLimit:
         async def bounded() -> Message:
             nonlocal received, is_whole
             if is_whole:
-                # What comes now is the caller's leaving, for which an answer that streams may wait for hours.
+                # The next message is the disconnect, for which a streaming response may wait for hours.
                 return await receive()
             try:
                 async with asyncio.timeout_at(until_s):
                     message = await receive()
             except TimeoutError:
-                sentence = f"the body was not there within {self._timeout_s:g} s; LAKEWRIGHT_BODY_TIMEOUT_S bounds that"
+                sentence = f"body not received within {self._timeout_s:g} s (LAKEWRIGHT_BODY_TIMEOUT_S)"
                 raise HTTPException(HTTPStatus.REQUEST_TIMEOUT, sentence, _CLOSE) from None
             is_whole = not message.get("more_body", False)
             received += len(message.get("body", b""))
@@ -55,4 +55,4 @@ class BodyLimit:
 
     @property
     def _sentence(self) -> str:
-        return f"the body has more than {self._limit_bytes} bytes; split it, or raise LAKEWRIGHT_MAX_BODY_BYTES"
+        return f"body exceeds {self._limit_bytes} bytes; split it or raise LAKEWRIGHT_MAX_BODY_BYTES"

@@ -1,4 +1,4 @@
-"""What is dear is done by a few at once; who comes later is told when to try again, and not kept waiting for ever."""
+"""Concurrency limits: requests beyond them get 503 with Retry-After instead of an unbounded wait."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ which answers in milliseconds. Idle connections do not count, nor do probes, or 
 
 @dataclass(slots=True)
 class PerClientLimit:
-    """How many may do something at once, in all and of one client."""
+    """Concurrency limit in total and per client."""
 
     limit: int
     per_client: int
@@ -26,24 +26,24 @@ class PerClientLimit:
 
     @property
     def taken(self) -> int:
-        """How many do it now."""
+        """Slots in use."""
         return self._taken.total()
 
     def take(self, client: str) -> bool:
-        """Take a place; False if there is none."""
+        """Take a slot; False if none is free."""
         if self.taken >= self.limit or self._taken[client] >= self.per_client:
             return False
         self._taken[client] += 1
         return True
 
     def leave(self, client: str) -> None:
-        """Give a place back."""
+        """Release a slot."""
         self._taken[client] -= 1
         self._taken += Counter()
 
 
 class BoundedSemaphore:
-    """Lets `at_once` work and as many wait as may; refuses the others with 503."""
+    """Lets `at_once` requests run and `waiting` wait; others get 503."""
 
     def __init__(self, what: str, *, at_once: int, waiting: int) -> None:
         self._what = what
@@ -53,9 +53,9 @@ class BoundedSemaphore:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Hold a turn; raises Refused if too many have come before."""
+        """Hold a slot; raises ApiError if the queue is full."""
         if self._present >= self._most:
-            raise ApiError(503, f"too many callers ask for {self._what} at the moment; try again later")
+            raise ApiError(503, f"Too many concurrent {self._what} requests; retry later")
         self._present += 1
         try:
             async with self._work:
@@ -65,7 +65,7 @@ class BoundedSemaphore:
 
 
 class ConcurrencyLimit:
-    """Answers 503 to calls beyond so many in progress."""
+    """Returns 503 for requests beyond the limit."""
 
     def __init__(self, app: ASGIApp, *, limit: int = MAX_CALLS) -> None:
         self._app = app
@@ -78,7 +78,7 @@ class ConcurrencyLimit:
             await self._app(scope, receive, send)
             return
         if self._present >= self._limit:
-            await busy("too many calls are in progress; try again later")(scope, receive, send)
+            await busy("Too many concurrent requests; retry later")(scope, receive, send)
             return
         self._present += 1
         try:
@@ -88,5 +88,5 @@ class ConcurrencyLimit:
 
 
 def busy(detail: str) -> ASGIApp:
-    """Return the answer to a call that should come again."""
+    """Return a 503 response with Retry-After."""
     return respond(503, detail, headers={"retry-after": str(RETRY_AFTER_S), "connection": "close"})

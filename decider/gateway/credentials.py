@@ -1,7 +1,7 @@
-"""Who a caller is follows from a secret that it shows, and a secret is never kept: only its hash is.
+"""Tokens, roles and signature secrets; tokens are stored as hashes only.
 
-All comparisons take the same time whatever they find, so the delay of an answer says nothing about a secret. Standard
-library only, because the settings are read where no server is installed.
+All comparisons take constant time, so that response times disclose nothing. Standard library only, because the settings
+are read where no server is installed.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 
 
 class Role(StrEnum):
-    """What a caller may do: tell of commits only, look, work, or everything."""
+    """Role of a token: post events, read, operate, or administer."""
 
     HOOK = "hook"
     VIEWER = "viewer"
@@ -45,7 +45,7 @@ MAY_ACT_AS: Mapping[Role, frozenset[Role]] = {
     Role.OPERATOR: frozenset({Role.OPERATOR, Role.VIEWER, Role.HOOK}),
     Role.ADMIN: frozenset(Role),
 }
-"""The roles that each role includes; one that only looks does not tell of commits, and the other way round."""
+"""Roles that each role includes; a viewer may not post events, and a hook may not read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +68,13 @@ class TokenHash:
 
     @property
     def name(self) -> str:
-        """Return what logs and limits call the bearer: the role and a few digits of the hash, of no use to anybody."""
+        """Return the client name for logs and limits: the role and a few digits of the hash."""
         return f"{self.role}-{self.digest.hex()[:8]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What calls are checked against; with none at all everybody may do everything.
+    """Configured credentials; without any, every request is permitted.
 
     secrets: for HMAC-SHA256 of webhooks, any of which will do, so that one can replace another. window_s: how far a
     signature's time may be from ours, in seconds.
@@ -86,11 +86,11 @@ class Credentials:
 
     @property
     def are_needed(self) -> bool:
-        """Say whether a caller must show something."""
+        """Return whether credentials are required."""
         return bool(self.tokens or self.secrets)
 
     def bearer(self, token: str) -> TokenHash | None:
-        """Return the known token that this is; every known one is compared, whichever is found."""
+        """Return the matching configured token; every token is compared, whichever matches."""
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
         found: TokenHash | None = None
         for known in self.tokens:
@@ -99,7 +99,7 @@ class Credentials:
         return found
 
     def is_signed(self, *, timestamp: str, signatures: Iterable[bytes], body: bytes) -> bool:
-        """Say whether any of the signatures is that of a body at a time, under any of the secrets."""
+        """Return whether any signature matches body and timestamp under any secret."""
         expected = [signature(secret, timestamp, body) for secret in self.secrets]
         # A sum, because `any` would stop at the first that fits.
         return sum(hmac.compare_digest(one, given) for given in signatures for one in expected) > 0

@@ -15,10 +15,10 @@ from decider.gateway.roles import takes_events
 from decider.web.errors import respond
 
 BURST_S = 2.0
-"""Seconds' worth of calls that may come at once after a silence."""
+"""Burst size in seconds of the rate."""
 
 MAX_CLIENTS = 10_000
-"""Buckets at the same time; a few hundred bytes each."""
+"""Maximum number of token buckets; a few hundred bytes each."""
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class _TokenBucket:
 
 
 class Rate:
-    """A bound of calls per second and client."""
+    """Token bucket rate limit per client."""
 
     def __init__(self, per_s: float, *, max_clients: int = MAX_CLIENTS) -> None:
         self._per_s = per_s
@@ -53,7 +53,7 @@ class Rate:
 
 
 class RateLimit:
-    """Answers 429 to a client that is too fast; events and other calls are counted apart."""
+    """Returns 429 for a client above its rate; events and other requests have separate limits."""
 
     def __init__(self, app: ASGIApp, *, events_per_s: float, calls_per_s: float, clock_s: Callable[[], float]) -> None:
         self._app = app
@@ -73,16 +73,16 @@ class RateLimit:
             await self._app(scope, receive, send)
             return
         variable = "LAKEWRIGHT_EVENTS_PER_S" if is_event else "LAKEWRIGHT_CALLS_PER_S"
-        await too_fast(f"calls come faster than {variable} allows one client", wait_s)(scope, receive, send)
+        await too_fast(f"Rate limit per client exceeded ({variable})", wait_s)(scope, receive, send)
 
 
 def address(scope: Scope) -> str:
-    """Return the address that a call comes from; what a proxy's header claims is not believed."""
+    """Return the client address of the connection; proxy headers are not trusted."""
     client = scope.get("client")
     return client[0] if client else "unknown"
 
 
 def too_fast(detail: str, wait_s: float) -> ASGIApp:
-    """Return the answer to a client that must wait."""
+    """Return a 429 response with Retry-After."""
     headers = {"retry-after": str(math.ceil(wait_s)), "connection": "close"}
-    return respond(429, f"{detail}; wait, or send events in batches", headers=headers)
+    return respond(429, f"{detail}; retry later or batch events", headers=headers)

@@ -1,6 +1,6 @@
-"""Every call has its role in this one table, and what is not in it is the administrator's alone.
+"""Required role of every operation; operations that are not listed require the role admin.
 
-A route that somebody adds and forgets here is closed rather than open; a test walks all routes and names it.
+A new route is therefore closed until it is listed; a test checks that all routes are.
 """
 
 import re
@@ -17,7 +17,7 @@ OPEN: frozenset[tuple[str, str]] = frozenset(
         ("OPTIONS", "/v1/events/{source}"),
     }
 )
-"""Calls that need nothing: probes and scrapers, which carry no tokens, and a handshake that only says who may send."""
+"""Operations without authentication: probes, scrapes, and the webhook validation."""
 
 ROLES: Mapping[tuple[str, str], Role] = {
     ("POST", "/v1/events"): Role.HOOK,
@@ -57,14 +57,14 @@ ROLES: Mapping[tuple[str, str], Role] = {
     ("GET", "/docs"): Role.VIEWER,
     ("GET", "/docs/assets/{name}"): Role.VIEWER,
 }
-"""The least that a caller must be; registering makes us read a place with our own credentials, hence an operator."""
+"""Minimum role; registering reads a location with the service's credentials, hence operator."""
 
 EVENTS = "/v1/events"
-"""Where webhooks arrive: only here do signatures, passwords and keys in the query count."""
+"""Path of webhooks: only here are signatures, passwords and query keys accepted."""
 
 
 def needed(method: str, path: str) -> Role | None:
-    """Return the role that a call needs, None if it needs nothing; HEAD is a GET without the answer's body."""
+    """Return the required role of an operation, None for open ones; HEAD counts as GET."""
     asked = "GET" if method == "HEAD" else method
     if any(asked == known and _fits(path, template) for known, template in OPEN):
         return None
@@ -73,7 +73,7 @@ def needed(method: str, path: str) -> Role | None:
 
 
 def takes_events(path: str) -> bool:
-    """Say whether webhooks arrive at a path."""
+    """Return whether a path accepts events."""
     return path == EVENTS or path.startswith(f"{EVENTS}/")
 
 

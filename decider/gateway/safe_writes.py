@@ -1,4 +1,4 @@
-"""A call that changes something is refused as a whole while Redis might lose it, before anything of it is done."""
+"""Writes are rejected while Redis is not durable, before any part of them is done."""
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -7,11 +7,11 @@ from decider.web.errors import try_later
 from shared.errors import RetryableError
 
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that change nothing; what Redis still knows may be looked at."""
+"""Methods that change nothing; reads stay available."""
 
 
 class SafeWrites:
-    """Answers 503 with the reason and Retry-After to calls that write, unless Redis is safe."""
+    """Returns 503 with the reason and Retry-After for writes while Redis is not durable."""
 
     def __init__(self, app: ASGIApp, *, safety: RedisSafety) -> None:
         self._app = app
@@ -29,5 +29,5 @@ class SafeWrites:
 
 
 def _writes(method: str, path: str) -> bool:
-    """Say whether a call may write; a what-if is asked by POST and only reads."""
+    """Return whether a request may write; what-if is a POST that only reads."""
     return method not in READS and path.startswith("/v1/") and not path.endswith("/what-if")

@@ -1,4 +1,4 @@
-"""Every answer tells a browser to keep it to itself: no guessing of types, no frames, no caches, no referrers."""
+"""Security headers of every response: no type sniffing, frames, caches or referrers."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -13,7 +13,7 @@ HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
 }
-"""What each answer carries unless it says otherwise itself."""
+"""Default headers of each response."""
 
 PAGES: Mapping[str, str] = MappingProxyType(
     {
@@ -21,8 +21,8 @@ PAGES: Mapping[str, str] = MappingProxyType(
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     }
 )
-"""Pages and their policy of content: they load our own files and talk to us, and to nobody else. Swagger UI draws its
-arrows as pictures in its style sheet, hence `data:`."""
+"""Content security policy per page: own files and own API only. The style sheet of Swagger UI has images
+as `data:`."""
 
 
 class SecurityHeaders:

@@ -1,4 +1,4 @@
-"""What every schema shares: unknown fields of a request are refused by name, and times are RFC 3339 in UTC."""
+"""Base of all schemas: unknown request fields are rejected, and times are RFC 3339 in UTC."""
 
 from datetime import UTC, datetime
 from typing import Annotated
@@ -6,28 +6,28 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 TABLE_NAME = r"[A-Za-z0-9_-]{1,128}(\.[A-Za-z0-9_-]{1,128}){0,3}"
-"""Up to four parts as catalogs have them, the same that an event may name; names are parts of URLs, too."""
+"""Up to four parts, as in catalogs and events; names are parts of URLs."""
 
 MAX_PAGE = 500
-"""Rows per page at most: a page is one answer of a few hundred kilobytes."""
+"""Maximum rows per page, which is a response of a few hundred kilobytes."""
 
 TableName = Annotated[
     str,
     Field(
         pattern=f"^{TABLE_NAME}$",
-        description="Name of the table: up to four parts joined by dots, of letters, digits, `_` and `-`.",
+        description="Table name: up to four parts of letters, digits, `_` and `-`, joined by dots.",
     ),
 ]
 
 
 class ResponseModel(BaseModel):
-    """An answer; it cannot be changed once built."""
+    """An immutable response."""
 
     model_config = ConfigDict(frozen=True)
 
 
 class RequestModel(BaseModel):
-    """A request; a field that is not known is an error rather than a wish that nobody heard."""
+    """A request; unknown fields are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 

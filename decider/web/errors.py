@@ -1,6 +1,6 @@
-"""Every failure leaves as a problem document: what happened, which field, what is allowed, and never our internals.
+"""Every failure becomes a problem document: cause, field, accepted values, and no internals.
 
-`shared.errors` says what a caller can do; here that becomes an HTTP status, in one table.
+`shared.errors` classifies failures by what a caller can do; one table here maps them to HTTP statuses.
 """
 
 import reprlib
@@ -23,33 +23,33 @@ log = structlog.get_logger()
 MEDIA_TYPE = "application/problem+json"
 
 MAX_VALUE_CHARS = 200
-"""How much of a wrong value is sent back: enough to recognise it, no mirror for a megabyte."""
+"""Characters of an invalid value in a response: enough to recognize it."""
 
 MAX_FIELD_PROBLEMS = 20
-"""How many wrong fields one answer names."""
+"""Maximum number of invalid fields in one response."""
 
 RETRY_AFTER_S = 5
-"""When a caller may try again after a failure of the moment; a Redis fail-over takes about as long."""
+"""Seconds after which a client may retry; a Redis failover takes about as long."""
 
 _TYPES: Mapping[int, tuple[str, str]] = {
-    400: ("malformed", "The request cannot be read"),
-    401: ("unauthorized", "A token or a signature is needed"),
-    403: ("forbidden", "This caller may not do that"),
-    404: ("not-found", "There is no such thing"),
-    405: ("method-not-allowed", "This method is not offered here"),
-    408: ("too-slow", "The body did not arrive in time"),
-    409: ("conflict", "The request contradicts what is there"),
-    413: ("too-large", "The body is too large"),
-    422: ("invalid-input", "The request cannot be used"),
-    429: ("too-fast", "Too many calls"),
-    500: ("internal", "The service failed"),
-    502: ("table-unreadable", "The table cannot be read"),
-    503: ("unavailable", "The service cannot answer at the moment"),
+    400: ("bad-request", "Malformed request"),
+    401: ("unauthorized", "Missing or invalid credentials"),
+    403: ("forbidden", "Insufficient permissions"),
+    404: ("not-found", "Not found"),
+    405: ("method-not-allowed", "Method not allowed"),
+    408: ("request-timeout", "Request timeout"),
+    409: ("conflict", "Conflict with current state"),
+    413: ("payload-too-large", "Payload too large"),
+    422: ("invalid-input", "Invalid request"),
+    429: ("rate-limited", "Too many requests"),
+    500: ("internal-error", "Internal error"),
+    502: ("table-unreadable", "Table log unreadable"),
+    503: ("unavailable", "Service unavailable"),
 }
 
 
 class ApiError(Exception):
-    """A call that a router refuses with a status of its own; `field` names the culprit."""
+    """A request rejected with its own HTTP status; `field` names the invalid field."""
 
     def __init__(self, status: int, detail: str, *, field: str = "", value: Any = None, allowed: str = "") -> None:
         super().__init__(detail)
@@ -60,8 +60,8 @@ class ApiError(Exception):
 
 
 def not_found(noun: str, name: str) -> ApiError:
-    """Return the refusal for a thing that is not there."""
-    return ApiError(HTTPStatus.NOT_FOUND, f"there is no {noun} {shown(name)!r}", field=noun, value=name)
+    """Return the error for a resource that does not exist."""
+    return ApiError(HTTPStatus.NOT_FOUND, f"{noun} {shown(name)!r} does not exist", field=noun, value=name)
 
 
 def respond(  # noqa: PLR0913 - the members of RFC 9457
@@ -74,7 +74,7 @@ def respond(  # noqa: PLR0913 - the members of RFC 9457
     errors: Sequence[FieldProblem] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Build a problem answer."""
+    """Build a problem response."""
     kind, title = _TYPES.get(status, ("failed", HTTPStatus(status).phrase))
     problem = ProblemDocument(
         type=f"urn:lakewright:problem:{kind}",
@@ -90,7 +90,7 @@ def respond(  # noqa: PLR0913 - the members of RFC 9457
 
 
 def shown(value: Any) -> Any:
-    """Return a value as an error may show it: plain, short, and no deeper than a few levels, as JSON may be."""
+    """Return a value for an error message: plain, truncated, and of bounded depth."""
     if value is None or isinstance(value, bool | int | float):
         return value if not isinstance(value, float) or value == value else "NaN"  # noqa: PLR0124 - NaN is not JSON
     text = value if isinstance(value, str) else reprlib.repr(value)
@@ -100,7 +100,7 @@ def shown(value: Any) -> Any:
 
 
 def install(app: FastAPI) -> None:
-    """Make every failure of this application a problem."""
+    """Register the handlers that turn every failure into a problem document."""
     app.add_exception_handler(ApiError, _refused)
     app.add_exception_handler(LakewrightError, _ours)
     app.add_exception_handler(RedisError, _store_gone)
@@ -134,11 +134,11 @@ async def _ours(_: Request, raised: Exception) -> JSONResponse:
 
 async def _store_gone(request: Request, raised: Exception) -> JSONResponse:
     log.warning("redis_unavailable", path=request.url.path, error=str(raised))
-    return try_later("Redis does not answer; the call changed nothing, try again")
+    return try_later("Redis does not respond; nothing was changed; retry later")
 
 
 def try_later(detail: str) -> JSONResponse:
-    """Build the answer to a call that cannot be served at the moment."""
+    """Build a 503 response that asks the client to retry."""
     return respond(503, detail, headers={"retry-after": str(RETRY_AFTER_S)})
 
 
@@ -167,4 +167,4 @@ async def _http(_: Request, raised: Exception) -> JSONResponse:
 
 async def _unexpected(request: Request, raised: Exception) -> JSONResponse:
     log.error("request_crashed", method=request.method, path=request.url.path, exc_info=raised)
-    return respond(500, "the service met a state it did not expect; its log says which")
+    return respond(500, "unexpected error; see the log of the service")

@@ -1,4 +1,4 @@
-"""The one form of every error: RFC 9457, extended by the field at fault, its value, and what would be accepted."""
+"""The form of every error: RFC 9457, extended by the invalid field, its value, and the accepted values."""
 
 from typing import Any
 
@@ -8,15 +8,15 @@ from decider.web.base_model import ResponseModel
 
 
 class FieldProblem(ResponseModel):
-    """One field that cannot be used."""
+    """One invalid field."""
 
-    field: str = Field(description="Where the field stands, such as `partitions.0` or `query.limit`.")
-    message: str = Field(description="Why the value cannot be used.")
-    value: Any = Field(None, description="The value as it came, shortened if long.")
+    field: str = Field(description="Field path, such as `partitions.0` or `query.limit`.")
+    message: str = Field(description="Reason.")
+    value: Any = Field(None, description="Value from the request, truncated if long.")
 
 
 class ProblemDocument(ResponseModel):
-    """Why a call failed, and what to do about it (RFC 9457, `application/problem+json`)."""
+    """Problem details (RFC 9457, `application/problem+json`)."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -24,7 +24,7 @@ class ProblemDocument(ResponseModel):
             "examples": [
                 {
                     "type": "urn:lakewright:problem:invalid-input",
-                    "title": "The request cannot be used",
+                    "title": "Invalid request",
                     "status": 422,
                     "detail": "location 'tables/orders' cannot be used: it is a relative path",
                     "field": "location",
@@ -36,11 +36,11 @@ class ProblemDocument(ResponseModel):
         },
     )
 
-    type: str = Field(description="Names the kind of problem; stable, for programs.")
-    title: str = Field(description="The kind of problem in words.")
-    status: int = Field(description="The HTTP status of this answer.")
-    detail: str = Field(description="What happened, where, and what to do.")
-    field: str = Field("", description="The field at fault, the first if there are several; empty if none is.")
-    value: Any = Field(None, description="The value of that field as it came, shortened if long.")
-    allowed: str = Field("", description="What would have been accepted; empty where the detail says it.")
-    errors: tuple[FieldProblem, ...] = Field((), description="Every field at fault, where there are several.")
+    type: str = Field(description="Machine-readable problem type.")
+    title: str = Field(description="Human-readable problem type.")
+    status: int = Field(description="HTTP status.")
+    detail: str = Field(description="Human-readable cause and remedy.")
+    field: str = Field("", description="Invalid field, the first if there are several; empty if none.")
+    value: Any = Field(None, description="Value of that field, truncated if long.")
+    allowed: str = Field("", description="Accepted values; empty if the detail lists them.")
+    errors: tuple[FieldProblem, ...] = Field((), description="All invalid fields.")

@@ -79,7 +79,7 @@ def test_a_cells_name_as_long_as_the_description_allows_can_be_asked_for(decider
     # Not by httpx, which makes no call that long.
     connection = http.client.HTTPConnection(url.host, url.port, timeout=scaled(30))
     try:
-        connection.request("GET", "/v1/tables/sales.orders/decisions?cell=" + "%F0%9F%A7%8A" * 20_000)
+        connection.request("GET", "/v1/tables/sales.orders/decisions?partition=" + "%F0%9F%A7%8A" * 20_000)
         answer = connection.getresponse()
         text = answer.read()
     finally:

@@ -155,8 +155,8 @@ def test_the_decision_in_force_at_a_moment_is_the_last_one_before_it(decider: Li
         (found,) = decider.get(path, at=moment)["decisions"]
         assert found["version"] == max(one["version"] for one in newest if one["at_ms"] <= wanted["at_ms"])
     assert decider.get(path, at="2020-01-01T00:00:00Z")["decisions"] == []
-    assert len(decider.get(path, cell="dt=2026-01-01", limit=2)["decisions"]) == 2
-    assert decider.get(path, cell="dt=1999-01-01")["decisions"] == []
+    assert len(decider.get(path, partition="dt=2026-01-01", limit=2)["decisions"]) == 2
+    assert decider.get(path, partition="dt=1999-01-01")["decisions"] == []
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(decider: LiveDecider, tmp_path: Path) -> None:

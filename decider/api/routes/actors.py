@@ -1,4 +1,4 @@
-"""Actors: who drains the queue, and telling one to finish what it has and take no more."""
+"""Actors: list them and drain one."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ ActorPath = Annotated[
     Path(
         max_length=MAX_NAME_CHARS,
         pattern=r"^[^\s|{}/]+$",
-        description="Name of the actor.",
+        description="Actor name.",
         openapi_examples={"an actor": {"value": "worker-7-4711"}},
     ),
 ]
@@ -28,7 +28,7 @@ ActorPath = Annotated[
 
 @router.get("", summary="List actors", responses=failures())
 async def list_actors(parts: Parts) -> ActorList:
-    """List the actors that are there with their slots, jobs, versions and the age of their last word."""
+    """List actors with their slots, jobs, versions and heartbeat age."""
     seen = await parts.actors.all()
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
@@ -39,13 +39,13 @@ async def list_actors(parts: Parts) -> ActorList:
 
 @router.post("/{actor}/drain", summary="Drain an actor", responses=failures(404, 422))
 async def drain_actor(actor: ActorPath, parts: Parts) -> AdminResult:
-    """Let an actor finish the jobs it has and take no more, so that it can be stopped without losing work.
+    """Let an actor finish its jobs and claim no more, so that it can be stopped without losing work.
 
-    It hears of it with its next heartbeat, and stays drained until its process is started anew.
+    Takes effect with the next heartbeat and lasts until the actor restarts.
     """
     if not await parts.actors.drain(actor):
         raise not_found("actor", actor)
-    return AdminResult(message=f"Actor {actor} takes no more jobs; when its state is drained, it can be stopped.")
+    return AdminResult(message=f"Actor {actor} claims no more jobs; stop it when its state is drained.")
 
 
 def _actor_view(one: ActorRecord) -> ActorView:

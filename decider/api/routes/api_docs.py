@@ -1,7 +1,7 @@
-"""The API's description as a page: Swagger UI from the files of an installed package, so that no other host is asked.
+"""The API documentation page: Swagger UI from an installed package, so that no other host is contacted.
 
-The page has no script or style of its own in it, because its policy (`armour`) allows none; addresses are relative, so
-that it works behind a proxy's prefix, too.
+The page has no inline script or style, because its content security policy allows none; URLs are relative, so that it
+works behind a proxy's prefix.
 """
 
 from collections.abc import Mapping

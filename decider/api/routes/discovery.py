@@ -1,4 +1,4 @@
-"""Discovery: how far the search for tables has come, and a way to have it begin now."""
+"""Discovery: show its progress and start it."""
 
 from fastapi import APIRouter
 
@@ -12,15 +12,15 @@ from decider.web.base_model import moment
 router = APIRouter(prefix="/v1/discovery", tags=["tables"])
 
 
-@router.get("", summary="Show the search for tables", responses=failures())
+@router.get("", summary="Show discovery progress", responses=failures())
 async def show_discovery(parts: Parts) -> Discoveries:
-    """Show how far the search below each allowed root has come, whichever decider is at it."""
+    """Show the scan progress of each allowed root, over all deciders."""
     return await _shown(parts.discovery)
 
 
-@router.post("", status_code=202, summary="Search for tables now", responses=failures())
+@router.post("", status_code=202, summary="Start discovery", responses=failures())
 async def start_discovery(parts: Parts) -> Discoveries:
-    """Have every root walked within seconds that is not being walked; tables that are known stay as they are."""
+    """Start a scan of every root that is not being scanned; registered tables stay unchanged."""
     await parts.discovery.call_for()
     return await _shown(parts.discovery)
 

@@ -1,4 +1,4 @@
-"""Events: what a store or a writer sends, in any known shape, becomes hints, which are never trusted beyond that."""
+"""Events: every known format becomes table hints, and a hint only triggers a read of the table's log."""
 
 import asyncio
 from functools import partial
@@ -23,18 +23,18 @@ SOURCES = tuple(shape.source for shape in SHAPES)
 MINUTE_S = 60
 
 LONG_BODY_BYTES = 65_536
-"""Longer bodies, of a hundred events and more, are read beside the event loop: they would hold the others up."""
+"""Longer bodies, of a hundred events and more, are parsed in a thread: they would block the event loop."""
 
 _ANSWERS: dict[int | str, dict[str, Any]] = {
-    200: {"model": SubscriptionValidation, "description": "The code of Event Grid's handshake; nothing was taken."}
+    200: {"model": SubscriptionValidation, "description": "Validation code of Azure Event Grid; no event was accepted."}
 }
 
 _GRANTED: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "The origin may send events.",
         "headers": {
-            "WebHook-Allowed-Origin": {"description": "The origin.", "schema": {"type": "string"}},
-            "WebHook-Allowed-Rate": {"description": "Calls per minute.", "schema": {"type": "string"}},
+            "WebHook-Allowed-Origin": {"description": "Allowed origin.", "schema": {"type": "string"}},
+            "WebHook-Allowed-Rate": {"description": "Requests per minute.", "schema": {"type": "string"}},
         },
     }
 }
@@ -43,7 +43,7 @@ Source = Annotated[
     str,
     Path(
         max_length=40,
-        description="The source whose shape is demanded: " + ", ".join(SOURCES) + ".",
+        description="Event source: " + ", ".join(SOURCES) + ".",
         openapi_examples={"S3": {"value": "s3"}},
     ),
 ]
@@ -53,7 +53,7 @@ Origin = Annotated[
     Header(
         alias="WebHook-Request-Origin",
         max_length=255,
-        description="Who wants to send events.",
+        description="Origin that requests validation.",
         openapi_examples={"Event Grid": {"value": "eventgrid.azure.net"}},
     ),
 ]
@@ -63,16 +63,15 @@ Origin = Annotated[
     "",
     status_code=202,
     response_model=EventsAccepted,
-    summary="Tell of a commit, in any known shape",
+    summary="Post commit events",
     openapi_extra=BODY,
     responses=failures(409) | _ANSWERS,
 )
 async def post_event(request: Request, parts: Parts) -> EventsAccepted | Response:
-    """Take an event or a batch of events, recognising the shape.
+    """Accept one event or a batch and detect its format.
 
-    Events are hints: what they say about a table is checked against its log, so lost, doubled, reordered and forged
-    events cost latency at most. Tables that are not known are taken only below an allowed root. CloudEvents may have
-    their attributes in headers.
+    An event only triggers a read of the table's log, so lost, duplicate, reordered and forged events cost latency at
+    most. Unknown tables are registered only below an allowed root. CloudEvents are accepted in binary mode as well.
     """
     return await _take(request, None, parts)
 
@@ -81,29 +80,31 @@ async def post_event(request: Request, parts: Parts) -> EventsAccepted | Respons
     "/{source}",
     status_code=202,
     response_model=EventsAccepted,
-    summary="Tell of a commit, in the shape of one source",
+    summary="Post commit events of one source",
     openapi_extra=BODY,
     responses=failures(404, 409, 422) | _ANSWERS,
 )
 async def post_event_of(source: Source, request: Request, parts: Parts) -> EventsAccepted | Response:
-    """Take an event or a batch of events of one source; a body of another shape is refused."""
+    """Accept one event or a batch of one source; other formats are rejected."""
     return await _take(request, _known(source), parts)
 
 
-@router.options("", response_class=Response, summary="May an origin send events", responses=failures(422) | _GRANTED)
+@router.options(
+    "", response_class=Response, summary="CloudEvents webhook validation", responses=failures(422) | _GRANTED
+)
 async def ask_to_send(origin: Origin, parts: Parts) -> Response:
-    """Answer the handshake of CloudEvents' webhooks: whether an origin may send, and how often."""
+    """Return whether an origin may send events, and its rate limit."""
     return _grant(origin, parts)
 
 
 @router.options(
     "/{source}",
     response_class=Response,
-    summary="May an origin send events of a source",
+    summary="CloudEvents webhook validation for one source",
     responses=failures(404, 422) | _GRANTED,
 )
 async def ask_to_send_of(source: Source, origin: Origin, parts: Parts) -> Response:
-    """Answer the handshake of CloudEvents' webhooks for the events of one source."""
+    """Return whether an origin may send events of one source, and its rate limit."""
     _known(source)
     return _grant(origin, parts)
 
@@ -111,7 +112,7 @@ async def ask_to_send_of(source: Source, origin: Origin, parts: Parts) -> Respon
 def _known(source: str) -> str:
     if source not in SOURCES:
         raise ApiError(
-            404, f"there is no event source {source!r}", field="source", value=source, allowed=", ".join(SOURCES)
+            404, f"event source {source!r} does not exist", field="source", value=source, allowed=", ".join(SOURCES)
         )
     return source
 
@@ -120,7 +121,7 @@ def _grant(origin: str, parts: Services) -> Response:
     if origin not in parts.settings.webhook_origins:
         raise ApiError(
             403,
-            "this origin may not send events; add it to LAKEWRIGHT_WEBHOOK_ORIGINS",
+            "origin not allowed; add it to LAKEWRIGHT_WEBHOOK_ORIGINS",
             field="WebHook-Request-Origin",
             value=origin,
         )
@@ -137,7 +138,7 @@ async def _take(request: Request, source: str | None, parts: Services) -> Events
         else:
             taken = read(headers=request.headers)
     except InvalidInput as problem:
-        # What cannot be recognised cannot be read at all, which is 400; a value that is read but unusable is 422.
+        # A body of no known format is malformed, which is 400; a field that is read and invalid is 422.
         raise ApiError(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
     if isinstance(taken.handshake, ValidationHandshake):
         # Event Grid takes 200 for an answer and 202 for none.

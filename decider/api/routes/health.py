@@ -1,4 +1,4 @@
-"""Health: alive says restart me, ready says send me calls, metrics say how it goes; none of them needs a token."""
+"""Health: liveness, readiness and metrics; none of them needs a token."""
 
 import structlog
 from fastapi import APIRouter, Request, Response
@@ -15,30 +15,30 @@ log = structlog.get_logger()
 
 router = APIRouter(tags=["health"])
 
-_NOT_WELL = {"model": ProblemDocument, "description": "It is not; `detail` says why."}
+_NOT_WELL = {"model": ProblemDocument, "description": "Not healthy; see `detail`."}
 
 
-@router.get("/livez", summary="Is the process alive", responses={503: _NOT_WELL})
+@router.get("/livez", summary="Liveness probe", responses={503: _NOT_WELL})
 async def livez(request: Request) -> Liveness:
-    """Answer 200 unless a background duty has died, which only a restart cures. Redis does not matter here."""
+    """Return 200 unless a background task has ended, which requires a restart. Independent of Redis."""
     duties: BackgroundTasks = request.app.state.duties
     if duties.dead:
-        raise ApiError(503, f"these duties have ended and need a restart: {', '.join(duties.dead)}")
+        raise ApiError(503, f"background tasks have ended; restart the process: {', '.join(duties.dead)}")
     return Liveness(status="alive")
 
 
-@router.get("/readyz", summary="Can calls be served", responses={503: _NOT_WELL})
+@router.get("/readyz", summary="Readiness probe", responses={503: _NOT_WELL})
 async def readyz(request: Request, parts: Parts) -> Readiness:
-    """Answer 200 if Redis answers and keeps what it is given, and all duties run; else 503 with the reasons."""
+    """Return 200 if Redis responds and is durable and all background tasks run; 503 with the reasons otherwise."""
     duties: BackgroundTasks = request.app.state.duties
     recent: CachedHealth = request.app.state.pulse
     pulse = await recent.feel()
     ill = pulse.reasons
     if ill and parts.settings.credentials.are_needed:
-        # A probe shows no token, and whoever may not ask for the status learns neither an address nor a setting here.
+        # Probes carry no token, so the response discloses neither addresses nor settings.
         log.warning("redis_unhealthy", reasons=ill)
-        ill = ("Redis does not answer" if pulse.server is None else "Redis is not safe, see /v1/status",)
-    reasons = (*ill, *(f"the duty {name} has ended" for name in duties.dead))
+        ill = ("Redis does not respond" if pulse.server is None else "Redis is not durable; see /v1/status",)
+    reasons = (*ill, *(f"background task {name} has ended" for name in duties.dead))
     if reasons:
         raise ApiError(503, "; ".join(reasons))
     return Readiness(status="ready", reasons=())
@@ -46,11 +46,11 @@ async def readyz(request: Request, parts: Parts) -> Readiness:
 
 @router.get(
     "/metrics",
-    summary="Metrics for Prometheus",
+    summary="Prometheus metrics",
     response_class=Response,
     responses={
         200: {
-            "description": "Prometheus' text format.",
+            "description": "Prometheus text format.",
             "content": {
                 "text/plain": {"schema": {"type": "string"}, "example": 'lakewright_jobs{state="queued"} 3.0\n'}
             },
@@ -59,11 +59,11 @@ async def readyz(request: Request, parts: Parts) -> Readiness:
     },
 )
 async def metrics(request: Request, parts: Parts) -> Response:
-    """Return every metric; they are answered while Redis is away, too, with `lakewright_redis_up` at 0."""
+    """Return all metrics; while Redis is unavailable, `lakewright_redis_up` is 0."""
     recent: CachedHealth = request.app.state.pulse
     pulse = await recent.feel()
     snapshot = MetricsSnapshot(
-        # Whoever may not ask for the status learns no version here.
+        # Without a token, the release is not disclosed.
         release="" if parts.settings.credentials.are_needed else parts.settings.release,
         redis_up=pulse.server is not None,
         redis_safe=pulse.server is not None and not pulse.server.issues,

@@ -1,4 +1,4 @@
-"""Jobs: what runs, waits and is over, and calling one off."""
+"""Jobs: list, show, cancel, expedite and requeue them."""
 
 from typing import Annotated
 
@@ -16,7 +16,7 @@ from shared.queue.limits import MAX_NAME_CHARS, MAX_PAGE
 from shared.queue.model import CancelOutcome, JobId, MoveOutcome
 
 RUNS_SHOWN = 20
-"""Finished runs of one job that its page shows."""
+"""Finished runs shown with a job."""
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
@@ -25,7 +25,7 @@ JobPath = Annotated[
     Path(
         max_length=2 * MAX_NAME_CHARS,
         pattern=r"^[^\s|{}/]+$",
-        description="Id of the job.",
+        description="Job id.",
         openapi_examples={"a job": {"value": "sales-orders-1f0c7a52.4b1e5a0c2d3f6e78.compact"}},
     ),
 ]
@@ -34,17 +34,19 @@ JobPath = Annotated[
 @router.get("", summary="List jobs", responses=failures(404, 422))
 async def list_jobs(
     parts: Parts,
-    state: Annotated[JobStage | None, Query(description="Only jobs in this state.", examples=["queued"])] = None,
+    state: Annotated[
+        JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
+    ] = None,
     table: Annotated[
         str | None,
-        Query(max_length=520, description="Only jobs of this table, by name or id.", examples=["sales.orders"]),
+        Query(max_length=520, description="Table name or id; without it, all tables.", examples=["sales.orders"]),
     ] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")] = 50,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 50,
     page_token: Annotated[
         str | None, Query(max_length=100, description="`next_page_token` of the previous page.")
     ] = None,
 ) -> JobList:
-    """List jobs: running, queued, delayed, quarantined, then finished runs with the newest first."""
+    """List jobs: running, queued, delayed, quarantined, then finished runs, newest first."""
     known = None
     if table is not None:
         known = await parts.registry.find(table)
@@ -56,7 +58,7 @@ async def list_jobs(
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
 async def show_job(job: JobPath, parts: Parts) -> JobDetail:
-    """Show one job with its timeline, and what was predicted and measured for its runs."""
+    """Show a job with its timeline and the predicted and measured cost of its runs."""
     live = await parts.runs.live(JobId(job))
     runs = await parts.runs.finished(JobId(job), limit=RUNS_SHOWN)
     newest = live or (runs[0] if runs else None)
@@ -72,22 +74,22 @@ async def show_job(job: JobPath, parts: Parts) -> JobDetail:
 
 @router.delete("/{job}", summary="Cancel a job", responses=failures(404, 422))
 async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
-    """Delete a job that waits; tell the actor of one that runs to stop. The next commit may ask for it again."""
+    """Delete a waiting job, or ask the actor of a running job to stop. The next commit may enqueue it again."""
     outcome = await parts.runs.cancel(JobId(job))
     if outcome is CancelOutcome.UNKNOWN:
         raise not_found("job", job)
     return cancelled_view(outcome)
 
 
-@router.post("/{job}/expedite", summary="Promote a job", responses=failures(404, 422))
+@router.post("/{job}/expedite", summary="Expedite a job", responses=failures(404, 422))
 async def promote_job(job: JobPath, parts: Parts) -> MoveResult:
-    """Make a waiting job ready now, in the urgent band at the best priority."""
+    """Move a waiting job to the urgent band with the highest priority."""
     return _moved(job, await parts.steering.promote(JobId(job)))
 
 
 @router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))
 async def requeue_job(job: JobPath, parts: Parts) -> MoveResult:
-    """Make a delayed or quarantined job ready now, and forget its failures: what made it fail has been mended."""
+    """Make a delayed or quarantined job ready and reset its failed attempts."""
     return _moved(job, await parts.steering.requeue(JobId(job)))
 
 

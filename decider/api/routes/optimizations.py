@@ -1,4 +1,4 @@
-"""RewriteList: what was rewritten, as the table's own log tells it: the answer is the same after Redis was lost."""
+"""Rewrites, read from the table's own log: the same after a loss of Redis."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -18,27 +18,24 @@ from shared.partitions import partition_values
 from shared.table import PartitionColumn, PartitionKey, TableId
 
 MAX_WITH_FILES = 20
-"""Events of one page that list their files: each may name thousands."""
+"""Maximum rewrites of a page that lists files: each may have thousands."""
 
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 
-@router.get("/{name}/optimizations", summary="What was rewritten", responses=failures(404, 422, 502))
+@router.get("/{name}/optimizations", summary="List rewrites", responses=failures(404, 422, 502))
 async def list_optimizations(
     table: KnownTable,
     parts: Parts,
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")] = 50,
-    before: Annotated[
-        int | None, Query(ge=0, lt=2**63, description="The `before` of the page that came first.")
-    ] = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 50,
+    before: Annotated[int | None, Query(ge=0, lt=2**63, description="`before` of the previous page.")] = None,
     files: Annotated[  # noqa: FBT002 - a query parameter
-        bool, Query(description=f"Name every file; a page then holds at most {MAX_WITH_FILES} rewrites.")
+        bool, Query(description=f"List all files; limits a page to {MAX_WITH_FILES} rewrites.")
     ] = False,
 ) -> RewriteList:
-    """List the rewrites of a table, newest first, as far back as its log goes.
+    """List the rewrites of a table, newest first, from the table's own log.
 
-    They are read from the table's own log. One page looks at a thousand commits at most, so it may be empty and still
-    name the next one.
+    A page reads at most a thousand commits, so it may be empty without being the last.
     """
     state = await parts.states.cursor(table.id)
     columns = state.metadata.partition_columns if state else ()
@@ -86,7 +83,7 @@ def _stats(stats: rewrites.FileStats, *, files: bool) -> FileStatsView:
 
 
 def _label(cell: str | None, columns: Sequence[PartitionColumn]) -> str | None:
-    """Return a cell as people write it; a mark is text that anybody could have written, so it need not be a cell."""
+    """Return a partition label; the key comes from commit metadata and may be arbitrary text."""
     if cell is None:
         return None
     try:

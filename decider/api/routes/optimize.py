@@ -1,4 +1,4 @@
-"""Optimize: a person asks for a rewrite now, or for the plan of one."""
+"""On-demand optimization: enqueue jobs or return a plan."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -19,15 +19,15 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     "/{name}/optimize",
     status_code=202,
     response_model=OptimizeResponse,
-    summary="Optimize a table now",
+    summary="Optimize a table",
     responses=failures(400, 404, 409, 413, 422, 502)
-    | {200: {"model": OptimizePlan, "description": "The plan of a dry run; nothing was changed."}},
+    | {200: {"model": OptimizePlan, "description": "Plan of a dry run; nothing was changed."}},
 )
 async def optimize_table(table: KnownTable, asked: OptimizeRequest, parts: Parts) -> OptimizeResponse | JSONResponse:
-    """Queue a job for every cell that is worth a rewrite, or show with `dry_run` what would be done.
+    """Enqueue a job for every eligible partition, or return the plan with `dry_run`.
 
-    A request that changes nothing says why in `ignored`. The promotion rule always holds, so that asking often does
-    not rewrite more; `force` sets aside the tolerance and `enabled=false` only.
+    A request that changes nothing returns the reason in `ignored`. The promotion rule always applies, so repeated
+    requests do not rewrite more; `force` ignores only the tolerance and `enabled=false`.
     """
     request = OptimizeCommand(tuple(asked.partitions), Band[asked.priority.upper()], asked.force)
     if asked.dry_run:

@@ -1,4 +1,4 @@
-"""The queue: who waits, who is next and why; weights, limits, pauses and the audit."""
+"""The queue: depth, dispatch order, settings, weights, limits, pauses and the audit."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -18,8 +18,8 @@ from shared.queue.queries import DispatchReason, NextJob
 from shared.queue.settings import SETTINGS, QueueSettings
 
 FORESEEN = (
-    "How many claims to foresee; each is played through inside Redis, which serves nobody else meanwhile, so that more "
-    "of them would take longer than the millisecond that one call may take."
+    "Maximum number of next claims to return. Each is simulated inside Redis, so the limit bounds the time that Redis "
+    "is blocked."
 )
 
 router = APIRouter(prefix="/v1/queue", tags=["queue"])
@@ -29,7 +29,7 @@ router = APIRouter(prefix="/v1/queue", tags=["queue"])
 async def show_queue(
     parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
 ) -> QueueView:
-    """Show depth and wait, who waits by band, tenant and table, the settings, and the order of the next claims."""
+    """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
     depth = await parts.steering.depth()
     waiting = await parts.steering.waiting()
     order = await parts.steering.order(next_claims)
@@ -54,25 +54,25 @@ async def show_queue(
     )
 
 
-@router.get("/settings", summary="Show the queue's settings", responses=failures())
+@router.get("/settings", summary="Show queue settings", responses=failures())
 async def show_settings(parts: Parts) -> queue_settings.QueueSettingsView:
-    """Show each setting of the queue with its value, unit, default, range and meaning."""
+    """Show each setting with its value, unit, default, range and description."""
     return _settings(await parts.steering.in_force())
 
 
-@router.patch("/settings", summary="Change the queue's settings", responses=failures(400, 413, 422))
+@router.patch("/settings", summary="Change queue settings", responses=failures(400, 413, 422))
 async def change_settings(asked: queue_settings.QueueSettingsUpdate, parts: Parts) -> queue_settings.QueueSettingsView:
-    """Change settings while the queue runs: they hold from the next call on, and what is left out stays.
+    """Change settings at run time; omitted settings stay unchanged.
 
-    What waits already keeps its times: a delay or a quarantine that has begun ends as it would have.
+    Delays and quarantines that have started keep their end.
     """
     await parts.steering.configure({name: value for name, value in asked.model_dump().items() if value is not None})
     return _settings(await parts.steering.in_force())
 
 
-@router.put("/weights", summary="Set a share or limit", responses=failures(422))
+@router.put("/weights", summary="Set a weight, limit or quota", responses=failures(422))
 async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
-    """Set what a band, tenant or table gets relative to its siblings, or how many of its jobs run at once."""
+    """Set the weight of a band, tenant or table, or the maximum number of its concurrent jobs."""
     level = Scope(body.scope)
     said = []
     if body.weight is not None:
@@ -80,30 +80,30 @@ async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
         said.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
         await parts.steering.limit(level, body.name, SlotQuota(body.quota_percent))
-        said.append(f"at most {body.quota_percent} % of the slots")
+        said.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
         await parts.steering.limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
-        said.append(f"at most {body.limit} at once" if body.limit else "no limit")
-    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing was changed'}.")
+        said.append(f"at most {body.limit} concurrent jobs" if body.limit else "no limit")
+    return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing changed'}.")
 
 
-@router.post("/pause", summary="Pause", responses=failures(422))
+@router.post("/pause", summary="Pause a scope", responses=failures(422))
 async def pause(body: PauseRequest, parts: Parts) -> AdminResult:
-    """Hand out nothing of the queue, a band, a tenant or a table; what runs goes on, what arrives waits."""
+    """Stop dispatching jobs of the queue, a band, a tenant or a table; running jobs continue."""
     await parts.steering.pause(Scope(body.scope), body.name, paused=True)
-    return AdminResult(message=f"{_named(body)} is paused; what runs goes on.")
+    return AdminResult(message=f"{_named(body)} is paused; running jobs continue.")
 
 
-@router.post("/resume", summary="Resume", responses=failures(422))
+@router.post("/resume", summary="Resume a scope", responses=failures(422))
 async def resume(body: PauseRequest, parts: Parts) -> AdminResult:
-    """Hand out again what was paused, within the limits that were there before."""
+    """Dispatch jobs of a paused scope again, within its limits."""
     await parts.steering.pause(Scope(body.scope), body.name, paused=False)
-    return AdminResult(message=f"{_named(body)} is no longer paused.")
+    return AdminResult(message=f"{_named(body)} is resumed.")
 
 
-@router.post("/audit", summary="Audit and mend", responses=failures())
+@router.post("/audit", summary="Audit and repair the queue", responses=failures())
 async def audit(parts: Parts) -> AuditReport:
-    """Compute every index of the queue anew from its jobs, and mend what differs; the queue goes on meanwhile."""
+    """Rebuild queue indexes from the jobs and repair inconsistencies; the queue stays available."""
     report = await parts.steering.audit()
     return AuditReport(keys_checked=report.keys, repaired=report.mended)
 
@@ -138,9 +138,9 @@ def _named(body: PauseRequest) -> str:
 def _next(one: NextJob) -> NextJobView:
     band = one.band.name.lower()
     sentence = {
-        DispatchReason.STRICT: f"Band {band} comes first, whatever the others have had.",
-        DispatchReason.GUARD: f"Strict bands have had their row; band {band} waits and is let in.",
-        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below their share.",
+        DispatchReason.STRICT: f"Band {band} has strict priority.",
+        DispatchReason.GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
+        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share.",
     }[one.why]
     return NextJobView(
         id=one.id,

@@ -1,4 +1,4 @@
-"""Scheduled: the tables whose rewrites come by themselves, what each is waiting for, and how its last one ended."""
+"""Automatically optimized tables: state, next due time and latest result."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from shared.table import TableRef
 router = APIRouter(prefix="/v1/scheduled", tags=["tables"])
 
 MAX_LOOKS = 20
-"""Pages of jobs of one state, and of finished runs, that one answer looks at: two thousand of each."""
+"""Maximum pages of jobs per state, and of finished runs, per request: two thousand of each."""
 
 _SAID = {
     JobState.LEASED: "running",
@@ -28,7 +28,7 @@ _SAID = {
     JobState.DELAYED: "backing_off",
     JobState.QUARANTINED: "failed",
 }
-"""What a table is said to be doing; of several jobs the first in this order speaks."""
+"""State of a table by the state of its jobs; the first match in this order wins."""
 
 
 @dataclass(slots=True)
@@ -43,16 +43,16 @@ class _QueuedWork:
         self.jobs.setdefault(table, Counter())[state] += jobs
 
 
-@router.get("", summary="List scheduled tables", responses=failures(422))
+@router.get("", summary="List automatically optimized tables", responses=failures(422))
 async def list_scheduled(
     parts: Parts,
-    prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
-    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many tables to look at.")] = 100,
+    prefix: Annotated[str, Query(max_length=200, description="Name prefix.", examples=["sales."])] = "",
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of tables to check.")] = 100,
     page_token: Annotated[
         str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")
     ] = None,
 ) -> ScheduledTables:
-    """List the tables that are optimized without being asked, with what is due and how the last run ended."""
+    """List automatically optimized tables with their next due time and latest result."""
     page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
     work = await _work(parts)
     shown = [await _scheduled(table, work, parts) for table in page.tables]
@@ -60,7 +60,7 @@ async def list_scheduled(
 
 
 async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> ScheduledTable | None:
-    """Show a table, None if it is not optimized by itself: switched off, refused, or never looked at."""
+    """Return a table, or None if it is disabled, refused, or not yet read."""
     state = await parts.states.cursor(table.id)
     if state is None or await parts.registry.refusal(table.id) is not None:
         return None
@@ -86,7 +86,7 @@ async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> Sch
 
 
 async def _work(parts: Services) -> _QueuedWork:
-    """Look once at all jobs; queued ones are counted by their flows, of which there may be very many."""
+    """Read all jobs once; queued jobs are counted per table, because there may be very many."""
     work = _QueuedWork()
     for table, waiting in (await parts.steering.waiting()).tables.items():
         work.count(table, JobState.QUEUED, waiting)

@@ -1,4 +1,4 @@
-"""Status: the whole service at a glance, told even while Redis is away, because that is when people look."""
+"""Status of the service, available while Redis is not."""
 
 import asyncio
 import time
@@ -21,14 +21,14 @@ from shared.queue.records import QueueDepth
 router = APIRouter(prefix="/v1/status", tags=["status"])
 
 PULSE_S = 1.0
-"""Seconds that probes and scrapers are told the same: they ask every few seconds, and five reads of Redis are asked."""
+"""Seconds for which health is cached: probes and scrapers call every few seconds, and each read costs five requests."""
 
 NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 
 
 @dataclass(frozen=True, slots=True)
 class HealthSnapshot:
-    """What Redis says at a moment; `server` is None and `trouble` says why if it does not answer."""
+    """Health as read from Redis; `server` is None and `trouble` holds the error if Redis does not respond."""
 
     server: ServerFacts | None
     tables: int | None
@@ -40,14 +40,14 @@ class HealthSnapshot:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why calls cannot be served as promised; empty if they can."""
+        """Reasons for not being ready; empty if ready."""
         if self.server is None:
             return (self.trouble,)
         return self.server.issues
 
 
 async def read_health(parts: Services) -> HealthSnapshot:
-    """Ask Redis for everything that a status shows."""
+    """Read everything that a status shows from Redis."""
     try:
         server = await parts.safety.facts()
         tables, refused = await parts.registry.count(), await parts.registry.count_refused()
@@ -60,7 +60,7 @@ async def read_health(parts: Services) -> HealthSnapshot:
 
 
 class CachedHealth:
-    """Asks Redis once for all who want to know at about the same time: probes and scrapers need no token."""
+    """Caches health for concurrent probes and scrapers, which need no token."""
 
     def __init__(self, parts: Services, clock_s: Callable[[], float]) -> None:
         self._parts = parts
@@ -69,7 +69,7 @@ class CachedHealth:
         self._asking = asyncio.Lock()
 
     async def feel(self) -> HealthSnapshot:
-        """Return the pulse as it was within the last PULSE_S seconds."""
+        """Return health that is at most PULSE_S seconds old."""
         async with self._asking:
             if self._found is None or self._clock_s() - self._found[0] >= PULSE_S:
                 pulse = await read_health(self._parts)
@@ -77,9 +77,9 @@ class CachedHealth:
             return self._found[1]
 
 
-@router.get("", summary="Show the service at a glance", responses=failures())
+@router.get("", summary="Show service status", responses=failures())
 async def show_status(parts: Parts) -> DeciderStatus:
-    """Show versions, the safety of Redis, the backlog, the funnel from commits to rewrites, and what was saved."""
+    """Show version, Redis configuration, backlog, the funnel from commits to rewrites, and savings."""
     pulse = await read_health(parts)
     server = pulse.server
     started_at = moment(parts.started.at_ms)
@@ -123,7 +123,7 @@ def _defaults(parts: Services) -> DefaultsInForce:
 
 
 def savings(funnel: dict[str, int]) -> Savings:
-    """Work out what the service was good for from the funnel's counters."""
+    """Compute savings from the funnel counters."""
     added = funnel.get("bytes_added", 0)
     touched = funnel.get("partitions_touched", 0)
     rewritten = funnel.get("bytes_replaced", 0)

@@ -57,7 +57,7 @@ async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
     if not seats.take(client):
         raise ApiError(
             503,
-            f"{seats.limit} readers watch already, or {seats.per_client} of yours; try again later, or ask another "
+            f"Too many stream readers (limit {seats.limit}, per client {seats.per_client}); retry later or use another "
             "decider",
         )
     try:
@@ -69,7 +69,7 @@ async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
 async def _reader(
     parts: Parts,
     last_event_id: Annotated[
-        str | None, Header(max_length=400, description="Id of the last event that was seen: go on behind it.")
+        str | None, Header(max_length=400, description="Id of the last received event; the stream resumes after it.")
     ] = None,
 ) -> StreamPosition:
     return await parts.tails.now() if last_event_id is None else resumed(last_event_id)
@@ -79,7 +79,7 @@ async def _named(
     parts: Parts,
     table: Annotated[
         list[str] | None,
-        Query(max_length=MAX_TABLES, description="Only decisions about these tables, by name or id.", examples=["a.b"]),
+        Query(max_length=MAX_TABLES, description="Table names or ids; without it, all tables.", examples=["a.b"]),
     ] = None,
 ) -> tuple[TableRef, ...] | None:
     if not table:
@@ -95,14 +95,14 @@ async def _named(
 
 @router.get(
     "",
-    summary="Watch what happens",
+    summary="Stream decisions, jobs and queue depth",
     response_class=EventSourceResponse,
     dependencies=[Depends(_seat)],
     responses=failures(404, 422)
     | {
         200: {
-            "description": "Server-sent events: `connected`, then `decision`, `job` and `queue`; `error` if Redis "
-            "is away. A comment every 15 seconds keeps the connection open.",
+            "description": "Server-sent events: `connected`, then `decision`, `job` and `queue`; `error` while "
+            "Redis is unavailable. A comment every 15 seconds keeps the connection open.",
             "content": {"text/event-stream": {"schema": {"type": "string"}, "example": EXAMPLE}},
         }
     },
@@ -112,13 +112,13 @@ async def watch(
     tail: Annotated[StreamPosition, Depends(_reader)],
     named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
     about: Annotated[
-        list[About] | None, Query(max_length=3, description="What to hear of; everything without it.")
+        list[About] | None, Query(max_length=3, description="Kinds of events; without it, all kinds.")
     ] = None,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Tell decisions, ended and troubled jobs, and the depth of the queue as they happen, as server-sent events.
+    """Stream decisions, job results and queue depth as server-sent events.
 
-    Resume with `Last-Event-ID`; events of one millisecond may then come twice, and what the capped streams dropped
-    meanwhile does not come at all.
+    Resume with `Last-Event-ID`: events of one millisecond may be delivered twice, and events that the capped streams
+    have dropped are lost.
     """
     watching = _Subscription(parts, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
     yield await watching.begin()

@@ -1,4 +1,4 @@
-"""Pausing one table: its jobs wait where they are, and what its commits lead to waits with them."""
+"""Pause and resume one table: its waiting and new jobs are not dispatched."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -14,16 +14,16 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 @router.post("/{name}/pause", summary="Pause a table", responses=failures(404, 422))
 async def pause_table(table: KnownTable, parts: Parts) -> AdminResult:
-    """Hand out no job of the table until it is resumed; what runs goes on, and decisions are made as before.
+    """Stop dispatching jobs of the table; running jobs continue, and decisions are made as before.
 
-    To stop it for good, set `lakewright.enabled=false` on the table itself.
+    To disable optimization permanently, set `lakewright.enabled=false` on the table.
     """
     await parts.steering.pause(Scope.TABLE, table.id, paused=True)
-    return AdminResult(message=f"Table {table.name} is paused; what runs goes on.")
+    return AdminResult(message=f"Table {table.name} is paused; running jobs continue.")
 
 
 @router.post("/{name}/resume", summary="Resume a table", responses=failures(404, 422))
 async def resume_table(table: KnownTable, parts: Parts) -> AdminResult:
-    """Hand out the table's jobs again."""
+    """Dispatch jobs of the table again."""
     await parts.steering.pause(Scope.TABLE, table.id, paused=False)
-    return AdminResult(message=f"Table {table.name} is no longer paused.")
+    return AdminResult(message=f"Table {table.name} is resumed.")

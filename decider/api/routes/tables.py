@@ -1,4 +1,4 @@
-"""Tables: registering, listing and forgetting them, and what is known of one."""
+"""Tables: register, list, show, update and unregister them."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -43,9 +43,9 @@ from shared.table import TableId, TableRef
 router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 READ_POLL_S = 0.1
-"""Pause between two looks whether a table was read: two small reads of Redis each."""
+"""Pause between two checks whether a table was read: two small reads of Redis each."""
 
-Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="How many to return at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")]
 PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_page_token` of the previous page.")]
 
 
@@ -54,14 +54,14 @@ PageToken = Annotated[str | None, Query(max_length=20_000, description="`next_pa
     status_code=201,
     summary="Register a table",
     responses=failures(400, 409, 413, 422)
-    | {200: {"model": RegisteredTable, "description": "The table was known already."}},
+    | {200: {"model": RegisteredTable, "description": "The table was already registered."}},
 )
 async def register_table(asked: TableRegistration, parts: Parts, response: Response) -> RegisteredTable:
-    """Register a table and look at it at once.
+    """Register a table and read its log.
 
-    Its policy is read from its own properties, and files worth a rewrite are queued at once; with `paused`, the jobs
-    wait. A table that was found already gets the name and tenant given here. A table whose log cannot be read stays
-    registered and shows why.
+    The policy is read from the table's own properties, and eligible partitions are queued at once; with `paused`, their
+    jobs wait. A discovered table gets the name and tenant given here. A table whose log cannot be read stays registered
+    and shows the reason.
     """
     _check_properties(asked.properties, parts)
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
@@ -73,7 +73,7 @@ async def register_table(asked: TableRegistration, parts: Parts, response: Respo
         if wanted is not None and wanted != found:
             raise ApiError(
                 409,
-                f"the table is registered with the {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
+                f"the table is registered with {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
                 field=field,
                 value=wanted,
                 allowed=found,
@@ -134,11 +134,11 @@ async def _first_reading(table: TableRef, parts: Services, wait_s: float) -> Tab
 @router.get("", summary="List tables", responses=failures(422))
 async def list_tables(
     parts: Parts,
-    prefix: Annotated[str, Query(max_length=200, description="Only names that begin so.", examples=["sales."])] = "",
+    prefix: Annotated[str, Query(max_length=200, description="Name prefix.", examples=["sales."])] = "",
     limit: Limit = 100,
     page_token: PageToken = None,
 ) -> TableList:
-    """List the registered tables in the order of their names, with those marked that are refused."""
+    """List registered tables by name, with their refusals."""
     page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
     ids = [table.id for table in page.tables]
     refused, versions = await parts.registry.refusals(ids), await parts.states.versions(ids)
@@ -156,16 +156,14 @@ async def list_tables(
 
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
 async def show_table(table: KnownTable, parts: Parts) -> TableStatus:
-    """Show a table: its policy and where each value came from, its layout, the last decision and the last job."""
+    """Show a table with its policy, the source of each value, its layout, latest decision and latest job."""
     async with parts.dear.looks.turn():
         return await table_status(table, parts)
 
 
-@router.patch(
-    "/{name}", summary="Rename a table, or change its tenant or policy", responses=failures(400, 404, 413, 422)
-)
+@router.patch("/{name}", summary="Update a table", responses=failures(400, 404, 413, 422))
 async def change_table(table: KnownTable, asked: TableUpdate, parts: Parts) -> TableView:
-    """Change what was said at a table's registration; a changed policy is in force with the look that follows."""
+    """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows."""
     if asked.properties is not None:
         _check_properties(asked.properties, parts)
     said = {name: value for name, value in asked.model_dump().items() if value is not None}
@@ -176,7 +174,7 @@ async def change_table(table: KnownTable, asked: TableUpdate, parts: Parts) -> T
 
 
 def _check_properties(said: Mapping[str, str], parts: Services) -> None:
-    """Refuse properties that could not be used; here somebody is listening, so that nothing need be kept and shown."""
+    """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
     issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
     unknown = said.keys() - NAMES
     for issue in issues:
@@ -184,28 +182,28 @@ def _check_properties(said: Mapping[str, str], parts: Services) -> None:
             422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
         )
     for name in sorted(unknown):
-        raise ApiError(422, f"{name} is no property of a policy", field=f"properties.{name}", allowed=", ".join(NAMES))
+        raise ApiError(422, f"{name} is not a policy property", field=f"properties.{name}", allowed=", ".join(NAMES))
 
 
 _NOBODY = TableRef(TableId(""), "", "")
 
 
-@router.delete("/{name}", status_code=204, summary="Forget a table", responses=failures(404, 422))
+@router.delete("/{name}", status_code=204, summary="Unregister a table", responses=failures(404, 422))
 async def forget_table(table: KnownTable, parts: Parts) -> None:
-    """Cancel the table's jobs and forget its state; the table itself is not touched.
+    """Cancel the table's jobs and delete its state; table data is not touched.
 
-    A table below an allowed root comes back with its next event, or is found again; set `lakewright.enabled=false` to
-    have it left alone.
+    A table below an allowed root is registered again by its next event or by discovery; set `lakewright.enabled=false`
+    to disable optimization.
     """
     await parts.registry.remove(table)
     await forget(parts.queue, table.id, kind=COMPACT)
 
 
-@router.get("/{name}/partitions", summary="List a table's cells", responses=failures(404, 422))
+@router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
 async def list_cells(
     table: KnownTable, parts: Parts, limit: Limit = 100, page_token: PageToken = None
 ) -> PartitionList:
-    """List the cells of a table with their layout and what would be decided about each now."""
+    """List the partitions of a table with their layout and current decision."""
     state = await parts.states.cursor(table.id)
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
@@ -220,7 +218,7 @@ async def list_cells(
     )
 
 
-@router.get("/{name}/decisions", summary="Why was it, or was it not, optimized", responses=failures(404, 422))
+@router.get("/{name}/decisions", summary="List decisions", responses=failures(404, 422))
 async def list_decisions(
     table: KnownTable,
     parts: Parts,
@@ -233,10 +231,13 @@ async def list_decisions(
     ] = None,
     at: Annotated[
         AwareDatetime | None,
-        Query(description="The decision in force at this moment, per cell.", examples=["2026-01-01T14:03:00Z"]),
+        Query(
+            description="Return the decision effective at this time for each partition.",
+            examples=["2026-01-01T14:03:00Z"],
+        ),
     ] = None,
 ) -> DecisionList:
-    """List decisions, skips included, newest first; with `at`, the decision that was in force then for each cell."""
+    """List decisions, skips included, newest first; with `at`, the decision effective then for each partition."""
     state = await parts.states.cursor(table.id)
     columns = state.metadata.partition_columns if state else ()
     async with parts.dear.looks.turn():

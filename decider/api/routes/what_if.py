@@ -1,4 +1,4 @@
-"""What-if over the wire: a registered table's own history under other rules; nothing is changed."""
+"""What-if: replay a table's history under other policies and rules; nothing is changed."""
 
 # ruff: noqa: FAST003 - the dependency behind KnownTable reads the name in the path
 
@@ -19,14 +19,14 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 
 @router.post(
     "/{name}/what-if",
-    summary="Try other policies on a table's history",
+    summary="Compare policies on a table's history",
     responses=failures(400, 404, 409, 413, 422, 502),
 )
 async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIfResponse:
-    """Replay the table's newest commits left alone, under Lakewright and under others' rules, and recommend a policy.
+    """Replay the latest commits without compaction, under Lakewright and other engines' rules; recommend a policy.
 
-    The history is read from the table's own log. With `properties`, what they would have done is told as well. Costs
-    are core-seconds of rewriting and of opening files.
+    The history is read from the table's own log. `properties` adds a replay under these overrides. Costs are
+    core-seconds of rewriting and of opening files.
     """
     prices = CostModel(
         write_s_per_gib=asked.write_s_per_gib,
@@ -43,6 +43,6 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
             state.last_good if state else {},
             LogFacts(is_stopped=state is not None and state.is_stopped),
         )
-        # Seconds of pure computing: beside the event loop, which serves the others meanwhile.
+        # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)
     return WhatIfResponse.model_validate(describe(report))

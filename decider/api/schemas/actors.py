@@ -1,4 +1,4 @@
-"""Actors over the wire: who is there, what each runs, and what with."""
+"""Schemas of actors."""
 
 from datetime import datetime
 from typing import Any
@@ -9,20 +9,20 @@ from decider.web.base_model import ResponseModel
 
 
 class ActorView(ResponseModel):
-    """One actor, as it says itself with its heartbeat."""
+    """One actor, as reported with its heartbeat."""
 
-    id: str = Field(description="Its name among the workers.")
+    id: str = Field(description="Actor name.")
     state: str = Field(
-        description="`working`, `idle`, `draining` (takes no more jobs, finishes those it has), `drained`, or `died`."
+        description="`working`, `idle`, `draining` (finishes its jobs and claims no more), `drained`, or `died`."
     )
-    slots: int = Field(description="Jobs that it runs at once at most.")
-    jobs: tuple[str, ...] = Field(description="Ids of the jobs that it runs.")
-    host: str = Field(description="The machine that it runs on.")
-    versions: dict[str, str] = Field(description="Versions of what it works with.")
-    started_at: datetime | None = Field(description="When it started, by its own clock.")
-    heartbeat_age_s: float = Field(description="Seconds since its last word.")
-    expires_after_s: float = Field(description="Seconds after its last word at which it is no longer listed.")
-    error: str = Field(description="Why it died; empty if it did not.")
+    slots: int = Field(description="Maximum number of concurrent jobs.")
+    jobs: tuple[str, ...] = Field(description="Ids of the running jobs.")
+    host: str = Field(description="Host name.")
+    versions: dict[str, str] = Field(description="Versions of Lakewright, Spark, Delta and Java.")
+    started_at: datetime | None = Field(description="Start time, by the actor's clock.")
+    heartbeat_age_s: float = Field(description="Seconds since the last heartbeat.")
+    expires_after_s: float = Field(description="Seconds without a heartbeat after which the actor is no longer listed.")
+    error: str = Field(description="Error that ended the actor; empty otherwise.")
 
 
 ACTOR_EXAMPLE: dict[str, Any] = {
@@ -40,12 +40,12 @@ ACTOR_EXAMPLE: dict[str, Any] = {
 
 
 class ActorList(ResponseModel):
-    """The actors that are there."""
+    """Registered actors."""
 
     model_config = ConfigDict(
         frozen=True, json_schema_extra={"examples": [{"slots": 2, "busy_slots": 1, "actors": [ACTOR_EXAMPLE]}]}
     )
 
-    slots: int = Field(description="Slots of all actors that take jobs.")
-    busy_slots: int = Field(description="Jobs that run on any actor.")
-    actors: tuple[ActorView, ...] = Field(description="The actors by name.")
+    slots: int = Field(description="Slots of all actors that claim jobs.")
+    busy_slots: int = Field(description="Jobs running on any actor.")
+    actors: tuple[ActorView, ...] = Field(description="Actors by name.")

@@ -1,4 +1,4 @@
-"""Predicted against measured over the wire: sums with the number of runs behind them, never a ratio alone."""
+"""Schemas of predicted and measured cost: sums with their number of runs, never a ratio alone."""
 
 from typing import Any
 
@@ -23,28 +23,30 @@ CALIBRATION_EXAMPLE: dict[str, Any] = {
 
 
 class TableCalibration(ResponseModel):
-    """What was predicted for a table's newest rewrites, what was measured, and what is believed of the next one."""
+    """Predicted and measured cost of a table's latest rewrites, and the correction applied to the next prediction."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [CALIBRATION_EXAMPLE]})
 
-    runs: int = Field(description="Runs in the sums: the newest ones, from 32 to 63 of them once there were so many.")
-    predicted_bytes: int = Field(description="Bytes to read, as the state predicted them.")
+    runs: int = Field(description="Number of runs in the sums: the latest 32 to 63.")
+    predicted_bytes: int = Field(description="Predicted bytes read, before correction.")
     measured_bytes: int = Field(description="Bytes read.")
-    predicted_files_removed: int = Field(description="Files that the state predicted to be removed.")
-    measured_files_removed: int = Field(description="Files removed.")
-    merged_input_bytes: int = Field(description="Inputs, in bytes, of file groups without deleted rows.")
-    merged_output_bytes: int = Field(description="Their outputs.")
-    shrink: float = Field(description="Size of an output as a share of its inputs, as the promotion rule predicts it.")
-    bytes_ratio: float = Field(description="Factor that corrects the next prediction of bytes.")
-    files_removed_ratio: float = Field(description="Factor that corrects the next prediction of files removed.")
-    groups_promoted: int = Field(description="File groups ever rewritten whose output rose above every input.")
+    predicted_files_removed: int = Field(description="Predicted decrease of the file count, before correction.")
+    measured_files_removed: int = Field(description="Measured decrease of the file count.")
+    merged_input_bytes: int = Field(description="Input bytes of file groups without deleted rows.")
+    merged_output_bytes: int = Field(description="Output bytes of these file groups.")
+    shrink: float = Field(description="Output size as a share of input size, used by the promotion rule.")
+    bytes_ratio: float = Field(description="Correction factor for the next prediction of bytes.")
+    files_removed_ratio: float = Field(description="Correction factor for the next prediction of removed files.")
+    groups_promoted: int = Field(
+        description="File groups whose output reached a higher level than every input, since registration."
+    )
     groups_not_promoted: int = Field(
-        description="File groups whose output was smaller than predicted and did not rise."
+        description="File groups whose output was smaller than predicted and stayed on its level."
     )
 
 
 class JobCalibration(ResponseModel):
-    """What was predicted and measured over the finished runs of one job that rewrote something."""
+    """Predicted and measured cost over the finished runs of one job that rewrote files."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -61,8 +63,8 @@ class JobCalibration(ResponseModel):
         },
     )
 
-    runs: int = Field(description="Runs in the sums.")
-    predicted_bytes: int = Field(description="Bytes to read, as predicted with all that was known by then.")
+    runs: int = Field(description="Number of runs in the sums.")
+    predicted_bytes: int = Field(description="Predicted bytes read.")
     measured_bytes: int = Field(description="Bytes read.")
-    predicted_files_removed: int = Field(description="Files to remove, as predicted.")
-    measured_files_removed: int = Field(description="Files removed.")
+    predicted_files_removed: int = Field(description="Predicted decrease of the file count.")
+    measured_files_removed: int = Field(description="Measured decrease of the file count.")

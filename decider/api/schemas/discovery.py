@@ -1,4 +1,4 @@
-"""The search for tables over the wire."""
+"""Schemas of table discovery."""
 
 from datetime import datetime
 
@@ -8,23 +8,25 @@ from decider.web.base_model import ResponseModel
 
 
 class RootProgress(ResponseModel):
-    """How far the search below one root has come."""
+    """Progress of the scan of one root."""
 
-    root: str = Field(description="The allowed root.")
-    state: str = Field(description="`waiting` before the first walk, then `running`, `done` or `failed`.")
-    path: str = Field(description="Path below the root that was looked at last; from here any decider goes on.")
-    folders: int = Field(description="Folders looked at.")
+    root: str = Field(description="Allowed root.")
+    state: str = Field(description="`waiting` before the first scan, then `running`, `done` or `failed`.")
+    path: str = Field(description="Path below the root that was scanned last; any decider resumes from here.")
+    folders: int = Field(description="Folders scanned.")
     tables: int = Field(description="Tables found.")
-    new_tables: int = Field(description="Tables that were not registered before.")
-    started_at: datetime | None = Field(description="When the walk began.")
-    updated_at: datetime | None = Field(description="When it last came further.")
-    finished_at: datetime | None = Field(description="When it ended; null while it runs or is called for.")
-    unreadable_folders: int = Field(description="Folders that were left out because they could not be read.")
-    error: str = Field(description="Why it failed, or why the last folder was left out; empty if neither.")
+    new_tables: int = Field(description="Tables found that were not registered.")
+    started_at: datetime | None = Field(description="Start of the scan.")
+    updated_at: datetime | None = Field(description="Last progress.")
+    finished_at: datetime | None = Field(description="End of the scan; null while it runs or is requested.")
+    unreadable_folders: int = Field(description="Folders skipped because they could not be read.")
+    error: str = Field(
+        description="Error that ended the scan, or the reason for the last skipped folder; empty otherwise."
+    )
 
 
 class Discoveries(ResponseModel):
-    """The search for tables below every allowed root."""
+    """Table discovery below every allowed root."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -54,7 +56,7 @@ class Discoveries(ResponseModel):
         },
     )
 
-    interval_s: float = Field(description="Seconds between two walks; 0 is never.")
-    requests_per_s: float = Field(description="Requests to the store per second while walking.")
-    max_depth: int = Field(description="Folders below a root in which tables are looked for.")
-    roots: tuple[RootProgress, ...] = Field(description="Every allowed root.")
+    interval_s: float = Field(description="Seconds between two scans; 0 disables discovery.")
+    requests_per_s: float = Field(description="Maximum object store requests per second during a scan.")
+    max_depth: int = Field(description="Maximum folder depth below a root.")
+    roots: tuple[RootProgress, ...] = Field(description="Allowed roots.")

@@ -1,4 +1,4 @@
-"""The answer to an event: how many hints were taken, and why the others were not."""
+"""Schemas of event deliveries: accepted and ignored events."""
 
 from pydantic import ConfigDict, Field
 
@@ -6,30 +6,33 @@ from decider.web.base_model import ResponseModel
 
 
 class IgnoredEvents(ResponseModel):
-    """Hints that led nowhere, for one reason."""
+    """Number of ignored events for one reason."""
 
-    reason: str = Field(description="Why, as a stable word such as `unknown_table` or `not_a_commit`.")
-    count: int = Field(description="How many hints.", ge=0)
+    reason: str = Field(description="Machine-readable reason, such as `unknown_table` or `not_a_commit`.")
+    count: int = Field(description="Number of events.", ge=0)
 
 
 class EventsAccepted(ResponseModel):
-    """What became of a delivery. A taken hint makes the table be looked at; state comes from its log alone."""
+    """Result of a delivery.
+
+    An accepted event triggers a refresh of the table; state is read from the table's log only.
+    """
 
     model_config = ConfigDict(
         frozen=True,
         json_schema_extra={"examples": [{"accepted": 1, "ignored": [{"reason": "not_a_commit", "count": 2}]}]},
     )
 
-    accepted: int = Field(description="Hints that led to a known table.", ge=0)
-    ignored: tuple[IgnoredEvents, ...] = Field(description="The others, by reason.")
+    accepted: int = Field(description="Number of events that matched a known table.", ge=0)
+    ignored: tuple[IgnoredEvents, ...] = Field(description="Ignored events by reason.")
 
 
 class SubscriptionValidation(ResponseModel):
-    """The answer to Azure's Event Grid, which sends a code before the first event and wants it back."""
+    """Response to the validation handshake of Azure Event Grid."""
 
     model_config = ConfigDict(
         frozen=True,
         json_schema_extra={"examples": [{"validationResponse": "512d38b6-c7b8-40c8-89fe-f46f9e9622b6"}]},
     )
 
-    validationResponse: str = Field(description="The code as it came.")  # noqa: N815 - Event Grid's name for it
+    validationResponse: str = Field(description="Validation code from the request.")  # noqa: N815 - Event Grid's name for it

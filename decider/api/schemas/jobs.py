@@ -1,4 +1,4 @@
-"""Jobs over the wire: what they are about, where they stand, how they came there, predicted and measured effect."""
+"""Schemas of jobs: state, timeline, predicted and measured cost."""
 
 from datetime import datetime
 from typing import Any
@@ -10,11 +10,11 @@ from decider.web.base_model import ResponseModel
 
 
 class JobEvent(ResponseModel):
-    """One moment in a job's life."""
+    """One event in a job's timeline."""
 
-    at: datetime = Field(description="When, by the queue server's clock.")
-    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `retry_due`, or the verdict of a run.")
-    detail: str = Field(description="More about it, in words.")
+    at: datetime = Field(description="Time, by the Redis server's clock.")
+    event: str = Field(description="`enqueued`, `started`, `lease_expires`, `retry_due`, or the result of a run.")
+    detail: str = Field(description="Details.")
 
 
 JOB_EXAMPLE: dict[str, Any] = {
@@ -46,60 +46,62 @@ JOB_EXAMPLE: dict[str, Any] = {
 
 
 class JobSummary(ResponseModel):
-    """A job that waits or runs, or one finished run."""
+    """A waiting or running job, or one finished run."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [JOB_EXAMPLE]})
 
-    id: str = Field(description="Id of the job: table, hash of the cell, kind. The same cell is the same job.")
+    id: str = Field(
+        description="Job id: table, hash of the partition, kind. One partition has at most one job per kind."
+    )
     state: str = Field(description="`queued`, `delayed`, `leased`, `quarantined`, or `finished`.")
-    table: str = Field(description="Id of the table.")
-    table_name: str = Field(description="Name of the table.")
-    partition_key: str = Field(
-        description="Key of the cell: its partition values by column, as the table's log spells them."
-    )
-    partition_label: str = Field(description="The partition as people write it; column names as the log spells them.")
-    kind: str = Field(description="What is done; `compact` merges small files.")
-    tenant: str = Field(description="Whose table it is.")
+    table: str = Field(description="Table id.")
+    table_name: str = Field(description="Table name.")
+    partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
+    partition_label: str = Field(description="Partition label; columns as in the table's log.")
+    kind: str = Field(description="Kind of work; `compact` merges small files.")
+    tenant: str = Field(description="Tenant.")
     band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
-    priority: int | None = Field(description="Priority within the band, 0 first to 9 last; null for finished runs.")
-    version: int = Field(description="Version of the table whose commit asked for it.")
-    attempts: int = Field(description="Failures and crashes so far.")
+    priority: int | None = Field(description="Priority within the band, 0 (first) to 9 (last); null for finished runs.")
+    version: int = Field(description="Table version of the commit that led to the job.")
+    attempts: int = Field(description="Number of failed attempts.")
     engine_crashes: int | None = Field(
-        description="Of those, the runs under which an engine died or an actor fell silent: after two the job runs "
-        "alone, and if an engine dies then it is quarantined. Null for finished runs."
+        description="Failed attempts in which the engine crashed or the actor stopped responding. After two, the job "
+        "runs isolated; another crash quarantines it. Null for finished runs."
     )
-    actor: str = Field(description="The actor that runs or ran it; empty while it waits.")
-    reason: str = Field(description="Why it exists, as a stable word.")
-    enqueued_at: datetime | None = Field(description="When it was first asked for.")
-    started_at: datetime | None = Field(description="When the run started.")
-    finished_at: datetime | None = Field(description="When the run ended.")
+    actor: str = Field(description="Actor that runs or ran the job; empty while it waits.")
+    reason: str = Field(description="Machine-readable reason for the job.")
+    enqueued_at: datetime | None = Field(description="Time of the first enqueue.")
+    started_at: datetime | None = Field(description="Start of the run.")
+    finished_at: datetime | None = Field(description="End of the run.")
     result: str = Field(
-        description="How the run ended: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; "
-        "empty before its end."
+        description="Result of the run: `done`, `fail`, `crashed`, `yield`, `cancelled` or `expired`; empty before its "
+        "end."
     )
-    error: str = Field(description="What went wrong last; empty if nothing did.")
-    predicted: dict[str, float] = Field(description="Files replaced and removed and bytes read, as decided.")
-    measured: dict[str, float] = Field(description="The same as it was in the end, with times; empty before.")
-    progress: dict[str, Any] = Field(description="What the actor last said of the run.")
-    stop_reason: str = Field(description="Why the run was told to stop; empty if it was not.")
+    error: str = Field(description="Last error; empty if none.")
+    predicted: dict[str, float] = Field(description="Predicted files replaced, files removed and bytes read.")
+    measured: dict[str, float] = Field(
+        description="The same figures as measured, with durations; empty before the end."
+    )
+    progress: dict[str, Any] = Field(description="Last progress report of the actor.")
+    stop_reason: str = Field(description="Reason for a requested stop; empty if none is requested.")
 
 
 class JobList(ResponseModel):
-    """A page of jobs: running, waiting, in trouble, then finished runs, newest first."""
+    """A page of jobs: running, waiting, quarantined, then finished runs, newest first."""
 
     model_config = ConfigDict(
         frozen=True, json_schema_extra={"examples": [{"jobs": [JOB_EXAMPLE], "next_page_token": None}]}
     )
 
-    jobs: tuple[JobSummary, ...] = Field(description="The jobs.")
+    jobs: tuple[JobSummary, ...] = Field(description="Jobs.")
     next_page_token: str | None = Field(
-        description="Pass as `page_token` to get the next page; null on the last one. A page may be short, even empty, "
-        "where a filter finds little."
+        description="Pass as `page_token` to get the next page; null on the last page. A filtered page may be short or "
+        "empty."
     )
 
 
 class JobDetail(ResponseModel):
-    """One job with its story."""
+    """One job with its timeline."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -125,19 +127,25 @@ class JobDetail(ResponseModel):
         },
     )
 
-    job: JobSummary = Field(description="The job as it is; the newest run if it is over.")
-    timeline: tuple[JobEvent, ...] = Field(description="Its moments, oldest first.")
-    runs: tuple[JobSummary, ...] = Field(description="Its finished runs that are still kept, newest first.")
-    calibration: JobCalibration = Field(description="Predicted against measured over those of them that rewrote files.")
+    job: JobSummary = Field(description="The job, or its latest run if it has finished.")
+    timeline: tuple[JobEvent, ...] = Field(description="Events, oldest first.")
+    runs: tuple[JobSummary, ...] = Field(description="Finished runs that are still stored, newest first.")
+    calibration: JobCalibration = Field(description="Predicted and measured cost over these runs.")
 
 
 class CancelResult(ResponseModel):
-    """What became of a cancelled job."""
+    """Result of a cancellation."""
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={"examples": [{"outcome": "stopping", "message": "The actor stops after its file group."}]},
+        json_schema_extra={
+            "examples": [
+                {"outcome": "stopping", "message": "The job is running; its actor stops after the current file groups."}
+            ]
+        },
     )
 
-    outcome: str = Field(description="`deleted`: it waited and was deleted. `stopping`: its actor was told to stop.")
-    message: str = Field(description="The same in words.")
+    outcome: str = Field(
+        description="`deleted`: the job was waiting. `stopping`: the job is running and its actor is asked to stop."
+    )
+    message: str = Field(description="Human-readable outcome.")

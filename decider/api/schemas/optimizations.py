@@ -1,4 +1,4 @@
-"""Rewrites over the wire, as the table's own log tells them; and the tables whose rewrites come by themselves."""
+"""Schemas of rewrites, read from the table's own log, and of automatically optimized tables."""
 
 from datetime import datetime
 from typing import Any
@@ -9,41 +9,41 @@ from decider.web.base_model import ResponseModel
 
 
 class FileStatsView(ResponseModel):
-    """The files on one side of a rewrite."""
+    """Input or output files of a rewrite."""
 
     num_files: int = Field(description="Number of files.")
-    bytes: int = Field(description="Their total size in bytes.")
+    bytes: int = Field(description="Total size in bytes.")
     element_count: int | None = Field(
-        description="Rows in them that readers see; null where the log has no statistics."
+        description="Number of rows visible to readers; null if the log has no statistics."
     )
     levels: tuple[int, ...] | None = Field(
-        description="Number of files per level, 0 to 6, where 6 is full; null if the commit does not tell its target."
+        description="Number of files per level, 0 to 6 (full); null if the commit does not record its target."
     )
-    files: tuple[str, ...] | None = Field(
-        description="Paths as the log spells them, where they were asked for; else null."
-    )
+    files: tuple[str, ...] | None = Field(description="File paths as in the log, if requested; null otherwise.")
 
 
 class RewriteView(ResponseModel):
-    """One rewrite: one commit of ours that replaced files without changing data."""
+    """One rewrite: a Lakewright commit that replaces files without changing data."""
 
-    version: int = Field(description="Version of the table that it made.")
-    optimization_name: str | None = Field(description="Kind of rewrite: minor, major, full, settle or purge.")
-    write_id: str = Field(description="Name of this rewrite: job, token of the claim, and round of the job.")
-    table_id: str = Field(description="Id of the table.")
-    job: str = Field(description="Job that led to it.")
+    version: int = Field(description="Table version of the commit.")
+    optimization_name: str | None = Field(description="Kind of rewrite: minor, major, full, idle or purge.")
+    write_id: str = Field(description="Id of the rewrite: job, claim token and round.")
+    table_id: str = Field(description="Table id.")
+    job: str = Field(description="Job id.")
     partition_key: str | None = Field(
-        description="Key of the cell: its partition values as the table's log spells them."
+        description="Partition key: physical column names and values as in the table's log."
     )
-    partition_label: str | None = Field(description="The partition as people write it.")
-    started_at: datetime | None = Field(description="When the rewrite began, by the actor's clock.")
-    finished_at: datetime | None = Field(description="When it was committed, by the actor's clock.")
-    process_time_ms: int | None = Field(description="Milliseconds from the one to the other.")
-    target_bytes: int | None = Field(description="File size that it was working towards.")
-    input: FileStatsView = Field(description="The files that it replaced.")
-    output: FileStatsView = Field(description="The files that it wrote.")
-    deleted_rows: int = Field(description="Rows hidden by deletion vectors that it left out for good.")
-    entropy_removed_bytes2: float | None = Field(description="Decrease of the total squared shortfall, bytes squared.")
+    partition_label: str | None = Field(description="Partition label.")
+    started_at: datetime | None = Field(description="Start of the rewrite, by the actor's clock.")
+    finished_at: datetime | None = Field(description="Commit time, by the actor's clock.")
+    process_time_ms: int | None = Field(description="Duration in milliseconds.")
+    target_bytes: int | None = Field(description="Target file size in bytes.")
+    input: FileStatsView = Field(description="Replaced files.")
+    output: FileStatsView = Field(description="Written files.")
+    deleted_rows: int = Field(description="Rows hidden by deletion vectors and physically removed.")
+    entropy_removed_bytes2: float | None = Field(
+        description="Decrease of the total squared shortfall, in bytes squared."
+    )
 
 
 EVENT_EXAMPLE: dict[str, Any] = {
@@ -85,35 +85,32 @@ class RewriteList(ResponseModel):
     )
 
     optimizations: tuple[RewriteView, ...] = Field(
-        description="The rewrites; a page may hold fewer than asked for, or none, and still not be the last."
+        description="Rewrites; a page may be short or empty without being the last."
     )
-    before: int | None = Field(description="Pass as `before` to get the next page; null where the log ends.")
+    before: int | None = Field(description="Pass as `before` to get the next page; null at the start of the log.")
 
 
 class ScheduledTable(ResponseModel):
-    """A table that is optimized without being asked."""
+    """An automatically optimized table."""
 
-    table_id: str = Field(description="Id of the table.")
-    name: str = Field(description="Name of the table.")
-    tenant: str = Field(description="Whose table it is.")
+    table_id: str = Field(description="Table id.")
+    name: str = Field(description="Table name.")
+    tenant: str = Field(description="Tenant.")
     state: str = Field(
-        description="`running`, `waiting` for an actor, `backing_off` after a failure or conflict, `failed` and "
-        "quarantined, or `idle` until a commit makes a rewrite worth it."
+        description="`running`, `waiting` for an actor, `backing_off` after a failure or conflict, `failed` "
+        "(quarantined), or `idle`."
     )
-    jobs: int = Field(description="Jobs of the table that run or wait.")
-    next_due_at: datetime | None = Field(
-        description="When its first job may run: now or before if it waits; null if none waits. What comes with "
-        "commits has no date."
-    )
-    last_run_at: datetime | None = Field(description="When a job of it last ended; null if the history holds none.")
+    jobs: int = Field(description="Number of running and waiting jobs.")
+    next_due_at: datetime | None = Field(description="Earliest time at which a job may run; null if none waits.")
+    last_run_at: datetime | None = Field(description="End of the latest run; null if the history has none.")
     last_result: str | None = Field(
-        description="How that ended: `done`, `yield`, `fail`, `crashed`, `cancelled`, `expired`."
+        description="Result of the latest run: `done`, `yield`, `fail`, `crashed`, `cancelled` or `expired`."
     )
-    enabled_by: str = Field(description="The property that switched it on, or who did: `service` or `default`.")
+    enabled_by: str = Field(description="Property that enables optimization, or `service` or `default`.")
 
 
 class ScheduledTables(ResponseModel):
-    """A page of the tables that are optimized without being asked, in the order of their names."""
+    """A page of automatically optimized tables, ordered by name."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -140,6 +137,6 @@ class ScheduledTables(ResponseModel):
     )
 
     tables: tuple[ScheduledTable, ...] = Field(
-        description="The tables; a page may hold fewer than asked for, or none, and still not be the last."
+        description="Tables; a page may be short or empty without being the last."
     )
-    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last page.")

@@ -1,4 +1,4 @@
-"""Ad-hoc requests over the wire: what is asked for, the jobs it led to, or the plan of a dry run."""
+"""Schemas of on-demand optimization: request, jobs, and the plan of a dry run."""
 
 from typing import Literal
 
@@ -8,13 +8,13 @@ from decider.api.schemas.tables import LayoutView
 from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_PARTITIONS = 1_000
-"""Partitions that one request may name; whoever wants more means the table."""
+"""Maximum number of partitions in one request."""
 
 PriorityName = Literal["urgent", "high", "normal", "low"]
 
 
 class OptimizeRequest(RequestModel):
-    """A wish for a rewrite now."""
+    """Request to optimize a table now."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -31,35 +31,33 @@ class OptimizeRequest(RequestModel):
     partitions: tuple[str | dict[str, str | None], ...] = Field(
         (),
         max_length=MAX_PARTITIONS,
-        description="Partitions, as `column=value` labels joined by `/` or as objects; a column left out means all its "
-        "values. None named: the whole table.",
+        description="Partitions as `column=value` labels joined by `/`, or as objects; an omitted column matches all "
+        "its values. Empty: the whole table.",
     )
-    priority: PriorityName = Field("urgent", description="How it stands to other jobs; `urgent` goes first.")
-    dry_run: bool = Field(default=False, description="Only plan on the live snapshot, and change nothing.")
+    priority: PriorityName = Field("urgent", description="Priority of the jobs; `urgent` runs first.")
+    dry_run: bool = Field(default=False, description="Plan on the live snapshot without changing anything.")
     force: bool = Field(
         default=False,
-        description="Set aside the tolerance and `enabled=false`. The promotion rule, which bounds the bytes "
-        "rewritten, always holds.",
+        description="Ignore the tolerance and `enabled=false`. The promotion rule always applies, which bounds the "
+        "bytes rewritten.",
     )
 
 
 class RequestedJobView(ResponseModel):
-    """A job that the request led to."""
+    """A job created by the request."""
 
-    id: str = Field(description="The job's id.")
-    partition_key: str = Field(
-        description="Key of the cell: its partition values by column, as the table's log spells them."
-    )
-    partition_label: str = Field(description="The partition as people write it.")
+    id: str = Field(description="Job id.")
+    partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
+    partition_label: str = Field(description="Partition label.")
     outcome: str = Field(
-        description="`queued`: new. `merged`: joined the job that was waiting. `rerun`: follows the running one."
+        description="`queued`: new job. `merged`: merged into the waiting job. `rerun`: follows the running job."
     )
-    predicted_bytes: int = Field(description="Bytes expected to be rewritten.")
-    predicted_files_replaced: int = Field(description="Files expected to be replaced.")
+    predicted_bytes: int = Field(description="Predicted bytes to rewrite.")
+    predicted_files_replaced: int = Field(description="Predicted number of replaced files.")
 
 
 class OptimizeResponse(ResponseModel):
-    """The jobs that a request led to, or why there are none."""
+    """Jobs created by a request, or the reason for none."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -87,44 +85,45 @@ class OptimizeResponse(ResponseModel):
         },
     )
 
-    version: int = Field(description="Version of the table that the request was decided on.")
-    jobs: tuple[RequestedJobView, ...] = Field(description="The jobs.")
+    version: int = Field(description="Table version that the decision is based on.")
+    jobs: tuple[RequestedJobView, ...] = Field(description="Jobs.")
     ignored: str | None = Field(
-        description="Why the request changed nothing: `nothing_to_do`, `already_running`, `disabled`; null if it did."
+        description="Reason for changing nothing: `nothing_to_do`, `already_running`, `disabled` or `refused`; null "
+        "otherwise."
     )
-    message: str = Field(description="The outcome in words.")
-    reasons: dict[str, int] = Field(description="Cells that got no job, by reason.")
-    running: int = Field(description="Cells whose rewrite is running already.")
-    remaining: int = Field(description="Cells beyond the bound of one request; ask again when these are done.")
+    message: str = Field(description="Human-readable outcome.")
+    reasons: dict[str, int] = Field(description="Number of partitions without a job, by reason.")
+    running: int = Field(description="Number of partitions with a running rewrite.")
+    remaining: int = Field(
+        description="Eligible partitions beyond the limit of one request; repeat the request for them."
+    )
 
 
 class PlannedGroup(ResponseModel):
-    """Files that would become one file."""
+    """Input files of one output file."""
 
-    files: int = Field(description="Input files.")
-    bytes: int = Field(description="Their total size in bytes.")
+    files: int = Field(description="Number of input files.")
+    bytes: int = Field(description="Total input size in bytes.")
     largest_bytes: int = Field(description="Size of the largest input in bytes.")
     mode: str = Field(description="`minor` stays below the top level, `major` does not.")
 
 
 class PartitionPlan(ResponseModel):
-    """What would be done to one cell."""
+    """Planned rewrite of one partition."""
 
-    partition_key: str = Field(
-        description="Key of the cell: its partition values by column, as the table's log spells them."
-    )
-    partition_label: str = Field(description="The partition as people write it.")
-    groups: tuple[PlannedGroup, ...] = Field(description="The file groups, each one output file.")
-    files_replaced: int = Field(description="Input files over all groups.")
-    files_removed: int = Field(description="Predicted decrease of the number of files.")
+    partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
+    partition_label: str = Field(description="Partition label.")
+    groups: tuple[PlannedGroup, ...] = Field(description="File groups; each becomes one output file.")
+    files_replaced: int = Field(description="Number of input files.")
+    files_removed: int = Field(description="Predicted decrease of the file count.")
     bytes: int = Field(description="Bytes to rewrite.")
-    entropy_removed_bytes2: float = Field(description="Predicted decrease of the squared shortfall, bytes squared.")
-    before: LayoutView = Field(description="The cell as it is.")
-    after: LayoutView = Field(description="The cell as it is predicted.")
+    entropy_removed_bytes2: float = Field(description="Predicted decrease of the squared shortfall, in bytes squared.")
+    before: LayoutView = Field(description="Current layout.")
+    after: LayoutView = Field(description="Predicted layout.")
 
 
 class OptimizePlan(ResponseModel):
-    """The plan of a dry run; nothing was changed."""
+    """Plan of a dry run; nothing is changed."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -133,7 +132,8 @@ class OptimizePlan(ResponseModel):
                 {
                     "version": 41,
                     "ignored": None,
-                    "message": "12 files would be replaced and 11 of them removed, reading 12582912 bytes in 1 cell.",
+                    "message": "12 files would be replaced, the file count would decrease by 11, and 12582912 bytes "
+                    "would be read in 1 partition.",
                     "partitions": 1,
                     "files_replaced": 12,
                     "files_removed": 11,
@@ -146,13 +146,15 @@ class OptimizePlan(ResponseModel):
         },
     )
 
-    version: int = Field(description="Version of the table that was planned on.")
-    ignored: str | None = Field(description="Why nothing would be done; null if something would.")
-    message: str = Field(description="The plan in words.")
-    partitions: int = Field(description="Cells with work.")
-    files_replaced: int = Field(description="Input files over all cells.")
-    files_removed: int = Field(description="Predicted decrease of the number of files over all cells.")
-    bytes: int = Field(description="Bytes to rewrite over all cells.")
-    plans: tuple[PartitionPlan, ...] = Field(description="The cells with work, those that lose most files first.")
-    remaining: int = Field(description="Cells with work beyond those listed.")
-    reasons: dict[str, int] = Field(description="Cells without work, by reason.")
+    version: int = Field(description="Table version that the plan is based on.")
+    ignored: str | None = Field(description="Reason for an empty plan; null otherwise.")
+    message: str = Field(description="Human-readable plan.")
+    partitions: int = Field(description="Number of partitions to rewrite.")
+    files_replaced: int = Field(description="Number of input files.")
+    files_removed: int = Field(description="Predicted decrease of the file count.")
+    bytes: int = Field(description="Bytes to rewrite.")
+    plans: tuple[PartitionPlan, ...] = Field(
+        description="Plans by partition, largest decrease of the file count first."
+    )
+    remaining: int = Field(description="Partitions to rewrite that are not listed.")
+    reasons: dict[str, int] = Field(description="Number of partitions without a plan, by reason.")

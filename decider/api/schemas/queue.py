@@ -1,4 +1,4 @@
-"""The queue over the wire: who waits, who is next and why, and the levers."""
+"""Schemas of the queue: depth, dispatch order and administration."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -11,21 +11,22 @@ LEVER: dict[str, Any] = {"scope": "tenant", "name": "sales"}
 
 
 class NextJobView(ResponseModel):
-    """One of the next jobs, and why it is where it is."""
+    """A job to be dispatched next, with the reason for its position."""
 
-    id: str = Field(description="Id of the job.")
-    table: str = Field(description="Id of its table.")
-    tenant: str = Field(description="Whose table it is.")
+    id: str = Field(description="Job id.")
+    table: str = Field(description="Table id.")
+    tenant: str = Field(description="Tenant.")
     band: str = Field(description="`urgent`, `high`, `normal` or `low`.")
-    priority: int = Field(description="Priority within the band, 0 first to 9 last.")
+    priority: int = Field(description="Priority within the band, 0 (first) to 9 (last).")
     reason: str = Field(
-        description="Its band is `strict`, next by its `share`, or let in by the `guard` against strict."
+        description="`strict_priority`, `fair_share`, or `starvation_guard` (a weighted band after a run of strict "
+        "claims)."
     )
     virtual_start: tuple[int, int, int] = Field(
-        description="Start tags of band, tenant and table; the least is served."
+        description="Virtual start times of band, tenant and table; the smallest is served first."
     )
-    enqueued_at: datetime | None = Field(description="When it was first asked for.")
-    message: str = Field(description="The same in words.")
+    enqueued_at: datetime | None = Field(description="Time of the first enqueue.")
+    message: str = Field(description="Human-readable reason.")
 
 
 NEXT_EXAMPLE: dict[str, Any] = {
@@ -37,12 +38,12 @@ NEXT_EXAMPLE: dict[str, Any] = {
     "reason": "fair_share",
     "virtual_start": [4000, 2000, 1000],
     "enqueued_at": "2026-01-01T14:03:07Z",
-    "message": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below their share.",
+    "message": "Band normal, tenant sales and table sales-orders-1f0c7a52 are furthest below fair share.",
 }
 
 
 class QueueView(ResponseModel):
-    """The queue as it is."""
+    """Current state of the queue."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -69,67 +70,69 @@ class QueueView(ResponseModel):
         },
     )
 
-    depth: dict[str, int] = Field(description="Jobs by state.")
-    oldest_wait_s: float = Field(description="How long the oldest queued job has been waiting, in seconds.")
+    depth: dict[str, int] = Field(description="Number of jobs by state.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
     bands: dict[str, int] = Field(description="Queued jobs by band.")
     tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
     tables: dict[str, int] = Field(description="Queued jobs by table id.")
     oldest_waits_s: dict[str, dict[str, float]] = Field(
-        description="Wait of the oldest queued job in seconds, by `bands`, `tenants`, `tables`, where a look finds it."
+        description="Wait of the oldest queued job in seconds, by `bands`, `tenants` and `tables`, where known."
     )
-    slots: int = Field(description="All slots of the actors, of which quotas are shares; 0 if nobody has said it.")
-    occupancy_window_s: float = Field(description="How far back `occupancy` reaches, in seconds; an hour where it can.")
+    slots: int = Field(description="Total slots of all actors, the base of quotas; 0 if unknown.")
+    occupancy_window_s: float = Field(
+        description="Length of the window that `occupancy` covers, in seconds; at most an hour."
+    )
     occupancy: dict[str, dict[str, float]] = Field(
-        description="Share of all slots' time in that time, by `tenants` and `tables`; empty while `slots` is 0."
+        description="Share of slot time used, by `tenants` and `tables`; empty while `slots` is 0."
     )
     settings: dict[str, str] = Field(description="Weights, limits and pauses (`!` marks a paused tenant or table).")
-    next: tuple[NextJobView, ...] = Field(description="The next claims in order, if nothing arrived and nothing ended.")
+    next: tuple[NextJobView, ...] = Field(description="Next claims in order, assuming no arrivals and no completions.")
 
 
 class PauseRequest(RequestModel):
-    """What is paused or resumed."""
+    """Scope to pause or resume."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER]})
 
-    scope: Literal["queue", "band", "tenant", "table"] = Field(description="What it is.")
+    scope: Literal["queue", "band", "tenant", "table"] = Field(description="Kind of scope.")
     name: str = Field("", max_length=300, description="Band 0 to 3, tenant, or table id; empty for the queue.")
 
 
 class ShareRequest(RequestModel):
-    """A share: a weight, or a limit, or both; what is left out stays."""
+    """Weight, limit or quota of a scope; omitted fields stay unchanged."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra={"examples": [LEVER | {"weight": 2.0}]})
 
-    scope: Literal["band", "tenant", "table"] = Field(description="What it is.")
+    scope: Literal["band", "tenant", "table"] = Field(description="Kind of scope.")
     name: str = Field(max_length=300, description="Band 0 to 3, tenant, or table id.")
-    weight: float | None = Field(None, description="Share relative to its siblings, 0.01 to 100; 1 is the default.")
-    limit: int | None = Field(None, ge=0, description="Jobs at once at most; 0 lifts the limit.")
-    quota_percent: int | None = Field(None, ge=1, le=100, description="The same as a share of all slots, in percent.")
+    weight: float | None = Field(None, description="Weight, 0.01 to 100; default 1.")
+    limit: int | None = Field(None, ge=0, description="Maximum number of concurrent jobs; 0 removes the limit.")
+    quota_percent: int | None = Field(None, ge=1, le=100, description="Maximum share of all slots, in percent.")
 
 
 class AdminResult(ResponseModel):
-    """What a lever did."""
+    """Result of an administrative request."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"message": "Tenant sales is paused."}]})
 
-    message: str = Field(description="What is so now.")
+    message: str = Field(description="Human-readable outcome.")
 
 
 class AuditReport(ResponseModel):
-    """What an audit found."""
+    """Result of an audit."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"keys_checked": 1200, "repaired": 0}]})
 
-    keys_checked: int = Field(description="Keys that were looked at.")
-    repaired: int = Field(description="Things that were mended; 0 on a sound queue.")
+    keys_checked: int = Field(description="Number of keys checked.")
+    repaired: int = Field(description="Number of repairs; 0 for a consistent queue.")
 
 
 class MoveResult(ResponseModel):
-    """Where a promoted or requeued job is now."""
+    """Result of expediting or requeueing a job."""
 
     model_config = ConfigDict(
-        frozen=True, json_schema_extra={"examples": [{"state": "queued", "message": "The job is ready now."}]}
+        frozen=True, json_schema_extra={"examples": [{"state": "queued", "message": "The job is ready."}]}
     )
 
-    state: str = Field(description="`queued`, or `leased` if it runs already.")
-    message: str = Field(description="The same in words.")
+    state: str = Field(description="`queued`, or `leased` if the job is running.")
+    message: str = Field(description="Human-readable outcome.")

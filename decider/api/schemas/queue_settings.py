@@ -1,4 +1,4 @@
-"""The queue's own settings over the wire: what is in force, what each means, and what is to be different."""
+"""Schemas of queue settings."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from shared.queue.settings import SETTINGS
 def _of(name: str) -> Any:
     """Return the field of one setting, with its range and its words."""
     known = SETTINGS[name]
-    said = f"{known.meaning} In {known.unit}; {known.default} is the default."
+    said = f"{known.meaning} Unit: {known.unit}. Default: {known.default}."
     return Field(None, ge=known.low, le=known.high, description=said)
 
 
 class QueueSettingsUpdate(RequestModel):
-    """Settings that are to be different; what is left out stays."""
+    """Settings to change; omitted settings stay unchanged."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -42,7 +42,7 @@ SETTING: dict[str, Any] = {
     "minimum": 0,
     "maximum": 86_400_000,
     "writable": True,
-    "description": "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
+    "description": "Waiting time worth one step of priority; the next audit applies it to jobs that wait already.",
 }
 
 
@@ -51,14 +51,14 @@ class QueueSettingView(ResponseModel):
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [SETTING]})
 
-    name: str = Field(description="Its name, which ends with the unit where it is a time.")
-    value: int = Field(description="What is in force.")
-    unit: str = Field(description="What it counts: `bands`, `claims`, `attempts`, `slots` or `ms`.")
-    default: int = Field(description="What is in force until somebody sets it.")
-    minimum: int = Field(description="The least value it may have.")
-    maximum: int = Field(description="The greatest value it may have.")
-    writable: bool = Field(description="False for what the decider tells by itself.")
-    description: str = Field(description="What it does.")
+    name: str = Field(description="Setting name; names of durations end with the unit.")
+    value: int = Field(description="Current value.")
+    unit: str = Field(description="Unit: `bands`, `claims`, `attempts`, `slots` or `ms`.")
+    default: int = Field(description="Default value.")
+    minimum: int = Field(description="Minimum value.")
+    maximum: int = Field(description="Maximum value.")
+    writable: bool = Field(description="False for values that the decider sets.")
+    description: str = Field(description="Description.")
 
 
 class QueueSettingsView(ResponseModel):
@@ -66,4 +66,4 @@ class QueueSettingsView(ResponseModel):
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"settings": [SETTING]}]})
 
-    settings: tuple[QueueSettingView, ...] = Field(description="All of them.")
+    settings: tuple[QueueSettingView, ...] = Field(description="Settings.")

@@ -1,4 +1,4 @@
-"""The service's own state over the wire: one page for people and probes."""
+"""Schemas of service status and probes."""
 
 from datetime import datetime
 
@@ -8,55 +8,55 @@ from decider.web.base_model import ResponseModel
 
 
 class RedisStatus(ResponseModel):
-    """The store, and whether a queue may be trusted to it."""
+    """Redis server, and whether it is configured for durable queues."""
 
-    reachable: bool = Field(description="Whether it answered.")
-    name: str = Field(description="`redis` or `valkey`; empty if it did not answer.")
-    version: str = Field(description="Its version.")
-    aof_enabled: bool = Field(description="Whether the append-only file is on.")
-    eviction_policy: str = Field(description="What it does when memory is full; only `noeviction` is safe.")
-    used_memory_bytes: int = Field(description="Memory in use.")
-    issues: tuple[str, ...] = Field(description="Why it is not safe, each with what to do; empty if it is.")
+    reachable: bool = Field(description="Whether Redis responds.")
+    name: str = Field(description="`redis` or `valkey`; empty if unreachable.")
+    version: str = Field(description="Server version.")
+    aof_enabled: bool = Field(description="Whether the append-only file is enabled.")
+    eviction_policy: str = Field(description="Eviction policy; must be `noeviction`.")
+    used_memory_bytes: int = Field(description="Memory in use in bytes.")
+    issues: tuple[str, ...] = Field(description="Configuration issues with remedies; empty if none.")
 
 
 class Backlog(ResponseModel):
-    """Tables that this decider was told to look at."""
+    """Tables queued for a refresh in this decider."""
 
-    tables_waiting: int = Field(description="Tables that wait to be looked at, or are being looked at.")
-    tables_retrying: int = Field(description="Tables whose last look failed for the moment; they are looked at again.")
-    oldest_wait_s: float = Field(description="Seconds that the oldest of them has been waiting: this decider's lag.")
+    tables_waiting: int = Field(description="Number of tables queued or being refreshed.")
+    tables_retrying: int = Field(description="Number of tables whose refresh failed and is retried.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued table in seconds.")
 
 
 class QueueStatus(ResponseModel):
     """Jobs of all deciders."""
 
-    depth: dict[str, int] = Field(description="Jobs per state.")
-    oldest_wait_s: float = Field(description="Seconds that the oldest queued job has been waiting.")
+    depth: dict[str, int] = Field(description="Number of jobs by state.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
 
 
 class Savings(ResponseModel):
-    """What the rewrites gained, and what they cost."""
+    """Benefit and cost of all rewrites."""
 
-    files_removed: int = Field(description="Files that there are fewer of.")
-    bytes_rewritten: int = Field(description="Bytes read to remove them.")
+    files_removed: int = Field(description="Decrease of the file count.")
+    bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_amplification: float | None = Field(
-        description="Bytes rewritten per byte that writers added; null before the first commit was folded."
+        description="Bytes rewritten per byte ingested; null before the first commit."
     )
     partitions_pruned_ratio: float | None = Field(
-        description="Share of touched cells that needed no rewrite; null before the first commit was folded."
+        description="Share of touched partitions that needed no rewrite; null before the first commit."
     )
 
 
 class DefaultsInForce(ResponseModel):
-    """The defaults that all deciders on this queue decide under: those of the one that started last."""
+    """Default policy shared by all deciders of the queue: that of the decider that started last."""
 
-    version: str = Field(description="Short digest of the defaults in force.")
-    own_version: str = Field(description="Digest of what this decider was started with.")
-    in_sync: bool = Field(description="Whether they are the same; else another decider has started since.")
+    version: str = Field(description="Digest of the defaults in effect.")
+    own_version: str = Field(description="Digest of this decider's configured defaults.")
+    in_sync: bool = Field(description="Whether both digests are equal.")
 
 
 class DeciderStatus(ResponseModel):
-    """The decider at a glance."""
+    """Status of the decider."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -98,24 +98,24 @@ class DeciderStatus(ResponseModel):
     )
 
     version: str = Field(description="Release of this decider.")
-    started_at: datetime = Field(description="When this process started.")
-    uptime_s: float = Field(description="Seconds since then.")
-    redis: RedisStatus = Field(description="The store.")
-    tables: int | None = Field(description="Registered tables; null if the store did not answer.")
+    started_at: datetime = Field(description="Start time.")
+    uptime_s: float = Field(description="Uptime in seconds.")
+    redis: RedisStatus = Field(description="Redis.")
+    tables: int | None = Field(description="Number of registered tables; null if Redis is unreachable.")
     tables_refused: int | None = Field(
-        description="Those of them that are refused, unreadable or gone; null if the store did not answer."
+        description="Number of tables that are refused, unreadable or missing; null if Redis is unreachable."
     )
-    defaults: DefaultsInForce = Field(description="The defaults for tables that say nothing.")
-    backlog: Backlog = Field(description="Tables that wait for this decider.")
-    queue: QueueStatus = Field(description="Jobs that wait for actors or run.")
-    actors: dict[str, int] = Field(description="Actors by state: `working`, `idle`, `draining`, `drained`.")
-    object_store_requests: dict[str, int] = Field(description="Requests to object stores by this process, by kind.")
-    funnel: dict[str, int] = Field(description="From commits to rewrites, over all tables and deciders.")
-    savings: Savings = Field(description="What it was good for.")
+    defaults: DefaultsInForce = Field(description="Default policy.")
+    backlog: Backlog = Field(description="Refresh queue of this decider.")
+    queue: QueueStatus = Field(description="Job queue.")
+    actors: dict[str, int] = Field(description="Number of actors by state: `working`, `idle`, `draining`, `drained`.")
+    object_store_requests: dict[str, int] = Field(description="Object store requests of this process, by kind.")
+    funnel: dict[str, int] = Field(description="Counts from commits to rewrites, over all tables and deciders.")
+    savings: Savings = Field(description="Benefit and cost of all rewrites.")
 
 
 class Liveness(ResponseModel):
-    """The process runs."""
+    """Liveness of the process."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"status": "alive"}]})
 
@@ -123,9 +123,9 @@ class Liveness(ResponseModel):
 
 
 class Readiness(ResponseModel):
-    """Whether calls can be served."""
+    """Readiness to serve requests."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"status": "ready", "reasons": []}]})
 
     status: str = Field(description="`ready` or `not ready`.")
-    reasons: tuple[str, ...] = Field(description="Why it is not; empty if it is.")
+    reasons: tuple[str, ...] = Field(description="Reasons for not being ready; empty if ready.")

@@ -1,4 +1,4 @@
-"""What the event stream carries: the `data` of each kind of event."""
+"""Schemas of the event stream: the `data` of each kind of event."""
 
 from datetime import datetime
 
@@ -8,42 +8,44 @@ from decider.web.base_model import ResponseModel
 
 
 class DecisionEvent(ResponseModel):
-    """`decision`: what was decided about a cell; skips included."""
+    """`decision`: a decision about a partition, skips included."""
 
-    at: datetime = Field(description="When it was decided, by the decider's clock.")
-    table_id: str = Field(description="Id of the table.")
-    table: str = Field(description="Name of the table.")
-    partition_label: str | None = Field(description="The partition, by its columns as the log spells them.")
-    version: int | None = Field(description="Version of the table whose commit led to it.")
-    decision: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable`: what a newer release wrote.")
-    reason: str = Field(description="Why, as a stable word.")
-    outcome: str = Field(description="What became of the job; empty where none was wanted.")
-    message: str = Field(description="The whole decision in words.")
+    at: datetime = Field(description="Decision time, by the decider's clock.")
+    table_id: str = Field(description="Table id.")
+    table: str = Field(description="Table name.")
+    partition_label: str | None = Field(description="Partition label; columns as in the table's log.")
+    version: int | None = Field(description="Table version of the commit that led to it.")
+    decision: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable` for a record of a newer release.")
+    reason: str = Field(description="Machine-readable reason.")
+    outcome: str = Field(description="Outcome of the enqueue; empty for a skip.")
+    message: str = Field(description="Human-readable decision.")
 
 
 class JobStreamEvent(ResponseModel):
-    """`job`: a run that ended, or what no run reports (quarantined, preempted, cancel)."""
+    """`job`: a finished run, or a job that was quarantined, preempted or cancelled."""
 
-    at: datetime = Field(description="When it happened, by the server's clock.")
-    job: str = Field(description="Id of the job.")
-    event: str = Field(description="`done`, `yield`, `fail`, `cancelled`, or what happened to it.")
-    table_id: str = Field(description="Id of its table.")
-    partition_label: str = Field(description="The partition; empty where it is not known.")
-    actor: str = Field(description="Who ran it; empty where nobody did.")
-    detail: str = Field(description="The error, or what else there is to say.")
+    at: datetime = Field(description="Time, by the Redis server's clock.")
+    job: str = Field(description="Job id.")
+    event: str = Field(
+        description="`done`, `yield`, `fail`, `crashed`, `cancelled`, `quarantined`, `preempted` or `cancel`."
+    )
+    table_id: str = Field(description="Table id.")
+    partition_label: str = Field(description="Partition label; empty if unknown.")
+    actor: str = Field(description="Actor that ran the job; empty if none.")
+    detail: str = Field(description="Error or further details.")
 
 
 class QueueStreamEvent(ResponseModel):
-    """`queue`: how many jobs there are, whenever that changes; it has no id, for only the newest counts."""
+    """`queue`: queue depth, sent on every change, without an id."""
 
-    depth: dict[str, int] = Field(description="Jobs per state.")
-    oldest_wait_s: float = Field(description="Seconds that the oldest queued job has been waiting.")
+    depth: dict[str, int] = Field(description="Number of jobs by state.")
+    oldest_wait_s: float = Field(description="Wait of the oldest queued job in seconds.")
 
 
 class ConnectedEvent(ResponseModel):
-    """`connected`: the first event, which says what will come."""
+    """`connected`: the first event of a stream."""
 
-    tables: int = Field(description="Tables whose decisions will come.")
+    tables: int = Field(description="Number of tables whose decisions are streamed.")
     all_tables: bool = Field(
-        description="Whether that is all of them; if not, name those that matter with the parameter `table`."
+        description="Whether these are all tables; if not, select tables with the parameter `table`."
     )

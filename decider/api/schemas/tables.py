@@ -1,4 +1,4 @@
-"""Tables over the wire: registration, status, cells and decisions."""
+"""Schemas of tables: registration, status, partitions and decisions."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -19,7 +19,7 @@ MAX_WAIT_S = 20.0
 
 
 class TableRegistration(RequestModel):
-    """A table to look after."""
+    """A table to register."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -31,17 +31,17 @@ class TableRegistration(RequestModel):
     location: str = Field(
         min_length=1,
         max_length=2048,
-        description="Where the table lies: an absolute path or a URI (file, s3, gs, az, abfss).",
+        description="Table location: an absolute path or a URI (file, s3, gs, az, abfss).",
     )
-    name: TableName | None = Field(None, description="What to call it; without one, the id is the name.")
+    name: TableName | None = Field(None, description="Display name; default: the id.")
     tenant: Tenant | None = Field(
-        None, description="Whose table it is: tenants share the actors fairly. Without one, its place says it."
+        None, description="Tenant; tenants share the actors fairly. Default: derived from the location."
     )
 
     properties: dict[PropertyName, PropertyText] = Field(
         {},
         max_length=100,
-        description="Properties that win over the table's own, for a table that you may not alter.",
+        description="Properties that override the table's own properties.",
     )
 
     paused: bool = Field(default=False, description="Whether its jobs wait until the table is resumed.")
@@ -55,7 +55,7 @@ class TableRegistration(RequestModel):
 
 
 class TableUpdate(RequestModel):
-    """What is to be different about a registered table; what is left out stays."""
+    """Changes to a registered table; omitted fields stay unchanged."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -64,10 +64,10 @@ class TableUpdate(RequestModel):
         json_schema_extra={"examples": [{"name": "sales.orders_v2", "properties": {"lakewright.priority": "high"}}]},
     )
 
-    name: TableName | None = Field(None, description="What to call it from now on.")
-    tenant: Tenant | None = Field(None, description="Whose table it is from now on; waiting jobs keep their place.")
+    name: TableName | None = Field(None, description="New display name.")
+    tenant: Tenant | None = Field(None, description="New tenant; waiting jobs keep their tenant.")
     properties: dict[PropertyName, PropertyText] | None = Field(
-        None, max_length=100, description="All properties that win over the table's own; those not given are dropped."
+        None, max_length=100, description="All property overrides; overrides that are not listed are removed."
     )
 
 
@@ -89,11 +89,13 @@ class TableView(ResponseModel):
         },
     )
 
-    id: str = Field(description="Stable id, made from the location.")
-    name: str = Field(description="Name in URLs; the id where none was given.")
+    id: str = Field(description="Stable id, derived from the location.")
+    name: str = Field(description="Display name; the id if none was given.")
     location: str = Field(description="Canonical URI of the table.")
-    tenant: str = Field(description="Whose table it is.")
-    properties: dict[str, str] = Field(description="Properties said at its registration; they win over its own.")
+    tenant: str = Field(description="Tenant.")
+    properties: dict[str, str] = Field(
+        description="Property overrides; they take precedence over the table's own properties."
+    )
 
 
 _TABLE_EXAMPLE: dict[str, Any] = {
@@ -107,18 +109,16 @@ _LISTED_EXAMPLE: dict[str, Any] = {**_TABLE_EXAMPLE, "version": 41, "refusal": N
 
 
 class TableRefusal(ResponseModel):
-    """Why a table is not looked after at present; it is tried again with every event and sweep."""
+    """Reason why a table is not optimized; checked again with every event and sweep."""
 
-    at: datetime = Field(description="When it was last refused.")
-    since: datetime = Field(description="Since when it has been refused without a break.")
-    missing: bool = Field(
-        description="Whether there is no table at its place: jobs were withdrawn, the state was dropped."
-    )
+    at: datetime = Field(description="Time of the last check.")
+    since: datetime = Field(description="Time since which the table has been refused without interruption.")
+    missing: bool = Field(description="Whether there is no table at the location; its jobs and state are deleted.")
     code: str = Field(
-        description="Why: `unsafe_feature`, `unknown_protocol`, `qbeast`, `unreadable_log`; empty where the log is "
-        "damaged or gone."
+        description="`unsafe_feature`, `unknown_protocol`, `qbeast` or `unreadable_log`; empty if the log is damaged "
+        "or missing."
     )
-    reason: str = Field(description="Why, and what to do.")
+    reason: str = Field(description="Reason and remedy.")
 
 
 class TableReading(ResponseModel):
@@ -130,28 +130,28 @@ class TableReading(ResponseModel):
 
 
 class ListedTable(TableView):
-    """A registered table with what its last read found."""
+    """A registered table and the result of its last read."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_LISTED_EXAMPLE]})
 
-    version: int | None = Field(description="Version that its state stands for; null if it was not read yet.")
-    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
-    error: str = Field(description="Why this decider's last read failed for the moment; empty if it did not.")
+    version: int | None = Field(description="Table version of the rolling state; null if the table was not read yet.")
+    refusal: TableRefusal | None = Field(description="Reason why the table is not optimized; null if it is.")
+    error: str = Field(description="Error of this decider's last read if it failed temporarily; empty otherwise.")
 
 
 class RegisteredTable(TableView):
-    """A table that was registered, with what its first read found."""
+    """A registered table and the result of its first read."""
 
     model_config = ConfigDict(
         frozen=True,
         json_schema_extra={"examples": [{**_TABLE_EXAMPLE, "reading": {"version": 41, "refusal": None, "error": ""}}]},
     )
 
-    reading: TableReading | None = Field(description="What the first read found; null where `wait_s` is 0.")
+    reading: TableReading | None = Field(description="Result of the first read; null if `wait_s` is 0.")
 
 
 class TableList(ResponseModel):
-    """A page of tables in the order of their names."""
+    """A page of tables, ordered by name."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -165,75 +165,75 @@ class TableList(ResponseModel):
         },
     )
 
-    tables: tuple[ListedTable, ...] = Field(description="The tables.")
-    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")
+    tables: tuple[ListedTable, ...] = Field(description="Tables.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last page.")
 
 
 class PolicyValue(ResponseModel):
-    """One value of a table's policy, and where it comes from."""
+    """One value of a table's policy and its source."""
 
-    property: str = Field(description="The table property that sets it.")
-    value: bool | int | float | str | None = Field(description="The value in force; null is off.")
-    unit: str = Field(description="Unit of the value: bytes, seconds, files, ratio; empty for a switch.")
-    source: str = Field(description="`request` (at registration), `table`, `tenant`, `service` or `default`.")
-    set_by: str = Field(description="The property or variable it was read from; `default` where nobody said anything.")
-    description: str = Field(description="What it does.")
+    property: str = Field(description="Table property.")
+    value: bool | int | float | str | None = Field(description="Value in effect; null means off.")
+    unit: str = Field(description="Unit: bytes, seconds, files, jobs, slots, ratio or share; empty if none.")
+    source: str = Field(description="`request` (override), `table`, `tenant`, `service` or `default`.")
+    set_by: str = Field(description="Property or variable that sets the value; `default` if none does.")
+    description: str = Field(description="Description.")
 
 
 class PolicyIssue(ResponseModel):
-    """A property that cannot be used; while there is one that `holds`, the last good policy stays in force."""
+    """A property that cannot be applied. A blocking issue keeps the last valid policy in effect."""
 
-    property: str = Field(description="The property.")
-    value: str = Field(description="What it says.")
-    reason: str = Field(description="Why that cannot be used.")
-    blocking: bool = Field(description="Whether it keeps the last good policy in force; else it is only ignored.")
+    property: str = Field(description="Property.")
+    value: str = Field(description="Configured value.")
+    reason: str = Field(description="Reason.")
+    blocking: bool = Field(
+        description="Whether the issue keeps the last valid policy in effect; otherwise the property is ignored."
+    )
 
 
 class PolicyInForce(ResponseModel):
-    """The policy that decisions are made under."""
+    """Policy in effect."""
 
-    version: str = Field(description="Short digest of all values; decisions name it.")
-    values: tuple[PolicyValue, ...] = Field(description="Every value.")
-    issues: tuple[PolicyIssue, ...] = Field(description="Properties that cannot be used.")
-    notes: tuple[str, ...] = Field(description="What the values alone do not say.")
+    version: str = Field(description="Digest of all values; decisions refer to it.")
+    values: tuple[PolicyValue, ...] = Field(description="Values.")
+    issues: tuple[PolicyIssue, ...] = Field(description="Properties that cannot be applied.")
+    notes: tuple[str, ...] = Field(description="Further notes.")
 
 
 class SizeLevelView(ResponseModel):
     """Files of one size class."""
 
-    level: int = Field(description="0 to 5 are small files, 6 is full.")
-    from_bytes: int = Field(description="Smallest size on this level, in bytes.")
-    below_bytes: int | None = Field(description="Smallest size on the next level; null for the last.")
+    level: int = Field(description="Level; 0 to 5 are small files, 6 is full.")
+    from_bytes: int = Field(description="Minimum size in bytes.")
+    below_bytes: int | None = Field(description="Minimum size of the next level in bytes; null for the last.")
     files: int = Field(description="Number of files.")
-    bytes: int = Field(description="Their total size in bytes.")
+    bytes: int = Field(description="Total size in bytes.")
 
 
 class LayoutView(ResponseModel):
-    """How the files of a table or a cell are laid out, from the rolling state."""
+    """File layout of a table or partition, from the incremental state."""
 
-    files: int = Field(description="Live files.")
-    bytes: int = Field(description="Their total size in bytes.")
-    small_files: int = Field(description="Files below the full size.")
-    small_bytes: int = Field(description="Their total size in bytes.")
-    deletion_vector_files: int = Field(description="Files with a deletion vector.")
-    deleted_rows: int = Field(description="Rows that deletion vectors hide.")
+    files: int = Field(description="Number of live files.")
+    bytes: int = Field(description="Total size in bytes.")
+    small_files: int = Field(description="Number of files below the full size.")
+    small_bytes: int = Field(description="Total size of small files in bytes.")
+    deletion_vector_files: int = Field(description="Number of files with a deletion vector.")
+    deleted_rows: int = Field(description="Rows hidden by deletion vectors.")
     mse_bytes2: float = Field(description="Entropy: mean squared shortfall against the target, in bytes squared.")
-    rms_shortfall: float = Field(description="Root of it as a share of the target: 0 is well laid out, 1 is dust.")
+    rms_shortfall: float = Field(description="Root of the entropy as a share of the target: 0 is optimal, 1 is worst.")
     levels: tuple[SizeLevelView, ...] = Field(description="Files per level.")
 
 
 class PartitionView(ResponseModel):
-    """One cell: the files of one partition, which may be merged with each other."""
+    """One partition: files that may be merged with each other."""
 
-    partition_key: str = Field(
-        description="Key of the cell: its partition values by column, as the table's log spells them."
-    )
-    partition_label: str = Field(description="The partition as people write it.")
+    partition_key: str = Field(description="Partition key: physical column names and values as in the table's log.")
+    partition_label: str = Field(description="Partition label.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
-    layout: LayoutView = Field(description="Its files.")
-    decision: str = Field(description="What would be decided about it now: `skip` or `enqueue`.")
-    reason: str = Field(description="Why, as a stable word.")
-    reason_text: str = Field(description="Why, in words.")
+    layout: LayoutView = Field(description="File layout.")
+    decision: str = Field(description="Decision for the current state: `skip` or `enqueue`.")
+    reason: str = Field(description="Machine-readable reason.")
+    reason_text: str = Field(description="Human-readable reason.")
 
 
 CELL_EXAMPLE: dict[str, Any] = {
@@ -258,49 +258,45 @@ CELL_EXAMPLE: dict[str, Any] = {
 
 
 class PartitionList(ResponseModel):
-    """A page of a table's cells in the order of their keys."""
+    """A page of partitions, ordered by key."""
 
     model_config = ConfigDict(
         frozen=True,
         json_schema_extra={"examples": [{"version": 41, "partitions": [CELL_EXAMPLE], "next_page_token": None}]},
     )
 
-    version: int = Field(description="Version of the table that the states stand for.")
-    partitions: tuple[PartitionView, ...] = Field(description="The cells.")
-    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last one.")
+    version: int = Field(description="Table version of the state.")
+    partitions: tuple[PartitionView, ...] = Field(description="Partitions.")
+    next_page_token: str | None = Field(description="Pass as `page_token` to get the next page; null on the last page.")
 
 
 class DecisionRecord(ResponseModel):
-    """One decision of the ledger, with the numbers it was made from.
+    """One decision of the ledger with its input.
 
-    Of a record that this decider cannot read, such as one of a newer release, the numbers are null and `record` is its
-    text.
+    For a record that this release cannot read, the numbers are null and `record` holds its text.
     """
 
-    at: datetime = Field(description="When it was made, by the decider's clock.")
-    at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC, as the ledger keeps it.")
-    version: int | None = Field(description="Version of the table whose commit led to it.")
+    at: datetime = Field(description="Decision time, by the decider's clock.")
+    at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC.")
+    version: int | None = Field(description="Table version of the commit that led to it.")
     partition_key: str | None = Field(
-        description="Key of the cell: its partition values by column, as the table's log spells them."
+        description="Partition key: physical column names and values as in the table's log."
     )
-    partition_label: str | None = Field(description="The partition as people write it.")
+    partition_label: str | None = Field(description="Partition label.")
     partition: dict[str, str | None] = Field(description="Partition values by column.")
     decision: str = Field(
-        description="`skip`, `enqueue`, or `defer`: a job that waits for the table's own commands; `unreadable` where "
-        "the record cannot be read."
+        description="`skip`, `enqueue`, `defer` (the job waits for the table's own commands), or `unreadable`."
     )
-    reason: str = Field(description="Why, as a stable word.")
-    reason_text: str = Field(description="Why, in words.")
-    message: str = Field(description="The whole decision in words, with its numbers.")
-    outcome: str = Field(
-        description="What became of the job: `queued`, `merged`, `rerun`; empty where none was wanted."
-    )
-    files: int | None = Field(default=None, description="Files that the cell had.")
-    small_files: int | None = Field(default=None, description="Small files among them.")
-    mse_bytes2: float | None = Field(default=None, description="Entropy of the cell then, in bytes squared.")
-    policy_version: str | None = Field(default=None, description="Digest of the policy it was made under.")
+    reason: str = Field(description="Machine-readable reason.")
+    reason_text: str = Field(description="Human-readable reason.")
+    message: str = Field(description="Human-readable decision with its numbers.")
+    outcome: str = Field(description="Outcome of the enqueue: `queued`, `merged`, `rerun`; empty for a skip.")
+    files: int | None = Field(default=None, description="Number of files in the partition.")
+    small_files: int | None = Field(default=None, description="Number of small files.")
+    mse_bytes2: float | None = Field(default=None, description="Entropy of the partition, in bytes squared.")
+    policy_version: str | None = Field(default=None, description="Digest of the policy.")
     predicted: dict[str, float] = Field(default={}, description="Predicted effect of the rewrite; empty for a skip.")
-    record: str | None = Field(default=None, description="The record as it is kept, where it cannot be read.")
+    record: str | None = Field(default=None, description="Stored record, if it cannot be read.")
 
 
 DECISION_EXAMPLE: dict[str, Any] = {
@@ -329,41 +325,43 @@ class DecisionList(ResponseModel):
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [{"decisions": [DECISION_EXAMPLE]}]})
 
-    decisions: tuple[DecisionRecord, ...] = Field(description="The decisions.")
+    decisions: tuple[DecisionRecord, ...] = Field(description="Decisions.")
 
 
 class ManualRun(ResponseModel):
-    """What became of the last run that was asked for through the property `use.optimization.type`."""
+    """Outcome of the latest run requested through the property `use.optimization.type`."""
 
-    requested: str = Field(description="What the property said, with the bytes per iteration if they were given.")
-    version: int = Field(description="Version at which that was seen.")
-    at: datetime = Field(description="When it was seen.")
-    outcome: str = Field(description="What became of it, as a stable word.")
-    message: str = Field(description="What became of it, in words.")
-    jobs: int = Field(description="Jobs that were queued for it.")
+    requested: str = Field(description="Property value, with the bytes per iteration if given.")
+    version: int = Field(description="Table version of the request.")
+    at: datetime = Field(description="Time of the request.")
+    outcome: str = Field(description="Machine-readable outcome.")
+    message: str = Field(description="Human-readable outcome.")
+    jobs: int = Field(description="Number of jobs queued.")
 
 
 class CursorView(ResponseModel):
-    """How far a table's log was read."""
+    """Incremental state of a table."""
 
-    version: int = Field(description="Version that the state stands for.")
-    applied_at: datetime | None = Field(description="When that version was folded into the state.")
-    committed_at: datetime | None = Field(description="When that version was committed, by its writer's clock.")
-    lag_s: float | None = Field(description="Seconds from that commit to its folding, over both clocks.")
-    rebuilds: int = Field(description="How often the state was recounted from the log after the first time.")
-    rebuild_reason: str = Field(description="Why it was last recounted.")
+    version: int = Field(description="Table version of the state.")
+    applied_at: datetime | None = Field(description="Time at which the commit was applied.")
+    committed_at: datetime | None = Field(description="Commit time, by the writer's clock.")
+    lag_s: float | None = Field(description="Seconds from commit to application, over both clocks.")
+    rebuilds: int = Field(description="Number of rebuilds of the state from the log.")
+    rebuild_reason: str = Field(description="Reason for the latest rebuild.")
 
 
 class PartitionContention(ResponseModel):
-    """How much of the last hour MERGE, UPDATE and DELETE were at work in a cell."""
+    """Recent MERGE, UPDATE and DELETE activity in a partition."""
 
-    partition_key: str = Field(description="Key of the cell; `*` stands for all cells.")
-    partition_label: str = Field(description="The partition as people write it.")
-    busy_ratio: float = Field(description="Share of the last hour, 0 to 1; above `max-write-contention` jobs wait.")
+    partition_key: str = Field(description="Partition key; `*` stands for all partitions.")
+    partition_label: str = Field(description="Partition label.")
+    busy_ratio: float = Field(
+        description="Share of the last hour with DML, 0 to 1; above `max-write-contention` jobs are deferred."
+    )
 
 
 class TableStatus(TableView):
-    """Everything that is known of one table."""
+    """Status of a table."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -381,7 +379,7 @@ class TableStatus(TableView):
                         "committed_at": "2026-01-01T14:03:06Z",
                         "lag_s": 0.9,
                         "rebuilds": 0,
-                        "rebuild_reason": "first sight of the table",
+                        "rebuild_reason": "first read of the table",
                     },
                     "partitions": 30,
                     "eligible_partitions": 1,
@@ -415,19 +413,19 @@ class TableStatus(TableView):
         },
     )
 
-    state: CursorView | None = Field(description="How far the log was read; null before the first look.")
-    partitions: int = Field(description="Number of cells that hold files.")
-    eligible_partitions: int = Field(description="Cells for which a rewrite would be decided now.")
-    layout: LayoutView = Field(description="All cells together.")
-    policy: PolicyInForce = Field(description="The policy in force, and where each value comes from.")
-    last_decision: DecisionRecord | None = Field(description="The newest entry of the ledger.")
-    last_job: JobSummary | None = Field(
-        description="The job that was last asked for, if it lives or its run is still kept."
-    )
-    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
-    manual_run: ManualRun | None = Field(description="The last run asked for by a property; null if there was none.")
-    counters: dict[str, int] = Field(description="The table's share of the funnel.")
+    state: CursorView | None = Field(description="Incremental state; null before the first read of the log.")
+    partitions: int = Field(description="Number of partitions with files.")
+    eligible_partitions: int = Field(description="Number of partitions eligible for a rewrite.")
+    layout: LayoutView = Field(description="File layout over all partitions.")
+    policy: PolicyInForce = Field(description="Policy in effect with the source of each value.")
+    last_decision: DecisionRecord | None = Field(description="Latest decision.")
+    last_job: JobSummary | None = Field(description="Latest job, if it exists or its run is still stored.")
+    refusal: TableRefusal | None = Field(description="Reason why the table is not optimized; null if it is.")
+    manual_run: ManualRun | None = Field(description="Latest run requested by a property; null if none.")
+    counters: dict[str, int] = Field(description="Funnel counts of the table.")
     write_contention: tuple[PartitionContention, ...] = Field(
-        description="Cells in which MERGE, UPDATE and DELETE were at work in the last hour, the hottest first."
+        description="Partitions with MERGE, UPDATE or DELETE in the last hour, busiest first."
     )
-    calibration: TableCalibration = Field(description="Predicted against measured, and what follows for the next job.")
+    calibration: TableCalibration = Field(
+        description="Predicted and measured cost, and the correction for the next job."
+    )

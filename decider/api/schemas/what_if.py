@@ -1,4 +1,4 @@
-"""What-if over the wire: what to replay, what each rule would have cost, and what is recommended."""
+"""Schemas of what-if: request, results by rule, and the recommendation."""
 
 from pydantic import ConfigDict, Field
 from pydantic.config import JsonDict
@@ -7,11 +7,11 @@ from decider.api.schemas.tables import PropertyName, PropertyText
 from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_COMMITS = 2_000
-"""Commits that one request may replay: some seconds of one core; the command line takes more, on its own machine."""
+"""Maximum commits per request: some seconds of one core; the command line replays more, on its own machine."""
 
 
 class WhatIfRequest(RequestModel):
-    """What things cost, as assumed, and how much history to replay."""
+    """Cost assumptions and the amount of history to replay."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -21,103 +21,98 @@ class WhatIfRequest(RequestModel):
     )
 
     queries_per_hour: float = Field(
-        10.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Queries an hour that read the table."
+        10.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Queries per hour that read the table."
     )
-    open_s: float = Field(
-        0.05, ge=0, le=3_600, allow_inf_nan=False, description="Core-seconds that a query spends on each file it opens."
-    )
+    open_s: float = Field(0.05, ge=0, le=3_600, allow_inf_nan=False, description="Core-seconds to open one file.")
     write_s_per_gib: float = Field(
-        20.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Core-seconds of rewriting 1 GiB."
+        20.0, ge=0, le=1_000_000, allow_inf_nan=False, description="Core-seconds to rewrite 1 GiB."
     )
     tail_hours: float = Field(
-        24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours that reading goes on after the last commit."
+        24.0, ge=0, le=8_760, allow_inf_nan=False, description="Hours of reads after the last commit."
     )
-    max_commits: int = Field(MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Newest commits to replay.")
+    max_commits: int = Field(
+        MAX_COMMITS, ge=1, le=MAX_COMMITS, description="Maximum number of commits to replay, newest first."
+    )
     properties: dict[PropertyName, PropertyText] = Field(
         {},
         max_length=100,
-        description="Properties to lay over the policy in force and to replay beside it; `fan-in` is "
-        "`lakewright.fan-in`.",
+        description="Property overrides to replay beside the policy in effect; `fan-in` means `lakewright.fan-in`.",
     )
 
 
 class PolicyTried(ResponseModel):
-    """The values of a policy that matter here."""
+    """Values of a replayed policy."""
 
-    enabled: bool = Field(description="Whether anything is rewritten at all.")
-    target_bytes: int = Field(description="Target size in bytes.")
-    fan_in: int = Field(description="Ratio between neighbouring levels.")
+    enabled: bool = Field(description="Whether the policy rewrites files.")
+    target_bytes: int = Field(description="Target file size in bytes.")
+    fan_in: int = Field(description="Ratio between neighboring levels.")
     tolerance: float = Field(description="Tolerated shortfall as a share of the target.")
 
 
 class CandidateReplayed(PolicyTried):
-    """A policy that was replayed."""
+    """A replayed policy."""
 
-    files_mean: float = Field(
-        description="Live files, averaged until tail_hours after the last commit, as costs count them."
-    )
+    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_cost_s: float = Field(description="Core-seconds of rewriting.")
-    read_cost_s: float = Field(description="Core-seconds that queries spend on opening files.")
-    cost_s: float = Field(description="Both together.")
+    read_cost_s: float = Field(description="Core-seconds of opening files.")
+    cost_s: float = Field(description="Total cost in core-seconds.")
 
 
 class RuleReplayed(ResponseModel):
-    """What one rule would have done to the same history."""
+    """Replay of the history under one rule."""
 
-    name: str = Field(description="Short name of the rule.")
-    title: str = Field(description="The rule in words.")
-    files_mean: float = Field(
-        description="Live files, averaged until tail_hours after the last commit, as costs count them."
-    )
-    files_at_end: int = Field(description="Live files when the hours after the last commit are over.")
-    max_small_files_per_partition: int = Field(description="Most small files in one cell at any time.")
-    jobs: int = Field(description="Rewrites.")
+    name: str = Field(description="Machine-readable name of the rule.")
+    title: str = Field(description="Display name of the rule.")
+    files_mean: float = Field(description="Mean number of live files until `tail_hours` after the last commit.")
+    files_at_end: int = Field(description="Number of live files at the end.")
+    max_small_files_per_partition: int = Field(description="Maximum number of small files in one partition.")
+    jobs: int = Field(description="Number of rewrites.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")
     write_amplification: float = Field(description="Bytes rewritten per byte added.")
-    mean_time_small_s: float = Field(description="Mean time that an added file stays small, in seconds.")
+    mean_time_small_s: float = Field(description="Mean time for which an added file stays small, in seconds.")
     write_cost_s: float = Field(description="Core-seconds of rewriting.")
-    read_cost_s: float = Field(description="Core-seconds that queries spend on opening files.")
-    cost_s: float = Field(description="Both together.")
+    read_cost_s: float = Field(description="Core-seconds of opening files.")
+    cost_s: float = Field(description="Total cost in core-seconds.")
     curve: tuple[tuple[int, int, int, int], ...] = Field(
-        description="Points over time: milliseconds since 1970, files, small files, bytes rewritten until then."
+        description="Time series: milliseconds since 1970, files, small files, cumulative bytes rewritten."
     )
 
 
 class CustomPolicyReplayed(CandidateReplayed):
-    """What the properties that were given would have done."""
+    """Replay under the property overrides of the request."""
 
-    properties: dict[str, str] = Field(description="The properties as they were given, with their full names.")
+    properties: dict[str, str] = Field(description="Property overrides with full names.")
 
 
 class RewritesSoFar(ResponseModel):
-    """What the table's log says was rewritten in that time, by whomever."""
+    """Actual rewrites of the period, by any engine."""
 
-    rewrites: int = Field(description="Commits that rewrote files without changing data.")
-    bytes_rewritten: int = Field(description="Bytes that they replaced.")
-    files_now: int = Field(description="Live files now.")
+    rewrites: int = Field(description="Number of commits that rewrote files without changing data.")
+    bytes_rewritten: int = Field(description="Bytes replaced by them.")
+    files_now: int = Field(description="Number of live files now.")
 
 
 class CostModelUsed(ResponseModel):
-    """What was taken as the price of writing and reading."""
+    """Cost assumptions."""
 
     write_s_per_gib: float = Field(description="Core-seconds to rewrite 1 GiB.")
-    open_s: float = Field(description="Core-seconds that a query spends on one more file.")
-    queries_per_hour: float = Field(description="Queries an hour that read the table.")
-    tail_hours: float = Field(description="Hours that the files left at the end go on being read.")
+    open_s: float = Field(description="Core-seconds to open one file.")
+    queries_per_hour: float = Field(description="Queries per hour that read the table.")
+    tail_hours: float = Field(description="Hours of reads after the last commit.")
 
 
 class RecommendationView(ResponseModel):
-    """The policy of least cost."""
+    """Policy with the lowest cost."""
 
-    is_change: bool = Field(description="Whether it is worth changing the policy in force.")
-    message: str = Field(description="The recommendation in words, with its reason.")
-    properties: dict[str, str] = Field(description="Table properties to set; none where nothing is to be changed.")
-    policy: PolicyTried = Field(description="The policy to have.")
-    cost_s: float = Field(description="What it costs, in core-seconds.")
-    current_cost_s: float = Field(description="What the policy in force costs.")
-    no_compaction_cost_s: float = Field(description="What it costs never to rewrite anything.")
-    curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, the other values as in force.")
+    is_change: bool = Field(description="Whether a change of the policy in effect is recommended.")
+    message: str = Field(description="Human-readable recommendation.")
+    properties: dict[str, str] = Field(description="Table properties to set; empty if no change is recommended.")
+    policy: PolicyTried = Field(description="Recommended policy.")
+    cost_s: float = Field(description="Cost of the recommended policy in core-seconds.")
+    current_cost_s: float = Field(description="Cost of the policy in effect in core-seconds.")
+    no_compaction_cost_s: float = Field(description="Cost without any rewrite in core-seconds.")
+    curve: tuple[CandidateReplayed, ...] = Field(description="Cost by target size, other values as in effect.")
 
 
 _COSTS: JsonDict = {"write_cost_s": 4.1, "read_cost_s": 9.9, "cost_s": 14.0}
@@ -151,7 +146,7 @@ _EXAMPLE: JsonDict = {
     "notes": [],
     "recommendation": {
         "is_change": False,
-        "message": "Keep the policy: nothing that was tried is 5% cheaper.",
+        "message": "Keep the policy: no candidate is 5% cheaper.",
         "properties": {},
         "policy": _POLICY,
         "cost_s": 14.0,
@@ -163,24 +158,22 @@ _EXAMPLE: JsonDict = {
 
 
 class WhatIfResponse(ResponseModel):
-    """The same history under each rule, and a recommendation."""
+    """Replay of one history under several rules, and a recommendation."""
 
     model_config = ConfigDict(frozen=True, json_schema_extra={"examples": [_EXAMPLE]})
 
-    location: str = Field(description="Where the table is.")
+    location: str = Field(description="Table location.")
     versions: tuple[int, int] = Field(description="First and last version replayed.")
-    commits: int = Field(description="Commits replayed.")
-    files_added: int = Field(description="Files that they added.")
-    bytes_added: int = Field(description="Bytes that they added.")
-    span_s: int = Field(description="Seconds between the first and the last of them.")
-    actual: RewritesSoFar = Field(description="What was really rewritten in that time.")
-    cost_model: CostModelUsed = Field(description="What writing and reading were taken to cost.")
-    policy: PolicyTried = Field(description="The policy in force, which the rules were replayed with.")
+    commits: int = Field(description="Number of commits replayed.")
+    files_added: int = Field(description="Number of files added.")
+    bytes_added: int = Field(description="Bytes added.")
+    span_s: int = Field(description="Seconds between the first and the last commit.")
+    actual: RewritesSoFar = Field(description="Actual rewrites of the period.")
+    cost_model: CostModelUsed = Field(description="Cost assumptions.")
+    policy: PolicyTried = Field(description="Policy in effect, used for the rules.")
     rules: tuple[RuleReplayed, ...] = Field(
-        description="Left alone first, then Lakewright, then others' rules; last what properties were given for."
+        description="Results by rule: no compaction, Lakewright, other engines' rules, and the property overrides."
     )
-    custom: CustomPolicyReplayed | None = Field(
-        description="The properties that were given, and their cost; null without any."
-    )
-    notes: tuple[str, ...] = Field(description="What holds in production and not here, or is not as it may seem.")
-    recommendation: RecommendationView = Field(description="What to do.")
+    custom: CustomPolicyReplayed | None = Field(description="Cost under the property overrides; null without any.")
+    notes: tuple[str, ...] = Field(description="Limits of the replay.")
+    recommendation: RecommendationView = Field(description="Recommendation.")

@@ -1,6 +1,6 @@
-"""How jobs and finished runs look over the wire; facts, results and progress are other parts' JSON and read leniently.
+"""Views of jobs and finished runs; payload, result and progress are JSON of other components and read leniently.
 
-A job whose facts cannot be read is still shown: a list that fails because of one row hides all the others.
+A job whose payload cannot be read is still shown: a list must not fail because of one row.
 """
 
 import json
@@ -16,16 +16,16 @@ from shared.queue.records import JobView, RunRecord
 from shared.table import PartitionKey
 
 FINISHED = "finished"
-"""The state of a run that is over; it is none of the queue's, where a finished job is nowhere."""
+"""State of a finished run; the queue itself has no state for it."""
 
 
 def job_view(entry: JobView | RunRecord) -> JobSummary:
-    """Show a job that lives, or a run that is over."""
+    """Return the view of a waiting or running job, or of a finished run."""
     return _live(entry) if isinstance(entry, JobView) else _finished(entry)
 
 
 def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent, ...]:
-    """Return the moments of a job's life, oldest first."""
+    """Return the timeline of a job, oldest first."""
     moments: dict[tuple[int, str], str] = {}
     for run in runs:
         moments[run.t0_ms, "enqueued"] = f"version {run.version}"
@@ -36,7 +36,7 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
         if live.started_ms:
             moments[live.started_ms, "started"] = live.worker or ""
         if live.lease_until_ms:
-            moments[live.lease_until_ms, "lease_expires"] = "another actor takes over if no heartbeat comes by then"
+            moments[live.lease_until_ms, "lease_expires"] = "without a heartbeat by then, another actor takes over"
         if live.ready_at_ms:
             moments[live.ready_at_ms, "retry_due"] = live.error or f"after {live.attempts} failed attempts"
     events = ((moment(at), event, detail) for (at, event), detail in sorted(moments.items()))
@@ -44,19 +44,19 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
 
 
 def cancelled_view(outcome: CancelOutcome) -> CancelResult:
-    """Show what became of a cancelled job."""
+    """Return the result of a cancellation."""
     sentence = {
-        CancelOutcome.GONE: "The job waited and was deleted.",
-        CancelOutcome.STOPPING: "The job runs; its actor stops after the file groups that are being written.",
-        CancelOutcome.UNKNOWN: "There was no such job.",
+        CancelOutcome.GONE: "The waiting job was deleted.",
+        CancelOutcome.STOPPING: "The job is running; its actor stops after the current file groups.",
+        CancelOutcome.UNKNOWN: "The job does not exist.",
     }[outcome]
     return CancelResult(outcome=outcome, message=sentence)
 
 
 def moved_view(outcome: MoveOutcome) -> MoveResult:
-    """Show where a promoted or requeued job is now."""
+    """Return the result of expediting or requeueing a job."""
     runs = outcome is MoveOutcome.LEASED
-    return MoveResult(state=outcome.value, message="The job runs already." if runs else "The job is ready now.")
+    return MoveResult(state=outcome.value, message="The job is already running." if runs else "The job is ready.")
 
 
 def _live(job: JobView) -> JobSummary:

@@ -1,4 +1,4 @@
-"""How a table's values look over the wire; pure, so that every number on a page can be checked against its source."""
+"""Views of a table: pure functions, so that every number can be checked against its source."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from shared.properties import PREFIX, PROPERTIES
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_PLANS = 200
-"""Cells that a dry run lists with their groups; the totals count all of them."""
+"""Partitions that a dry run lists with their groups; the totals count all of them."""
 
 UNREADABLE = "unreadable"
 """Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
@@ -169,7 +169,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         for job in answer.jobs
     )
     refused = f" {answer.refusal.sentence}" if answer.refusal else ""
-    more = f" {answer.left_out} more cells are worth one: ask again." if answer.left_out else ""
+    more = f" {answer.left_out} more partitions are eligible; repeat the request for them." if answer.left_out else ""
     return OptimizeResponse(
         version=answer.version,
         jobs=jobs,
@@ -189,8 +189,8 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     total = sum(plan.bytes for plan in plans)
     refused = f" {found.refusal.sentence}" if found.refusal else ""
     sentence = (
-        f"{_count(replaced, 'file')} would be replaced and {removed} of them removed, reading {total} bytes in "
-        f"{_count(len(plans), 'cell')}."
+        f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {total} bytes "
+        f"would be read in {_count(len(plans), 'partition')}."
     )
     return OptimizePlan(
         version=found.version,
