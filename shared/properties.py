@@ -61,7 +61,7 @@ PROPERTIES: tuple[Property, ...] = (
         "target_bytes",
         spelled.size,
         "128 MiB",
-        "size that files should reach",
+        "target size of data files",
         "bytes",
         {
             "delta.targetFileSize": spelled.size,
@@ -75,7 +75,7 @@ PROPERTIES: tuple[Property, ...] = (
         "fan_in",
         spelled.integer(2, 64),
         "8",
-        "ratio between neighbouring levels",
+        "ratio between neighboring levels",
         "ratio",
         {"self-optimizing.fragment-ratio": spelled.integer(2, 64)},
     ),
@@ -84,7 +84,7 @@ PROPERTIES: tuple[Property, ...] = (
         "full_ratio",
         spelled.share("0.25", "1"),
         "0.75",
-        "share of the target from which a file is left alone",
+        "share of the target from which a file counts as full and is never merged",
         "ratio",
         {"self-optimizing.min-target-size-ratio": spelled.share("0.25", "1")},
     ),
@@ -93,7 +93,7 @@ PROPERTIES: tuple[Property, ...] = (
         "tolerance",
         spelled.share("0", "1"),
         "0.15",
-        "shortfall, as a share of the target, that is tolerated",
+        "tolerated shortfall as a share of the target",
         "ratio",
     ),
     Property(
@@ -101,7 +101,7 @@ PROPERTIES: tuple[Property, ...] = (
         "min_input_files",
         spelled.integer(2, 10_000),
         "8",
-        "inputs that make a job worth it",
+        "number of input files from which a merge is eligible",
         "files",
         {"self-optimizing.minor.trigger.file-count": spelled.integer(2, 10_000)},
     ),
@@ -110,7 +110,7 @@ PROPERTIES: tuple[Property, ...] = (
         "max_small_files",
         spelled.integer(2, 1_000_000),
         "1000",
-        "small files per cell above which the tolerance no longer holds work back",
+        "maximum number of small files per partition; beyond it the tolerance is ignored",
         "files",
     ),
     Property(
@@ -118,7 +118,7 @@ PROPERTIES: tuple[Property, ...] = (
         "settle_after_s",
         spelled.parse_duration,
         "6 h",
-        "quiet time before the last merge, or off",
+        "idle time before idle compaction, or off",
         "seconds",
     ),
     Property(
@@ -126,7 +126,7 @@ PROPERTIES: tuple[Property, ...] = (
         "full_interval_s",
         spelled.parse_duration,
         "off",
-        "time between full rewrites, or off",
+        "interval between full rewrites, or off",
         "seconds",
         {"self-optimizing.full.trigger.interval": spelled.milliseconds},
     ),
@@ -144,7 +144,7 @@ PROPERTIES: tuple[Property, ...] = (
         "time_window_s",
         spelled.parse_duration,
         "off",
-        "files merge only within one window of time, or off",
+        "length of the time windows within which files are merged, or off",
         "seconds",
     ),
     Property(
@@ -152,7 +152,7 @@ PROPERTIES: tuple[Property, ...] = (
         "filter",
         spelled.partition_filter,
         "all",
-        "partitions that may be touched, such as dt >= '2026-01-01', or all",
+        "partitions to optimize, such as dt >= '2026-01-01', or all",
         aliases={"self-optimizing.filter": spelled.partition_filter},
     ),
     Property("max-mode", "max_mode", spelled.choice(MaxMode), "major", "heaviest automatic rewrite, minor or major"),
@@ -161,7 +161,7 @@ PROPERTIES: tuple[Property, ...] = (
         "max_bytes_per_job",
         spelled.job_size,
         "16 GiB",
-        "bytes that one job rewrites before it goes back to the queue",
+        "bytes that one job rewrites before it returns to the queue",
         "bytes",
         {
             "use.optimization.bytes-per-iter": spelled.job_size,
@@ -173,7 +173,7 @@ PROPERTIES: tuple[Property, ...] = (
         "priority",
         spelled.choice(Priority),
         "normal",
-        "band in which the table's automatic jobs wait: high, normal or low",
+        "priority band of automatic jobs: high, normal or low",
     ),
     # The bounds of a weight are the queue's own.
     Property(
@@ -181,7 +181,7 @@ PROPERTIES: tuple[Property, ...] = (
         "weight",
         spelled.share("0.01", "100"),
         "1",
-        "share among the tables of a tenant",
+        "weight among the tables of a tenant",
         "ratio",
     ),
     Property(
@@ -189,7 +189,7 @@ PROPERTIES: tuple[Property, ...] = (
         "max_concurrent_jobs",
         spelled.slots_or_off,
         "off",
-        "jobs of this table that run at once at most, or off; jobs of different cells do not conflict",
+        "maximum number of concurrent jobs, or off; jobs of different partitions do not conflict",
         "jobs",
     ),
     Property(
@@ -197,7 +197,7 @@ PROPERTIES: tuple[Property, ...] = (
         "quota",
         spelled.quota,
         "none",
-        "cap on the table's slots, as a share of all (0.1) or a number (2), or none; excludes max-concurrent-jobs",
+        "maximum number of slots, as a share of all (0.1) or a number (2), or none; excludes max-concurrent-jobs",
         "slots",
         {"self-optimizing.quota": spelled.quota},
     ),
@@ -206,7 +206,7 @@ PROPERTIES: tuple[Property, ...] = (
         "group",
         spelled.group,
         "any",
-        "queue whose deciders and actors serve the table; those of other queues leave it alone",
+        "queue whose deciders and actors optimize the table; those of other queues ignore it",
         aliases={"self-optimizing.group": spelled.group},
     ),
     Property(
@@ -214,14 +214,14 @@ PROPERTIES: tuple[Property, ...] = (
         "dml_policy",
         spelled.choice(DmlPolicy),
         "defer",
-        "when to rewrite where our commit could abort a MERGE, UPDATE or DELETE: never, defer or always",
+        "when to rewrite partitions with MERGE, UPDATE or DELETE, which a rewrite could abort: never, defer or always",
     ),
     Property(
         "max-write-contention",
         "max_heat",
         spelled.share("0", "1"),
         "0.3",
-        "share of recent time in which DML ran on a cell, above which the cell counts as busy",
+        "share of the last hour with DML in a partition, above which jobs are deferred",
         "share",
     ),
     Property(
@@ -229,18 +229,18 @@ PROPERTIES: tuple[Property, ...] = (
         "portable_paths",
         spelled.choice(PortablePaths),
         "auto",
-        "when files whose paths engines spell differently are rewritten even alone: auto (when asked), always or never",
+        "when to rewrite files with paths that engines spell differently: auto (on request), always or never",
     ),
 )
 
 NAMES = tuple(sorted({name for prop in PROPERTIES for name in (PREFIX + prop.name, *prop.aliases)}))
 """Every property that can be said, aliases included."""
 
-_NO_INDEX = "is not obeyed: it names a revision of Qbeast's index, and tables with that index are refused"
-_NO_UNINDEXED = "is not obeyed: it is about files outside of Qbeast's index, and files are not told apart by it here"
+_NO_INDEX = "is ignored: it names a revision of a Qbeast index, and tables with such an index are refused"
+_NO_UNINDEXED = "is ignored: files inside and outside of a Qbeast index are treated alike"
 _NO_RECLAIMING = (
-    "is not obeyed: Lakewright deletes no files, so old ones stay until somebody runs VACUUM; what VACUUM keeps is "
-    "said by delta.deletedFileRetentionDuration"
+    "is ignored: Lakewright deletes no files; run VACUUM, and set delta.deletedFileRetentionDuration for what VACUUM "
+    "keeps"
 )
 
 REFUSED: Mapping[str, str] = {
@@ -251,7 +251,7 @@ REFUSED: Mapping[str, str] = {
     PREFIX + "retain-hours": _NO_RECLAIMING,
     "acid.data.retain.hours": _NO_RECLAIMING,
     PREFIX + "clustering-order": (
-        "is not obeyed: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
+        "is ignored: files are packed by size and never sorted inside; use lakewright.time-window to keep files of "
         "different times apart"
     ),
     QBEAST + "autoOptimize.revisionId": _NO_INDEX,
@@ -263,7 +263,7 @@ REFUSED: Mapping[str, str] = {
         f"{_NO_UNINDEXED}; use lakewright.max-bytes-per-job for the bytes of one job"
     ),
     QBEAST + "autoOptimize.optimizeUnindexedFiles.fromTimestamp": (
-        f"{_NO_UNINDEXED}; use lakewright.filter for the partitions that may be touched"
+        f"{_NO_UNINDEXED}; use lakewright.filter for the partitions to optimize"
     ),
 }
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
@@ -271,7 +271,7 @@ REFUSED: Mapping[str, str] = {
 _ASKS_FOR_NOTHING = {PREFIX + "clustering-order": "none"}
 """Values of refused properties that say what is done anyway: nobody need be told."""
 
-_UNKNOWN = "is not obeyed: it is not among the properties of other systems that are known here"
+_UNKNOWN = "is ignored: unknown property"
 
 _OWN = frozenset(PREFIX + prop.name for prop in PROPERTIES)
 

@@ -56,16 +56,16 @@ class LedgerRecord:
     @property
     def sentence(self) -> str:
         """The decision in words, with its numbers."""
-        what = {"": "", "queued": " A job was queued.", "merged": " It joined the job that was waiting."}
-        tail = what.get(self.outcome, " The running job will be followed by another look.")
+        what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
+        tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
         if self.heat:
             tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.heat):.0%} of the last hour."
         if self.verdict is DecisionKind.DEFER:
-            tail += " The job waits for them, but not for ever."
+            tail += " The job waits for them, at most two hours."
         return (
             f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
             f"{self.reason.sentence}{self._numbers}{tail} "
-            f"The cell had {self.state.files} files, {self.state.small_files} of them small."
+            f"The partition has {self.state.files} files, {self.state.small_files} of them small."
         )
 
     @property
@@ -103,7 +103,7 @@ class UnreadableRecord:
     def sentence(self) -> str:
         """What there is to say of it, in words."""
         version = "" if self.version is None else f"Version {self.version}: "
-        return f"{version}this release cannot read the record, which is kept as it is: {self.problem}"
+        return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
 
 
 def _mib(count_bytes: float) -> str:

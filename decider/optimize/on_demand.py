@@ -56,10 +56,10 @@ class RequestIgnored(StrEnum):
 
 
 _SENTENCES = {
-    RequestIgnored.NOTHING_TO_DO: "No cell asked for is worth a rewrite now; `reasons` says how many cells and why.",
-    RequestIgnored.ALREADY_RUNNING: "Every cell that is worth a rewrite is being rewritten at this moment.",
-    RequestIgnored.REFUSED: "A rewrite could damage the table: it is refused, and force does not override that.",
-    RequestIgnored.DISABLED: "Optimization is switched off for this table; repeat with force=true to run it anyway.",
+    RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite; see `reasons`.",
+    RequestIgnored.ALREADY_RUNNING: "Every eligible partition is already being rewritten.",
+    RequestIgnored.REFUSED: "A rewrite could damage the table, so it is refused; `force` does not override that.",
+    RequestIgnored.DISABLED: "Optimization is disabled for this table; repeat with force=true to run it anyway.",
 }
 
 

@@ -47,14 +47,14 @@ class TriggerOutcome(StrEnum):
 
 
 _SENTENCES = {
-    TriggerOutcome.TAKEN_UP: "A decider is about to start a run.",
-    TriggerOutcome.STARTED: "One run was started.",
+    TriggerOutcome.TAKEN_UP: "The run is being started.",
+    TriggerOutcome.STARTED: "The run was started.",
     TriggerOutcome.AUTO_IS_ON: f"{MANUAL} was ignored: automatic optimization is on; set lakewright.enabled=false.",
-    TriggerOutcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table waits or is going on.",
-    TriggerOutcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no cell is worth a rewrite now.",
+    TriggerOutcome.ALREADY_RUNNING: f"{MANUAL} was ignored: a run of this table is waiting or running.",
+    TriggerOutcome.NOTHING_TO_DO: f"{MANUAL} was ignored: no partition is eligible for a rewrite.",
     TriggerOutcome.FIRST_SIGHT: f"{MANUAL} was set before the table was first read: unset it and set it again.",
     TriggerOutcome.REFUSED: f"{MANUAL} was ignored: a rewrite could damage the table, so it is refused.",
-    TriggerOutcome.TAKEN_BACK: f"{MANUAL} was unset; a run that had started goes on.",
+    TriggerOutcome.TAKEN_BACK: f"{MANUAL} was unset; a run that has started continues.",
 }
 
 

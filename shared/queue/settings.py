@@ -43,40 +43,42 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
             0,
             len(Band),
             SettingUnit.BANDS,
-            "The first so many bands come first by rank; the others share by weight.",
+            "Number of bands with strict priority; the others share by weight.",
         ),
         "strict_in_row": QueueSetting(
-            8, 1, 1_000, SettingUnit.CLAIMS, "So many strict claims in a row, and a weighted band that waits is let in."
+            8, 1, 1_000, SettingUnit.CLAIMS, "Strict claims in a row after which a waiting weighted band is served."
         ),
         "aging_ms": QueueSetting(
             60_000,
             0,
             24 * 3_600_000,
             SettingUnit.MS,
-            "One step of priority is worth this much waiting; what waits already is moved by the next audit.",
+            "Waiting time that equals one step of priority; the next audit applies it to waiting jobs.",
         ),
-        "max_attempts": QueueSetting(
-            8, 1, 100, SettingUnit.ATTEMPTS, "Failures and crashes before a job is quarantined."
-        ),
+        "max_attempts": QueueSetting(8, 1, 100, SettingUnit.ATTEMPTS, "Failed attempts before a job is quarantined."),
         "backoff_base_ms": QueueSetting(
             10_000,
             1,
             MAX_DELAY_MS,
             SettingUnit.MS,
-            "Delay after the first failure; it doubles each time, less up to half as jitter.",
+            "Delay after the first failure; doubles each time, less up to half as jitter.",
         ),
         "backoff_cap_ms": QueueSetting(
-            900_000, 1, MAX_DELAY_MS, SettingUnit.MS, "Longest delay after a failure; not below the first."
+            900_000, 1, MAX_DELAY_MS, SettingUnit.MS, "Maximum delay after a failure; at least the first delay."
         ),
         "half_open_ms": QueueSetting(
-            6 * 3_600_000, 1, 10 * MAX_DELAY_MS, SettingUnit.MS, "A quarantined job gets one more try after this time."
+            6 * 3_600_000,
+            1,
+            10 * MAX_DELAY_MS,
+            SettingUnit.MS,
+            "Time after which a quarantined job is tried once more.",
         ),
         "slots": QueueSetting(
             0,
             0,
             100_000,
             SettingUnit.SLOTS,
-            "All slots of the actors, of which quotas are shares; the decider tells it, and 0 is not known.",
+            "Total slots of all actors, the base of quotas; set by the decider, 0 if unknown.",
             is_told=True,
         ),
     }

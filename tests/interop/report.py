@@ -28,7 +28,7 @@ _MEANS = {
     Verdict.KNOWN: "a difference that the rewrite makes, understood and explained below",
     Verdict.OURS: "a difference that only the rewrite makes: a defect of Lakewright",
 }
-_INTRODUCTION = """# Beside other engines
+_INTRODUCTION = """# Interoperability with other engines
 
 This page is written by `make interop JSON=FILE DOCS=docs/interop.md`; do not edit it by hand.
 

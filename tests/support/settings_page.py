@@ -13,12 +13,12 @@ PAGE = ROOT / "docs" / "settings.md"
 PREFIX = "LAKEWRIGHT_"
 HEAD = """# Settings
 
-Every service reads its settings from the environment and from nowhere else; a value that cannot be used ends the start
-with the variable's name and what it accepts. What a table wants is not said here but in the table's own properties:
+Every service reads its settings from environment variables only; an invalid value ends the start
+with the variable's name and what it accepts. Per-table configuration is in the table properties:
 [properties.md](properties.md).
 """
 SECTIONS = {
-    "services/settings.py": "Deciders, the command line, and what all have in common",
+    "services/settings.py": "Deciders, command line, and common settings",
     "services/decider/settings.py": "Deciders",
     "services/actor/settings.py": "Actors",
 }

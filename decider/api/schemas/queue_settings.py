@@ -42,7 +42,7 @@ SETTING: dict[str, Any] = {
     "minimum": 0,
     "maximum": 86_400_000,
     "writable": True,
-    "description": "Waiting time worth one step of priority; the next audit applies it to jobs that wait already.",
+    "description": "Waiting time that equals one step of priority; the next audit applies it to waiting jobs.",
 }
 
 

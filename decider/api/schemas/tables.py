@@ -253,7 +253,7 @@ CELL_EXAMPLE: dict[str, Any] = {
     },
     "decision": "enqueue",
     "reason": "eligible",
-    "reason_text": "Merging pays, and a group of files reaches a higher level than each of its inputs.",
+    "reason_text": "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
 }
 
 
@@ -277,7 +277,7 @@ class DecisionRecord(ResponseModel):
     """
 
     at: datetime = Field(description="Decision time, by the decider's clock.")
-    at_ms: int = Field(description="The same in milliseconds since 1970-01-01 UTC.")
+    at_ms: int = Field(description="Decision time in milliseconds since 1970-01-01 UTC.")
     version: int | None = Field(description="Table version of the commit that led to it.")
     partition_key: str | None = Field(
         description="Partition key: physical column names and values as in the table's log."
@@ -308,9 +308,9 @@ DECISION_EXAMPLE: dict[str, Any] = {
     "partition": {"dt": "2026-01-01"},
     "decision": "skip",
     "reason": "no_promotion",
-    "reason_text": "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
-    "message": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet: rewriting now would "
-    "only rewrite again later. The cell had 5 files, 5 of them small.",
+    "reason_text": "No group of files reaches the next level yet; a rewrite now would be repeated later.",
+    "message": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet; a rewrite now would "
+    "be repeated later. The partition has 5 files, 5 of them small.",
     "outcome": "",
     "files": 5,
     "small_files": 5,
@@ -393,7 +393,7 @@ class TableStatus(TableView):
                                 "unit": "bytes",
                                 "source": "default",
                                 "set_by": "default",
-                                "description": "size that files should reach",
+                                "description": "target size of data files",
                             }
                         ],
                         "issues": [],

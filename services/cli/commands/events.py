@@ -9,12 +9,12 @@ import typer
 from services.cli.cli_context import setting_of
 from services.cli.client import CallFailed, segment
 
-app = typer.Typer(no_args_is_help=True, help="Tell of commits.")
+app = typer.Typer(no_args_is_help=True, help="Post commit events.")
 
 
 @app.callback()
 def group() -> None:
-    """Tell of commits."""
+    """Post commit events."""
 
 
 @app.command("post")

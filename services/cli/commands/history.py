@@ -18,11 +18,11 @@ from services.settings import store_options
 def optimizations(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")] = 20,
-    before: Annotated[int | None, typer.Option(min=0, help="Only those below this version.")] = None,
-    files: Annotated[bool, typer.Option("--files", help="Name every file; with --json.")] = False,  # noqa: FBT002
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of items to show.")] = 20,
+    before: Annotated[int | None, typer.Option(min=0, help="Only versions below this one.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List every file; requires --json.")] = False,  # noqa: FBT002
 ) -> None:
-    """List the rewrites of a table, newest first, as its own log tells them."""
+    """List the rewrites of a table, newest first, from its own log."""
     out = setting_of(context).output()
     if files and not out.as_json:
         raise typer.BadParameter("--files needs --json: a rewrite may name thousands")
@@ -38,11 +38,11 @@ def optimizations(
 
 def scheduled(
     context: typer.Context,
-    prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="How many tables to look at.")] = 100,
-    page_token: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
+    prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of tables to check.")] = 100,
+    page_token: Annotated[str | None, typer.Option(help="`next_page_token` of the previous page.")] = None,
 ) -> None:
-    """List the tables that are optimized without being asked: what is due, and how the last run ended."""
+    """List automatically optimized tables with their next due time and latest result."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token})
@@ -97,6 +97,6 @@ def _show(out: Output, answer: Any) -> None:
         )
         for one in answer["optimizations"]
     ]
-    out.rows("RewriteList", ("version", "at (UTC)", "kind", "cell", "files", "bytes", "rows", "took"), rows)
+    out.rows("Rewrites", ("version", "at (UTC)", "kind", "partition", "files", "bytes", "rows", "duration"), rows)
     if answer["before"] is not None:
         out.line(f"The log goes further back: --before {answer['before']}")

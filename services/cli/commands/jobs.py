@@ -10,19 +10,19 @@ from services.cli.render import at, shown, size
 
 app = typer.Typer(no_args_is_help=True, help="List, show and cancel jobs.")
 
-JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id of the job.")]
+JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 
 
 @app.command("list")
 def list_jobs(
     context: typer.Context,
     state: Annotated[
-        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished; all without it.")
+        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished; default: all.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="How many to show at most.")] = 50,
+    table: Annotated[str | None, typer.Option(help="Table name or id; default: all tables.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of items to show.")] = 50,
 ) -> None:
-    """List jobs: running, waiting, in trouble, then finished runs."""
+    """List jobs: running, waiting, quarantined, then finished runs."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/jobs", {"state": state, "table": table, "limit": limit})
@@ -40,12 +40,12 @@ def list_jobs(
         )
         for job in answer["jobs"]
     ]
-    return out.rows("Jobs", ("id", "state", "verdict", "table", "cell", "priority", "asked at (UTC)"), rows)
+    return out.rows("Jobs", ("id", "state", "result", "table", "partition", "band", "enqueued at (UTC)"), rows)
 
 
 @app.command("show")
 def show_job(context: typer.Context, job: JobArgument) -> None:
-    """Show a job's story, predicted and measured."""
+    """Show a job with its timeline and its predicted and measured cost."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/jobs/{segment(job)}")
@@ -63,7 +63,7 @@ def show_job(context: typer.Context, job: JobArgument) -> None:
 
 @app.command("cancel")
 def cancel_job(context: typer.Context, job: JobArgument) -> None:
-    """Delete a job that waits; tell the actor of one that runs to stop."""
+    """Delete a waiting job, or stop a running one."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.delete(f"/v1/jobs/{segment(job)}")
@@ -72,13 +72,13 @@ def cancel_job(context: typer.Context, job: JobArgument) -> None:
 
 @app.command("expedite")
 def promote_job(context: typer.Context, job: JobArgument) -> None:
-    """Make a waiting job the next one."""
+    """Move a waiting job to the head of the queue."""
     _move(context, job, "expedite")
 
 
 @app.command("requeue")
 def requeue_job(context: typer.Context, job: JobArgument) -> None:
-    """Make a delayed or quarantined job ready now, and forget its failures."""
+    """Make a delayed or quarantined job ready and reset its failed attempts."""
     _move(context, job, "requeue")
 
 
@@ -92,12 +92,12 @@ def _move(context: typer.Context, job: str, how: str) -> None:
 def _summary(job: dict[str, Any]) -> dict[str, object]:
     return {
         "state": job["state"],
-        "verdict": job["result"] or "-",
+        "result": job["result"] or "-",
         "table": job["table_name"],
-        "cell": job["partition_label"],
-        "priority": job["band"],
+        "partition": job["partition_label"],
+        "band": job["band"],
         "attempts": job["attempts"],
-        "engine deaths": "-" if job["engine_crashes"] is None else job["engine_crashes"],
+        "engine crashes": "-" if job["engine_crashes"] is None else job["engine_crashes"],
         "actor": job["actor"] or "-",
         "error": job["error"] or "-",
         "predicted": shown(job["predicted"]),

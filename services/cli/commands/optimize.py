@@ -78,10 +78,10 @@ def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
             )
             for plan in answer["plans"]
         ]
-        columns = ("cell", "groups", "files replaced", "files removed", "bytes")
+        columns = ("partition", "groups", "files replaced", "files removed", "bytes")
         return out.rows("Plan", columns, plans) if plans else None
     rows = [(job["id"], job["partition_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
-    return out.rows("Jobs", ("id", "cell", "outcome", "bytes"), rows) if rows else None
+    return out.rows("Jobs", ("id", "partition", "outcome", "bytes"), rows) if rows else None
 
 
 def pairs(given: list[str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from services.cli.commands.queue_settings import COLUMNS, changes, rows
 from services.cli.render import at, duration
 from shared.queue.limits import MAX_FORESEEN
 
-app = typer.Typer(no_args_is_help=True, help="Show and steer the queue.")
+app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
 
 ScopeArgument = Annotated[str, typer.Argument(help="queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table id.")]
@@ -23,10 +23,10 @@ NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table
 def show_queue(
     context: typer.Context,
     claims: Annotated[
-        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="How many claims to foresee.")
+        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="Maximum number of next jobs to show.")
     ] = MAX_FORESEEN,
 ) -> None:
-    """Show who waits, and the order of the next claims with the reason for each."""
+    """Show queue depth and the next jobs to be dispatched."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/queue", {"next_claims": claims})
@@ -39,14 +39,14 @@ def show_queue(
         for level in ("bands", "tenants", "tables")
         for name, jobs in answer[level].items()
     ]
-    out.rows("Waiting", ("by", "name", "jobs", "oldest", "of the slots"), waiting)
+    out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
     rows = [(one["id"], one["band"], one["tenant"], at(one["enqueued_at"]), one["message"]) for one in answer["next"]]
-    return out.rows("Next claims", ("id", "priority", "tenant", "asked at (UTC)", "why"), rows)
+    return out.rows("Next jobs", ("id", "band", "tenant", "enqueued at (UTC)", "reason"), rows)
 
 
 @app.command("settings")
 def show_settings(context: typer.Context) -> None:
-    """Show each setting of the queue with its value, default, range and meaning."""
+    """Show queue settings with their value, default, range and description."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/queue/settings")
@@ -58,7 +58,7 @@ def change_settings(
     context: typer.Context,
     settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as aging=60s max-attempts=5.")],
 ) -> None:
-    """Change settings while the queue runs; those not named stay. `lakewright queue settings` shows all names."""
+    """Change queue settings at run time; see `lakewright queue settings` for their names."""
     asked = changes(settings)
     out = setting_of(context).output()
     with setting_of(context).api() as api:
@@ -71,11 +71,11 @@ def set_weight(
     context: typer.Context,
     scope: ScopeArgument,
     name: NameArgument,
-    weight: Annotated[float | None, typer.Option(help="Share relative to its siblings.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Jobs at once at most; 0 lifts the limit.")] = None,
-    quota: Annotated[int | None, typer.Option(min=1, max=100, help="The same in percent of all slots.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Weight.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Maximum concurrent jobs; 0 removes the limit.")] = None,
+    quota: Annotated[int | None, typer.Option(min=1, max=100, help="Maximum share of all slots in percent.")] = None,
 ) -> None:
-    """Set a share, a limit or a quota."""
+    """Set a weight, limit or quota."""
     body = {"scope": scope, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
     out = setting_of(context).output()
     with setting_of(context).api() as api:
@@ -85,26 +85,26 @@ def set_weight(
 
 @app.command("pause")
 def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
-    """Hand out nothing of this until it is resumed; what runs goes on."""
+    """Stop dispatching jobs in this scope; running jobs continue."""
     _post(context, "/v1/queue/pause", {"scope": scope, "name": name})
 
 
 @app.command("resume")
 def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
-    """Hand out again what was paused."""
+    """Dispatch jobs of a paused scope again."""
     _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
 
 
 @app.command("audit")
 def audit(context: typer.Context) -> None:
-    """Compute every index anew from the jobs, and mend what differs."""
+    """Rebuild queue indexes and repair inconsistencies."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post("/v1/queue/audit", {})
     return (
         out.raw(answer)
         if out.as_json
-        else out.line(f"{answer['keys_checked']} keys, {answer['repaired']} things mended")
+        else out.line(f"{answer['keys_checked']} keys checked, {answer['repaired']} repaired")
     )
 
 
@@ -114,10 +114,10 @@ def simulate(
     tenants: Annotated[int, typer.Option(min=2, max=50, help="Tenants; the first has most jobs.")] = 8,
     jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Jobs that arrive.")] = 4_000,
     slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs at once.")] = 4,
-    load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Share of the slots' time that is needed.")] = 0.95,
-    svg: Annotated[Path | None, typer.Option(help="Write a picture to this file.")] = None,
+    load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Target utilization.")] = 0.95,
+    svg: Annotated[Path | None, typer.Option(help="Write an SVG chart to this file.")] = None,
 ) -> None:
-    """Simulate the dwell of Zipf's tenants under fair queueing and first come, first served; nothing is sent."""
+    """Simulate sojourn times of Zipf-distributed tenants under fair queueing and FIFO; sends no requests."""
     out = setting_of(context).output()
     setting = ArrivalLoad(tenants=tenants, jobs=jobs, slots=slots, load=load)
     drawn = arrivals(setting)
@@ -131,8 +131,8 @@ def simulate(
         for number, (a, b) in enumerate(zip(first.dwell, shared.dwell, strict=True))
     ]
     columns = ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95")
-    out.rows("Dwell (arrival to end), seconds", columns, dwells)
-    return out.line(f"Jain's index of fair shares, all at once: first come {first.jain:.3f}, fair {shared.jain:.3f}")
+    out.rows("Sojourn time, seconds", columns, dwells)
+    return out.line(f"Jain's fairness index, all tenants backlogged: FIFO {first.jain:.3f}, fair {shared.jain:.3f}")
 
 
 def _wait(wait_s: float | None) -> str:

@@ -35,5 +35,5 @@ def _status(answer: dict[str, Any]) -> dict[str, object]:
         "files removed": saved["files_removed"],
         "bytes rewritten": size(saved["bytes_rewritten"]),
         "rewritten per byte added": saved["write_amplification"],
-        "cells pruned": saved["partitions_pruned_ratio"],
+        "partitions pruned": saved["partitions_pruned_ratio"],
     }

@@ -17,7 +17,7 @@ HISTORY = "services.cli.commands.history"
 app = typer.Typer(
     cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}),
     no_args_is_help=True,
-    help="Register, list, show and forget tables; see cells and decisions.",
+    help="Register, list, show and unregister tables; list decisions.",
 )
 
 FIRST_READ_S = 20.0
@@ -26,18 +26,18 @@ FIRST_READ_S = 20.0
 HOT_SHOWN = 5
 """Hot cells that fit into one line."""
 
-Name = Annotated[str, typer.Argument(help="Name or id of the table.")]
+Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[
     list[str] | None,
-    typer.Option("--set", help="lakewright.fan-in=4 and the like, over the table's own."),
+    typer.Option("--set", help="Property override, such as lakewright.fan-in=4."),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=500, help="How many to show at most.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="Maximum number of items to show.")]
 
 
 @app.command("list")
 def list_tables(
     context: typer.Context,
-    prefix: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
+    prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
     limit: Limit = 100,
 ) -> None:
     """List registered tables by name."""
@@ -59,8 +59,8 @@ def list_tables(
 def add_table(
     context: typer.Context,
     location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
-    name: Annotated[str | None, typer.Option(help="What to call it.")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose table it is.")] = None,
+    name: Annotated[str | None, typer.Option(help="Display name.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant.")] = None,
     set_: Properties = None,
     paused: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--paused", help="Queue rewrites, but run none until `tables resume`.")
@@ -91,12 +91,12 @@ def add_table(
 def change_table(
     context: typer.Context,
     name: Name,
-    new_name: Annotated[str | None, typer.Option("--name", help="What to call it from now on.")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Whose table it is from now on.")] = None,
+    new_name: Annotated[str | None, typer.Option("--name", help="New display name.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="New tenant.")] = None,
     set_: Properties = None,
-    unset: Annotated[list[str] | None, typer.Option(help="Take back what --set once said.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(help="Remove a property override.")] = None,
 ) -> None:
-    """Rename a table, or change its tenant or the properties that were said at its registration."""
+    """Change the name, tenant or property overrides of a table."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         body: dict[str, Any] = {"name": new_name, "tenant": tenant}
@@ -108,15 +108,15 @@ def change_table(
         )
     if out.as_json:
         return out.raw(answer)
-    return out.line(f"{answer['name']} of {answer['tenant']}: {shown(answer['properties']) or 'no properties of ours'}")
+    return out.line(f"{answer['name']} of {answer['tenant']}: {shown(answer['properties']) or 'no overrides'}")
 
 
 @app.command("discover")
 def discover(
     context: typer.Context,
-    start: Annotated[bool, typer.Option("--start", help="Have every root walked now.")] = False,  # noqa: FBT002
+    start: Annotated[bool, typer.Option("--start", help="Start discovery now.")] = False,  # noqa: FBT002
 ) -> None:
-    """Show how far the search for tables below the allowed roots has come, or have it begin."""
+    """Show the progress of table discovery below the allowed roots, or start it."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post("/v1/discovery", {}) if start else api.get("/v1/discovery")
@@ -135,24 +135,24 @@ def discover(
         )
         for one in answer["roots"]
     ]
-    heads = ("root", "state", "at", "folders", "tables", "new", "left out", "ended (UTC)")
-    return out.rows("Search for tables", heads, rows)
+    heads = ("root", "state", "at", "folders", "tables", "new", "unreadable", "ended (UTC)")
+    return out.rows("Discovery", heads, rows)
 
 
 @app.command("remove")
 def remove_table(context: typer.Context, name: Name) -> None:
-    """Cancel a table's jobs and forget its state; the table itself is not touched."""
+    """Unregister a table: cancel its jobs and delete its state; table data is not touched."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         api.delete(f"/v1/tables/{segment(name)}")
     if out.as_json:
         return out.raw({"removed": name})
-    return out.line(f"{name} is forgotten; the table itself was not touched.")
+    return out.line(f"{name} unregistered; table data untouched.")
 
 
 @app.command("show")
 def show_table(context: typer.Context, name: Name) -> None:
-    """Show a table: policy and where it comes from, layout, last decision, last job."""
+    """Show a table: policy and its sources, layout, latest decision, latest job."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}")
@@ -164,7 +164,7 @@ def show_table(context: typer.Context, name: Name) -> None:
     out.rows("Policy", ("property", "value", "unit", "from"), policy)
     issues = [(one["property"], one["value"], one["reason"]) for one in answer["policy"]["issues"]]
     if issues:
-        out.rows("Properties that cannot be used", ("property", "value", "reason"), issues)
+        out.rows("Invalid properties", ("property", "value", "reason"), issues)
     for note in answer["policy"]["notes"]:
         out.line(note)
     return None
@@ -172,7 +172,7 @@ def show_table(context: typer.Context, name: Name) -> None:
 
 @app.command("partitions")
 def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
-    """List a table's cells and what would be decided about each now."""
+    """List the partitions of a table with their current decision."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}/partitions", {"limit": limit})
@@ -190,8 +190,8 @@ def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
         )
         for cell in answer["partitions"]
     ]
-    columns = ("cell", "files", "small", "bytes", "entropy", "verdict", "reason")
-    return out.rows(f"Cells at version {answer['version']}", columns, rows)
+    columns = ("partition", "files", "small", "bytes", "entropy", "decision", "reason")
+    return out.rows(f"Partitions at version {answer['version']}", columns, rows)
 
 
 @app.command("decisions")
@@ -199,17 +199,17 @@ def list_decisions(
     context: typer.Context,
     name: Name,
     partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
-    at_: Annotated[str | None, typer.Option("--at", help="The decision in force then, as RFC 3339.")] = None,
+    at_: Annotated[str | None, typer.Option("--at", help="Decision effective at that time (RFC 3339).")] = None,
     limit: Limit = 20,
 ) -> None:
-    """Say why a table was, or was not, optimized; newest first."""
+    """List decisions, newest first."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"partition": partition, "at": at_, "limit": limit})
     if out.as_json:
         return out.raw(answer)
     rows = [(at(one["at"]), one["decision"], one["message"]) for one in answer["decisions"]]
-    return out.rows("Decisions", ("at (UTC)", "verdict", "why"), rows)
+    return out.rows("Decisions", ("at (UTC)", "decision", "reason"), rows)
 
 
 @app.command("why")
@@ -217,12 +217,12 @@ def why(
     context: typer.Context,
     name: Name,
     at_: Annotated[
-        str | None, typer.Option("--at", help="Then, as RFC 3339, or 14:03 for today's time in UTC; now if not given.")
+        str | None, typer.Option("--at", help="Time (RFC 3339, or 14:03 for today in UTC); default: now.")
     ] = None,
     partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
     limit: Limit = 20,
 ) -> None:
-    """Say why a table was, or was not, optimized at a moment: the decision in force then for each partition."""
+    """Explain why a table was or was not optimized: the decision effective at a time for each partition."""
     out = setting_of(context).output()
     moment = _moment(at_)
     with setting_of(context).api() as api:
@@ -256,13 +256,13 @@ def _moment(text: str | None) -> datetime:
 
 @app.command("pause")
 def pause_table(context: typer.Context, name: Name) -> None:
-    """Hand out no job of the table until it is resumed; what runs goes on."""
+    """Stop dispatching jobs of the table; running jobs continue."""
     _steer(context, name, "pause")
 
 
 @app.command("resume")
 def resume_table(context: typer.Context, name: Name) -> None:
-    """Hand out the table's jobs again."""
+    """Dispatch jobs of the table again."""
     _steer(context, name, "resume")
 
 
@@ -294,11 +294,11 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "location": answer["location"],
         "tenant": answer["tenant"],
         "refused": _refusal(answer["refusal"]) if answer["refusal"] else "no",
-        "version": cursor["version"] if cursor else "not looked at yet",
-        "folded at (UTC)": at(cursor["applied_at"]) if cursor else "-",
+        "version": cursor["version"] if cursor else "not yet read",
+        "applied at (UTC)": at(cursor["applied_at"]) if cursor else "-",
         "lag": duration(cursor["lag_s"]) if cursor else "-",
-        "rescans": cursor["rebuilds"] if cursor else 0,
-        "cells": f"{answer['partitions']}, {answer['eligible_partitions']} of them worth a rewrite",
+        "rebuilds": cursor["rebuilds"] if cursor else 0,
+        "partitions": f"{answer['partitions']}, {answer['eligible_partitions']} of them eligible",
         "last decision": decision["message"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['result']}" if job else "-",
         "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
@@ -311,17 +311,17 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
 def _heat(cells: list[dict[str, Any]]) -> str:
     shown_cells = (f"{cell['partition_label']} {cell['busy_ratio']:.0%}" for cell in cells[:HOT_SHOWN])
     more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
-    return ", ".join(shown_cells) + more + " of the last hour" if cells else "not at work in the last hour"
+    return ", ".join(shown_cells) + more + " of the last hour" if cells else "no DML in the last hour"
 
 
 def _calibration(learned: dict[str, Any]) -> str:
     if not learned["runs"]:
-        return "nothing was rewritten yet"
+        return "no rewrites yet"
     return (
         f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
         f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
         f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_not_promoted']} of "
-        f"{learned['groups_not_promoted'] + learned['groups_promoted']} groups missed their level"
+        f"{learned['groups_not_promoted'] + learned['groups_promoted']} groups stayed below their target level"
     )
 
 
@@ -330,7 +330,7 @@ def _listed(refusal: dict[str, Any]) -> str:
 
 
 def _refusal(refusal: dict[str, Any]) -> str:
-    return f"{'gone' if refusal['missing'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
+    return f"{'missing' if refusal['missing'] else 'yes'}, since {at(refusal['since'])} UTC: {refusal['reason']}"
 
 
 def _pairs(said: Sequence[str] | None) -> dict[str, str]:

@@ -20,7 +20,7 @@ def watch(
         list[str] | None, typer.Option(help="Only decisions about this table, by name or id; may be repeated.")
     ] = None,
     about: Annotated[list[str] | None, typer.Option(help="Only decisions, jobs or queue; may be repeated.")] = None,
-    since: Annotated[str | None, typer.Option(help="Go on behind the event with this id.")] = None,
+    since: Annotated[str | None, typer.Option(help="Resume after the event with this id.")] = None,
     count: Annotated[int | None, typer.Option(min=1, help="End after so many events; without it, at Ctrl-C.")] = None,
 ) -> None:
     """Show decisions, jobs and the queue as they happen; with --json one event per line."""

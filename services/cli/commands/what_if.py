@@ -51,9 +51,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     ] = 20.0,
     tail_hours: Annotated[
         float,
-        typer.Option(
-            min=0, max=8_760, help="Hours that reading goes on after the last commit.", rich_help_panel=_PRICES
-        ),
+        typer.Option(min=0, max=8_760, help="Hours of reads after the last commit.", rich_help_panel=_PRICES),
     ] = 24.0,
     max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
     set_: Annotated[

@@ -187,7 +187,7 @@ def _show(out: Output, made: LocalPlan) -> None:
         )
         for one in describe(made)["plans"]
     ]
-    columns = ("cell", "files", "replaced", "groups", "files then", "to rewrite")
+    columns = ("partition", "files", "replaced", "groups", "files after", "to rewrite")
     if rows:
         out.rows(f"{made.location}, version {made.version}, mode {made.kind}", columns, rows[:ROWS_SHOWN])
     if len(rows) > ROWS_SHOWN:

@@ -76,7 +76,7 @@ def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_change
     found = PolicyDefaults(group="").effective(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
     (issue,) = found.issues
     assert (issue.property, issue.value, issue.holds) == (name, "24", False)
-    assert "not obeyed" in issue.reason or "use lakewright." in issue.reason
+    assert "is ignored" in issue.reason or "use lakewright." in issue.reason
     assert found.policy == Policy(fan_in=4)
 
 

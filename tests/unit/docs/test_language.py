@@ -1,0 +1,185 @@
+"""Texts for users use the field's words, and a class name means one thing; the list is `forbidden_words.txt`.
+
+Held are the help of every command, problem titles and details, metrics, log events and their keys, properties, reasons,
+refusals, summaries and descriptions of the API, and the headings of the documents.
+"""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from decider.api.app import create_app
+from decider.api.metrics import Metrics, MetricsSnapshot
+from decider.optimize.on_demand import RequestIgnored
+from decider.optimize.property_trigger import TriggerOutcome
+from decider.web.errors import _TYPES as PROBLEMS
+from services.cli.__main__ import app as command_line
+from services.decider.build import build_services
+from services.decider.settings import DeciderSettings
+from shared.layout.eligibility import Reason
+from shared.properties import PROPERTIES, REFUSED
+from shared.queue.settings import SETTINGS
+
+ROOT = Path(__file__).resolve().parents[3]
+PRODUCT = ("shared", "decider", "actor", "services")
+LIST = Path(__file__).with_name("forbidden_words.txt")
+TEXT_CALLS = (
+    "ApiError",
+    "InvalidInput",
+    "respond",
+    "try_later",
+    "busy",
+    "too_fast",
+    "InvalidSignature",
+    "ForbiddenCall",
+)
+"""Calls whose text becomes the detail of a problem, in the rooms that speak HTTP."""
+
+
+def _words() -> Mapping[str, str]:
+    lines = [line for line in LIST.read_text().splitlines() if line and not line.startswith("#")]
+    return {pattern.strip(): instead.strip() for pattern, _, instead in (line.rpartition(" : ") for line in lines)}
+
+
+WORDS = {re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE): instead for pattern, instead in _words().items()}
+
+
+def _sources(*folders: str) -> Iterator[tuple[Path, ast.Module]]:
+    for folder in folders:
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            yield path, ast.parse(path.read_text())
+
+
+def _commands(command: Any, name: str = "lakewright") -> Iterator[tuple[str, str]]:
+    yield name, command.help or ""
+    for parameter in command.params:
+        yield f"{name} {parameter.name}", getattr(parameter, "help", None) or ""
+    if hasattr(command, "list_commands"):
+        context = command.context_class(command)
+        for part in command.list_commands(context):
+            yield from _commands(command.get_command(context, part), f"{name} {part}")
+
+
+def _help() -> Iterator[tuple[str, str]]:
+    return _commands(typer.main.get_command(command_line))
+
+
+def _descriptions(node: Any, path: str = "openapi") -> Iterator[tuple[str, str]]:
+    if isinstance(node, dict):
+        for name, part in node.items():
+            if name in ("summary", "description") and isinstance(part, str):
+                yield path, part
+            elif name not in ("examples", "example"):
+                yield from _descriptions(part, f"{path}.{name}")
+    elif isinstance(node, list):
+        for index, part in enumerate(node):
+            yield from _descriptions(part, f"{path}.{index}")
+
+
+def _openapi() -> Iterator[tuple[str, str]]:
+    return _descriptions(create_app(build_services(DeciderSettings())).openapi())
+
+
+def _problems() -> Iterator[tuple[str, str]]:
+    for status, (kind, title) in PROBLEMS.items():
+        yield str(status), f"{kind} {title}"
+    for path, tree in _sources("decider/api", "decider/gateway", "decider/web"):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and _name(node.func) in TEXT_CALLS:
+                for argument in node.args:
+                    for part in ast.walk(argument):
+                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                            yield f"{path.relative_to(ROOT)}:{part.lineno}", part.value
+
+
+def _name(node: ast.expr) -> str:
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
+
+
+def _log_events() -> Iterator[tuple[str, str]]:
+    for path, tree in _sources(*PRODUCT):
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            if _name(node.func.value) in ("log", "_log") and node.args and isinstance(node.args[0], ast.Constant):
+                place = f"{path.relative_to(ROOT)}:{node.lineno}"
+                yield place, str(node.args[0].value).replace("_", " ")
+                for key in node.keywords:
+                    yield place, (key.arg or "").replace("_", " ")
+
+
+def _metrics() -> Iterator[tuple[str, str]]:
+    snapshot = MetricsSnapshot("", True, True, 0, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {})
+    for line in Metrics().render(snapshot).decode().splitlines():
+        if line.startswith("# HELP "):
+            yield line.split()[2], line.removeprefix("# HELP ").replace("_", " ")
+        elif "funnel_total{" in line:
+            yield "funnel", line.replace("_", " ")
+
+
+def _policy() -> Iterator[tuple[str, str]]:
+    for one in PROPERTIES:
+        yield one.name, f"{one.name} {one.default} {one.meaning}"
+    yield from REFUSED.items()
+    yield from ((name, known.meaning) for name, known in SETTINGS.items())
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for one in (*Reason, *RequestIgnored, *TriggerOutcome):
+        yield one.value, f"{one.value.replace('_', ' ')} {one.sentence}"
+
+
+def _headings() -> Iterator[tuple[str, str]]:
+    for path in sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))):
+        in_code = False
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            in_code ^= line.startswith("```")
+            if line.startswith("#") and not in_code:
+                yield f"{path.relative_to(ROOT)}:{number}", line
+
+
+SURFACES = {
+    "help of commands": _help,
+    "summaries and descriptions of the API": _openapi,
+    "problems": _problems,
+    "log events": _log_events,
+    "metrics": _metrics,
+    "properties and settings": _policy,
+    "reasons": _reasons,
+    "headings": _headings,
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_no_text_for_users_has_a_forbidden_word(surface: str) -> None:
+    texts = list(SURFACES[surface]())
+    assert len(texts) > 5, "the surface is read"
+    found = [
+        f"{place}: {match[0]!r} (write: {instead}) in {text!r}"
+        for place, text in texts
+        for word, instead in WORDS.items()
+        if (match := word.search(text))
+    ]
+    assert not found, "\n".join(found)
+
+
+def test_the_list_has_words_and_each_of_them_can_be_met() -> None:
+    assert len(WORDS) > 40
+    for word in ("cell", "Told", "settled", "looked at", "mended"):
+        assert any(one.search(f"x {word} y") for one in WORDS), word
+
+
+def test_no_two_classes_of_the_product_have_one_name() -> None:
+    """Private ones count, too: a reader meets them by name alone."""
+    found = defaultdict(list)
+    for path, tree in _sources(*PRODUCT):
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
