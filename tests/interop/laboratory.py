@@ -4,7 +4,8 @@ The law: what every reader finds is what the plain model of the writers holds, a
 operation of each writer; and nothing else of the table changed (`laws`). Where an engine differs from the model, the
 same is done to a copy that we never touched: the difference is the engine's own only if it is there, too. A table whose
 timestamps are INT96, which some engines cannot read, has a twin with microseconds besides: what such an engine then
-reads is judged by that one.
+reads is judged by that one. The last control is the table compacted by deltalake instead of us: what happens to larger
+files happens to everybody's.
 """
 
 import shutil
@@ -12,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -20,7 +22,7 @@ from tests.interop.engines.spark import SparkWriter
 from tests.interop.known import recognized
 from tests.interop.laws import broken_laws
 from tests.interop.making import Made, make
-from tests.interop.operations import AddColumn, Chain, Model, Operation, Restore, Rewrite
+from tests.interop.operations import AddColumn, Chain, Model, Operation, Optimize, Restore, Rewrite
 from tests.interop.predicates import expected_keys, predicates_of
 from tests.interop.rewriting import RewriteRefusedError
 from tests.interop.table_case import Case
@@ -104,7 +106,7 @@ class Laboratory:
             return
         assert cells, f"nothing was rewritten in {case.name}"
         yield from _laws(place, made.location, treated)
-        bases = [made.location, *self._twin(case, creator, home / "twin")]
+        bases = self._bases(made, creator, home)
         untouched = _Controls(bases)
         yield from self._read(place, made, made.model, treated, untouched)
         yield from self._filter(place, made, treated, (untouched, plan))
@@ -116,11 +118,21 @@ class Laboratory:
                 yield from self._overtake(made, home / "stale", bases, Deed(creator, writer, operation, plan.reading))
         shutil.rmtree(home)
 
-    def _twin(self, case: Case, creator: str, folder: Path) -> list[Path]:
-        twin = _TWINS.get(creator)
-        return [make(case, folder, self._staff.creators[twin], self._staff.spark).location] if twin else []
+    def _bases(self, made: Made, creator: str, home: Path) -> list[Callable[[], Path]]:
+        """Return what to compare with, each made at its first use: the table, its twin, and the table by deltalake."""
+        bases = [lambda: made.location]
+        if creator in _TWINS:
+            other = self._staff.creators[_TWINS[creator]]
+            bases.append(cache(lambda: make(made.case, home / "twin", other, self._staff.spark).location))
+        return [*bases, cache(lambda: self._compacted(made, home / "compacted"))]
 
-    def _overtake(self, made: Made, home: Path, bases: Sequence[Path], deed: Deed) -> Iterator[Result]:
+    def _compacted(self, made: Made, home: Path) -> Path:
+        """Return the table compacted by deltalake, as it is where deltalake cannot do that."""
+        location = _copy(made.location, home)
+        ended = attempt(lambda: self._staff.creators["deltalake"].perform(Optimize(), made.case, location))
+        return made.location if isinstance(ended, Failure) else location
+
+    def _overtake(self, made: Made, home: Path, bases: Sequence[Callable[[], Path]], deed: Deed) -> Iterator[Result]:
         """A writer reads the table, we rewrite it, and only then the writer commits: refused, or exactly done."""
         writer, operation = deed.writer, deed.operation
         place = Place(made.case.name, deed.creator, writer.name, f"{operation.name}, read before our rewrite")
@@ -139,7 +151,7 @@ class Laboratory:
             yield from self._read(place, made, model, location, controls, deed.reading)
         shutil.rmtree(home)
 
-    def _operate(self, made: Made, treated: Path, bases: Sequence[Path], deed: Deed) -> Iterator[Result]:
+    def _operate(self, made: Made, treated: Path, bases: Sequence[Callable[[], Path]], deed: Deed) -> Iterator[Result]:
         """One operation by one writer on a copy of the rewritten table; controls are made only if they are needed."""
         writer, name = deed.writer, deed.operation.name
         operation = made.restore if isinstance(deed.operation, Restore) else deed.operation
@@ -222,7 +234,10 @@ class _Controls:
     """
 
     def __init__(
-        self, bases: Sequence[Path], home: Path | None = None, operate: Callable[[Path], Any] | None = None
+        self,
+        bases: Sequence[Callable[[], Path]],
+        home: Path | None = None,
+        operate: Callable[[Path], Any] | None = None,
     ) -> None:
         self._bases = bases
         self._home = home
@@ -238,7 +253,8 @@ class _Controls:
         """What an observation finds on each control after the operation."""
         return [lambda base=base: observe(self._changed(base)[0]) for base in self._bases]
 
-    def _changed(self, base: Path) -> tuple[Path, Any]:
+    def _changed(self, find: Callable[[], Path]) -> tuple[Path, Any]:
+        base = find()
         if self._operate is None or self._home is None:
             return base, None
         if base not in self._done:

@@ -48,12 +48,16 @@ _LONGEST_PLAIN_DATE = len("9999-12-31")  # Spark writes later years with a plus 
 
 
 def hive_folder(columns: Sequence[PartitionColumn], values: dict[str, str | None]) -> str | None:
-    """Return the Hive-style folder of these partition values, None if any character of it would be escaped."""
+    """Return the folder into which Spark writes these partition values, None if it would not name them exactly.
+
+    Exactly: with nothing escaped, and with an empty string told from null.
+    """
     segments = []
     for column in columns:
-        value = values[column.physical] or ""
-        plain = _PLAIN_TYPES.fullmatch(column.type) and _PLAIN_VALUE.fullmatch(value)
-        if not plain or (column.type == "date" and len(value) > _LONGEST_PLAIN_DATE):
+        value = values[column.physical]
+        plain = _PLAIN_TYPES.fullmatch(column.type) and _PLAIN_VALUE.fullmatch(value or "")
+        # Empty is null by the protocol, and empty to most readers all the same: Spark's folder would say null.
+        if not plain or value == "" or (column.type == "date" and len(value or "") > _LONGEST_PLAIN_DATE):
             return None
         segments.append(f"{column.physical}={value or _HIVE_NULL}")
     folder = "/".join(segments)
@@ -73,7 +77,7 @@ def encoded_folder(
         return None
     texts = next((found for path in inputs if (found := _folder_texts(names, path))), None)
     if texts is None:
-        texts = [values[name] or _HIVE_NULL for name in names]
+        texts = [_HIVE_NULL if (text := values[name]) is None else text for name in names]
     segments = [f"{name}={quote(text, safe='')}" for name, text in zip(names, texts, strict=True)]
     return "/".join(segments) if max(map(len, segments)) <= _LONGEST_SEGMENT_BYTES else None
 
