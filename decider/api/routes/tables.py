@@ -208,7 +208,7 @@ async def list_cells(
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
     in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
-    policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
+    policy = (await parts.states.calibration(table.id)).with_learned_shrink(in_force.policy)
     cells, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
     return PartitionList(

@@ -17,7 +17,9 @@ from decider.api.schemas.tables import (
     TableRefusal,
     TableView,
 )
-from decider.decide.decision import decide_state
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Trigger
+from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize import on_demand
 from decider.optimize.partition_selector import label, named_values
@@ -105,7 +107,7 @@ def cell_view(
     cell: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
 ) -> PartitionView:
     """Show one cell, and what would be decided about it now."""
-    decision = decide_state(cell, state, policy, 0, 0, columns)
+    decision = evaluate(DecisionContext.of_policy(policy, columns), cell, state, Trigger(0))
     return PartitionView(
         partition_key=cell,
         partition_label=label(cell, columns),
