@@ -12,7 +12,6 @@ import structlog
 from decider.background.periodic import run_periodically
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
-from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
@@ -62,10 +61,7 @@ class TimerRunner:
         registry: TableRegistry,
         follower: TableTracker,
         now_ms: Callable[[], int],
-        *,
-        actions: ActionRegistry = ACTIONS,
     ) -> None:
-        self._actions = actions
         self._timers = TimerStore(queue, ledger_kept=follower.ledger_kept)
         self._states = TableStateStore(queue)
         self._registry = registry
@@ -110,7 +106,7 @@ class TimerRunner:
             return []
         effective = self._follower.effective(table, cursor).policy
         due = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
-        targets = [(timer, *found) for timer in due if (found := self._actions.parse_timer(timer.name))]
+        targets = [(timer, *found) for timer in due if (found := self._follower.actions.parse_timer(timer.name))]
         known = await self._states.known(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, known.calibration, contention=cursor.heat, at_ms=self._now_ms()
@@ -126,7 +122,7 @@ class TimerRunner:
                 timer,
                 again_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
                 job=job,
-                decision=(ledger.encode(made, context), funnel_counts([made], self._actions)),
+                decision=(ledger.encode(made, context), funnel_counts([made], self._follower.actions)),
             )
             log.info(
                 "timer_fired",

@@ -7,6 +7,7 @@ optimized at 14:03" has an answer that can be checked.
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -32,6 +33,9 @@ MAX_WHOLE = 2**63 - 1
 
 MAX_AT_MS = 253_402_300_799_000
 """The last second of the year 9999: what a moment can be written as."""
+
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""Kinds of jobs, as the contract suite of actions demands them."""
 
 MAX_PROBLEM_CHARS = 300
 """Length at which the reason why a record cannot be read is cut; the record itself is kept whole."""
@@ -164,17 +168,21 @@ def read(text: str, outcome: str, at_ms: int, actions: ActionRegistry = ACTIONS)
         return UnreadableRecord(at_ms, text, str(problem), outcome, *_sound_fields(text))
 
 
-def _sound_fields(text: str) -> tuple[int | None, PartitionKey | None]:
-    """Return the version and the partition of a record that cannot be read, each where it is there and sound."""
+def _sound_fields(text: str) -> tuple[int | None, PartitionKey | None, str]:
+    """Return version, partition and action of a record that cannot be read, each where it is there and sound."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        return None, None
+        return None, None, COMPACT
     if not isinstance(raw, dict):
-        return None, None
-    version, cell = raw.get("v"), raw.get("cell")
+        return None, None, COMPACT
+    version, cell, action = raw.get("v"), raw.get("cell"), raw.get("action")
     is_version = type(version) is int and abs(version) <= MAX_WHOLE
-    return version if is_version else None, PartitionKey(str(cell)) if _is_cell(cell) else None
+    return (
+        version if is_version else None,
+        PartitionKey(str(cell)) if _is_cell(cell) else None,
+        action if isinstance(action, str) and _KIND.fullmatch(action) else COMPACT,
+    )
 
 
 def _is_cell(value: object) -> bool:

@@ -8,7 +8,7 @@ from decider.archive.ledger_reader import LedgerReader
 from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, TimerRunner, TimerRunResult
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
-from decider.decide.compaction_timers import COMPACTION_TIMERS
+from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.cleanup import forget
@@ -150,7 +150,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         restarted = world.new_decider()
         await restarted.follow()
         # The second cell holds one file that was never settled: there is nothing to merge it with.
-        assert list(await world.timers.all(TABLE.id)) == [f"settle {cell(1)}"]
+        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.SETTLE, cell(1))]
         assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
         assert await restarted.tick() == TimerRunResult(1, 1)
@@ -182,7 +182,7 @@ def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> Non
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
         await world.registry.register(TABLE)
         await world.write(cell(1), [2 * MIB])
-        await forget(world.queue, TABLE.id, kind="compact")
+        await forget(world.queue, TABLE.id, kinds=["compact"])
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
 
     in_world(redis_url, story)

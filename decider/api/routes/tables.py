@@ -34,7 +34,6 @@ from decider.store.cleanup import forget
 from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
-from shared.job_payload import COMPACT
 from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
 from shared.queue.model import Scope
@@ -196,7 +195,7 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
     to disable optimization.
     """
     await parts.registry.remove(table)
-    await forget(parts.queue, table.id, kind=COMPACT)
+    await forget(parts.queue, table.id, kinds=parts.actions.kinds)
 
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))

@@ -21,7 +21,6 @@ from decider.state.effective_policy import LogFacts
 from decider.store.table_registry import StoredRefusal
 from decider.store.table_state import TableState
 from decider.web.base_model import moment
-from shared.job_payload import COMPACT
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
@@ -141,10 +140,10 @@ async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionCo
 async def _last_job(
     table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], parts: Services
 ) -> JobSummary | None:
-    cell = next((record.cell for record in records if record.outcome and record.cell is not None), None)
-    if cell is None:
+    newest = next((record for record in records if record.outcome and record.cell is not None), None)
+    if newest is None or newest.cell is None:
         return None
-    job = job_id(JobKey(table, cell, COMPACT))
+    job = job_id(JobKey(table, newest.cell, newest.action))
     live = await parts.runs.live(job)
     if live is not None:
         return job_view(live)
