@@ -17,6 +17,7 @@ from decider.background.queue_maintenance import QueueMaintenance
 from decider.background.rewrite_archiver import RewriteArchiver
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import EventResolver
 from decider.formats.delta.log import DeltaLog
@@ -137,6 +138,7 @@ class Services:
     now_ms: Callable[[], int]
     started: ProcessStart
     settings: HttpSettings
+    actions: ActionRegistry = ACTIONS
     seats: StreamSlots = field(default_factory=StreamSlots)
     dear: ExpensiveCalls = field(default_factory=ExpensiveCalls)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from decider.archive.ledger_rows import kept, placed_ms
 from decider.decide import ledger
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import redis_answers, translate_redis_errors
@@ -26,8 +27,13 @@ MAX_SCANNED = 6_000
 class LedgerReader:
     """The decisions that were kept, in the stream `led:<table>`."""
 
-    def __init__(self, queue: AsyncQueueExecutor) -> None:
+    def __init__(self, queue: AsyncQueueExecutor, actions: ActionRegistry = ACTIONS) -> None:
         self._queue = queue
+        self._actions = actions
+
+    def read(self, record: str, outcome: str, at_ms: int) -> LedgerRecord | UnreadableRecord:
+        """Read one record as far as this release can; `at_ms` is its place in the ledger."""
+        return ledger.read(record, outcome, at_ms, self._actions)
 
     @translate_redis_errors
     async def newest(
@@ -64,7 +70,7 @@ class LedgerReader:
             with redis_answers():
                 entries: Any = await self._queue.redis.xrevrange(key, max=before, count=PAGE)
             for entry, fields in entries:
-                yield ledger.read(*kept(fields), placed_ms(text(entry)))
+                yield self.read(*kept(fields), placed_ms(text(entry)))
             if len(entries) < PAGE:
                 return
             scanned += PAGE

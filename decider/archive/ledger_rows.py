@@ -9,6 +9,7 @@ import pyarrow as pa
 import structlog
 
 from decider.decide import ledger
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.ledger import UnreadableRecord
 from shared.partitions import partition_label
 from shared.table import TableRef
@@ -24,6 +25,7 @@ LEDGER_SCHEMA = pa.schema(
         ("version", pa.int64()),
         ("partition_key", pa.string()),
         ("partition_label", pa.string()),
+        ("action", pa.string()),
         ("decision", pa.string()),
         ("reason", pa.string()),
         ("message", pa.string()),
@@ -70,12 +72,14 @@ def placed_ms(entry: str) -> int:
     return int(entry.partition("-")[0])
 
 
-def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[str, Any]:
+def ledger_row(
+    table: TableRef, entry: str, record: str, outcome: str, actions: ActionRegistry = ACTIONS
+) -> dict[str, Any]:
     """Return the row of one ledger record; of one that this release cannot read, what it plainly says.
 
     Such a row has no verdict and no reason, but the record for a release that can.
     """
-    made = ledger.read(record, outcome, placed_ms(entry))
+    made = ledger.read(record, outcome, placed_ms(entry), actions)
     at = datetime.fromtimestamp(made.at_ms / 1000, UTC)
     row: dict[str, Any] = {
         "day": at.date(),
@@ -102,6 +106,7 @@ def ledger_row(table: TableRef, entry: str, record: str, outcome: str) -> dict[s
         row
         | predicted
         | {
+            "action": made.action,
             "decision": str(made.verdict),
             "reason": str(made.reason),
             "message": made.sentence,

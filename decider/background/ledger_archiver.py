@@ -13,6 +13,7 @@ from decider.archive.delta_archive import DeltaArchive
 from decider.archive.ledger_batches import LedgerBatch, LedgerBatches
 from decider.archive.ledger_rows import FURTHEST, ledger_row
 from decider.background.periodic import run_periodically
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import InvalidInput
@@ -62,6 +63,7 @@ class LedgerArchiver:
         inbox: RefreshQueue,
         *,
         own: TableRef,
+        actions: ActionRegistry = ACTIONS,
     ) -> None:
         """`own` is the archive as a table of the registry; its commits are told to the inbox."""
         self._archive = archive
@@ -69,6 +71,7 @@ class LedgerArchiver:
         self._registry = registry
         self._inbox = inbox
         self._own = own
+        self._actions = actions
 
     async def run_once(self, *, batch_records: int = BATCH_RECORDS) -> ArchiveResult:
         """Archive every record that is there now, in batches of about `batch_records`, and register the archive."""
@@ -136,7 +139,7 @@ class LedgerArchiver:
         for table_id, records in (await self._batches.read(batch)).items():
             # A table that was removed meanwhile has no name any more; its records keep its id.
             table = await self._registry.get(table_id) or TableRef(table_id, table_id, "")
-            rows += [ledger_row(table, *record) for record in records]
+            rows += [ledger_row(table, *record, self._actions) for record in records]
         is_new = bool(rows) and await self._archive.append(
             rows, app=APP, number=batch.number, note={"ends": batch.ends}
         )

@@ -1,7 +1,7 @@
-"""Timers ring: a cell that has been quiet for long enough is settled, and one whose interval is over is rewritten.
+"""Due timers: each evaluates one partition for the action that set it, as idle compaction and full rewrites need.
 
-A tick takes each timer that is due with what follows from it in one step, if it is still the one that was read; so any
-number of deciders may tick, a crash repeats nothing, and a commit in between postpones.
+A tick takes each due timer together with its job and its ledger record in one step, if the timer is still the one that
+was read; so any number of deciders may tick, a crash repeats nothing, and a commit in between postpones.
 """
 
 from collections.abc import Callable
@@ -11,13 +11,16 @@ import structlog
 
 from decider.background.periodic import run_periodically
 from decider.decide import ledger
-from decider.decide.decision import corrected, decide_rung, heed
-from decider.decide.timers import parse_timer
+from decider.decide.action import TimerTarget
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Trigger, TriggerSource
+from decider.decide.evaluate import evaluate
+from decider.decide.funnel import funnel_counts
+from decider.decide.job_request import job_request
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_registry import TableRegistry
 from decider.store.table_state import TableStateStore
 from decider.store.timer_queries import TimerStore
-from decider.tracking.commit_batch import counted, job_spec
 from decider.tracking.tracker import TableTracker
 from shared.errors import LakewrightError
 from shared.job_payload import RewriteKind
@@ -29,28 +32,28 @@ EVERY_S = 5.0
 """Seconds between two ticks; one that finds nothing costs one read."""
 
 AGAIN_MS = 600_000
-"""How long a timer is put off by a job for its cell or by the table's own commands, and a table by a look that failed:
-ten minutes, after which most jobs are over."""
+"""How long a timer is postponed by a job of its partition or by the table's writers, and a table by a failure: ten
+minutes, after which most jobs are over."""
 
 TABLES_PER_TICK = 200
-"""Tables with due timers that one tick looks at."""
+"""Tables with due timers that one tick processes."""
 
 TIMERS_PER_TABLE = 100
-"""Timers of one table that one tick takes, so that a table with many quiet cells does not keep the others waiting."""
+"""Timers of one table that one tick takes, so that a table with many idle partitions does not delay the others."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class TimerRunResult:
-    """What one tick did: timers taken, and jobs that were queued."""
+    """Result of one tick: timers taken, and jobs that were queued."""
 
     timers: int = 0
     jobs: int = 0
 
 
 class TimerRunner:
-    """Takes due timers of the tables that a follower looks after."""
+    """Processes the due timers of all tracked tables."""
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class TimerRunner:
         self._now_ms = now_ms
 
     async def run_once(self) -> TimerRunResult:
-        """Take what is due now; a table that cannot be followed keeps its timers and goes behind the others."""
+        """Take the timers that are due; a table that cannot be read keeps its timers and goes behind the others."""
         taken = jobs = 0
         for table_id in await self._timers.ringing_tables(self._now_ms(), limit=TABLES_PER_TICK):
             table = await self._registry.get(table_id)
@@ -79,46 +82,62 @@ class TimerRunner:
         return TimerRunResult(taken, jobs)
 
     async def run(self) -> None:
-        """Tick until cancelled; a Redis that is away is waited for."""
+        """Tick until cancelled; an unavailable Redis is waited for."""
         await run_periodically(self.run_once, every_s=EVERY_S, failed="timer_run_failed")
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
-        """Take the timers of one table; a failure puts the table off, so that it does not hold a place of each tick."""
+        """Take the due timers of one table; a failure postpones the table, which leaves room for others."""
         try:
-            return await self._ring(table)
+            return await self._take_due(table)
         except LakewrightError as problem:
             log.warning("table_timers_failed", table=table.name, error=str(problem))
         except Exception:
-            # A log that nobody foresaw must not end the settling of all other tables.
+            # A log that nobody foresaw must not stop the timers of all other tables.
             log.exception("timers_crashed", table=table.name)
         await self._timers.put_off(table.id, self._now_ms() + AGAIN_MS)
         return []
 
-    async def _ring(self, table: TableRef) -> list[DecideOutcome]:
-        """Take the timers of one table, after a look at its log: a commit that nobody told us of postpones them."""
+    async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
+        """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
         await self._follower.follow(table)
         cursor = await self._states.cursor(table.id)
         if cursor is None:
             await self._timers.forget(table.id)
             return []
-        in_force = self._follower.effective(table, cursor).policy
-        rung = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
-        asked = [(timer, *said) for timer in rung if (said := parse_timer(timer.name))]
-        known = await self._states.known(table.id, [cell for _, _, cell in asked])
-        policy = known.calibration.learned(in_force)
+        effective = self._follower.effective(table, cursor).policy
+        due = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
+        targets = [(timer, *found) for timer in due if (found := self._follower.actions.parse_timer(timer.name))]
+        known = await self._states.known(table.id, [target.partition for _, _, target in targets])
+        context = DecisionContext.resolve(
+            table, cursor.metadata, effective, known.calibration, contention=cursor.heat, at_ms=self._now_ms()
+        )
         outcomes: list[DecideOutcome] = []
-        for timer, ask, cell in asked:
-            made = corrected(decide_rung(ask, cell, known.cells[cell], policy, cursor.version), known.calibration)
-            made = heed(made, cursor.heat.share(cell, self._now_ms()), policy)
-            is_windowed = ask is RewriteKind.SETTLE and policy.time_window_s is not None
-            closed_ms = self._now_ms() - (policy.settle_after_s or 0) * 1000 if is_windowed else None
-            spec = job_spec(table, made, policy, cursor.metadata, closed_ms=closed_ms) if made.prediction else None
-            record = ledger.encode(made, policy, self._now_ms())
-            is_put_off = spec is not None or made.reason is Reason.WRITERS_FIRST
-            again_ms = self._now_ms() + AGAIN_MS if is_put_off else 0
+        for timer, action, target in targets:
+            trigger = _trigger(cursor.version, target, context)
+            made = evaluate(context, target.partition, known.cells[target.partition], trigger, action)
+            job = job_request(context, made) if made.prediction else None
+            is_postponed = job is not None or made.reason is Reason.WRITERS_FIRST
             outcome = await self._timers.take(
-                table.id, timer, again_ms=again_ms, job=spec, decision=(record, counted([made]))
+                table.id,
+                timer,
+                again_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
+                job=job,
+                decision=(ledger.encode(made, context), funnel_counts([made], self._follower.actions)),
             )
-            log.info("timer_fired", table=table.name, partition=cell, kind=ask, outcome=outcome)
+            log.info(
+                "timer_fired",
+                table=table.name,
+                partition=target.partition,
+                kind=target.rewrite_kind,
+                outcome=outcome,
+            )
             outcomes.append(outcome)
         return outcomes
+
+
+def _trigger(version: int, target: TimerTarget, context: DecisionContext) -> Trigger:
+    """Return the trigger that a due timer is; of time windows only those that ended long enough ago are compacted."""
+    policy, closed_ms = context.policy, None
+    if target.rewrite_kind is RewriteKind.SETTLE and policy.time_window_s is not None:
+        closed_ms = context.at_ms - (policy.settle_after_s or 0) * 1000
+    return Trigger(version, TriggerSource.TIMER, target.rewrite_kind, closed_ms=closed_ms)

@@ -1,7 +1,7 @@
-"""Calibration: what was predicted for a table's rewrites against what was measured, and what follows for the next one.
+"""Calibration: a table's predicted rewrites against its measured ones, and the correction of the next prediction.
 
-Sums over the newest runs are all that is kept. Each ratio is drawn towards 1, which is what is believed before anything
-was measured, and bounded, so that one odd run moves little. Everything is exact fractions: the same sums give the same
+Only sums over the newest runs are kept. Each ratio is drawn towards 1, which holds before anything is measured, and
+bounded, so that one odd run moves little. Everything is exact fractions: the same sums give the same
 decision, on any machine.
 """
 
@@ -64,8 +64,8 @@ class Calibration:
         """Files that a rewrite removes for each one that the state predicts."""
         return self._bounded(self._drawn(self.measured_removed, self.predicted_removed))
 
-    def learned(self, policy: Policy) -> Policy:
-        """Return a policy with the table's shrink factor, under which its cells are decided and planned."""
+    def with_learned_shrink(self, policy: Policy) -> Policy:
+        """Return a policy with the table's shrink factor, under which its partitions are evaluated and planned."""
         return policy if policy.shrink == self.shrink else replace(policy, shrink=self.shrink)
 
     def _drawn(self, measured: int, predicted: int) -> Fraction:
@@ -79,4 +79,4 @@ class Calibration:
 
 
 UNCALIBRATED = Calibration()
-"""What is believed of a table before its first rewrite: predictions are right, and nothing shrinks."""
+"""A table before its first rewrite: predictions are taken to be right, and nothing shrinks."""

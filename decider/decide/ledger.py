@@ -1,28 +1,32 @@
 """The ledger: every decision, skips included, in a form from which it can be recomputed.
 
 A record carries the state and the whole policy it was decided from, so `recompute` gives the same verdict offline, and
-`contradictions` tells what of a record cannot have been decided so; "why was this table not optimized at 14:03" has an
-answer that can be checked.
+`contradictions` returns the fields of a record that cannot follow from its own numbers; "why was this table not
+optimized at 14:03" has an answer that can be checked.
 """
 
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.decision import Decision, DecisionKind, corrected, decide_rung, decide_state, heed
+from decider.decide.context import ConstantContention, DecisionContext
+from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource
+from decider.decide.evaluate import PIPELINE_REASONS, evaluate
 from shared.errors import InvalidInput
-from shared.job_payload import RewriteKind
-from shared.layout.eligibility import Reason
+from shared.job_payload import COMPACT, RewriteKind
+from shared.layout.eligibility import DecisionReason, Reason
 from shared.layout.levels import FULL
 from shared.layout.partition_stats import PartitionStats
 from shared.partition_filter import parse_filter
 from shared.partitions import partition_label, partition_values
 from shared.policy import MIB, Policy, PortablePaths
-from shared.table import PartitionColumn, PartitionKey
+from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 
 MAX_WHOLE = 2**63 - 1
 """Largest whole number of a record: what a column of the archive holds."""
@@ -30,36 +34,40 @@ MAX_WHOLE = 2**63 - 1
 MAX_AT_MS = 253_402_300_799_000
 """The last second of the year 9999: what a moment can be written as."""
 
+_KIND = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+"""Kinds of jobs, as the contract suite of actions demands them."""
+
 MAX_PROBLEM_CHARS = 300
-"""What is told of why a record cannot be read; the record itself is kept whole."""
+"""Length at which the reason why a record cannot be read is cut; the record itself is kept whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerRecord:
-    """A decision as it was kept: `at_ms` is the decider's clock, `outcome` what became of an enqueued job."""
+    """A decision as the ledger keeps it: `at_ms` is the decider's clock, `outcome` the result of enqueuing its job."""
 
     at_ms: int
     version: int
     cell: PartitionKey
     verdict: DecisionKind
-    reason: Reason
+    reason: DecisionReason
     state: PartitionStats
     policy: Policy
     predicted: Mapping[str, float]
     outcome: str = ""
     purgeable: int = 0
-    ask: RewriteKind = RewriteKind.LEVELS
+    rewrite_kind: RewriteKind = RewriteKind.LEVELS
     calibration: Calibration = UNCALIBRATED
-    heat: Fraction = Fraction(0)
+    busy_ratio: Fraction = Fraction(0)
     columns: tuple[PartitionColumn, ...] = ()
+    action: str = COMPACT
 
     @property
     def sentence(self) -> str:
         """The decision in words, with its numbers."""
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
-        if self.heat:
-            tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.heat):.0%} of the last hour."
+        if self.busy_ratio:
+            tail += f" MERGE, UPDATE or DELETE ran in it for {float(self.busy_ratio):.0%} of the last hour."
         if self.verdict is DecisionKind.DEFER:
             tail += " The job waits for them, at most two hours."
         return (
@@ -70,7 +78,7 @@ class LedgerRecord:
 
     @property
     def _numbers(self) -> str:
-        """The numbers that the reason speaks of, as a sentence behind it."""
+        """The numbers that belong to the reason, as a sentence after it."""
         if self.predicted:
             replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
             return f" {replaced} files to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
@@ -87,7 +95,7 @@ class LedgerRecord:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """A record that this release cannot read, as one of a newer release may be: its text, and what it plainly says.
+    """A record that this release cannot read, as one of a newer release may be: its text, and its sound fields.
 
     at_ms: its place in the ledger, by the server's clock; problem: why it cannot be read.
     """
@@ -98,10 +106,11 @@ class UnreadableRecord:
     outcome: str = ""
     version: int | None = None
     cell: PartitionKey | None = None
+    action: str = COMPACT
 
     @property
     def sentence(self) -> str:
-        """What there is to say of it, in words."""
+        """The record in words, as far as it can be read."""
         version = "" if self.version is None else f"Version {self.version}: "
         return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
 
@@ -110,25 +119,27 @@ def _mib(count_bytes: float) -> str:
     return f"{count_bytes / MIB:.4g} MiB"
 
 
-def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
-    """Write a decision as JSON text."""
+def encode(decision: Decision, context: DecisionContext) -> str:
+    """Write a decision as JSON text, with all that it was made from; fields at their default are left out."""
     record: dict[str, Any] = {
-        "at": at_ms,
+        "at": context.at_ms,
         "v": decision.version,
         "cell": decision.cell,
         "verdict": decision.verdict,
         "reason": decision.reason,
         "state": decision.state.encode(),
-        "policy": policy.encode(),
+        "policy": context.policy.encode(),
     }
-    if decision.heat:
-        record["heat"] = str(decision.heat)
+    if decision.action != COMPACT:
+        record["action"] = decision.action
+    if decision.busy_ratio:
+        record["heat"] = str(decision.busy_ratio)
     if decision.columns:
         record["columns"] = {column.physical: column.name for column in decision.columns}
     if decision.purgeable:
         record["purgeable"] = decision.purgeable
-    if decision.ask is not RewriteKind.LEVELS:
-        record["ask"] = decision.ask
+    if decision.rewrite_kind is not RewriteKind.LEVELS:
+        record["ask"] = decision.rewrite_kind
     if decision.prediction is not None:
         record["predicted"] = _predicted(decision)
         if decision.calibration.runs:
@@ -136,47 +147,51 @@ def encode(decision: Decision, policy: Policy, at_ms: int) -> str:
     return json.dumps(record, separators=(",", ":"))
 
 
-def decode(text: str, outcome: str = "") -> LedgerRecord:
-    """Read what `encode` wrote; raises InvalidInput for whatever else, a record of a newer release included.
+def decode(text: str, outcome: str = "", actions: ActionRegistry = ACTIONS) -> LedgerRecord:
+    """Read what `encode` wrote; raises InvalidInput for anything else, a record of a newer release included.
 
     What it returns can be shown: its sentence and its numbers exist, and the whole ones fit 64 bits.
     """
     try:
-        record = _record(json.loads(text), outcome)
+        record = _record(json.loads(text), outcome, actions)
         _check(record)
     except (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError) as problem:
         raise InvalidInput(f"{type(problem).__name__}: {problem}"[:MAX_PROBLEM_CHARS], field="record") from problem
     return record
 
 
-def read(text: str, outcome: str, at_ms: int) -> LedgerRecord | UnreadableRecord:
+def read(text: str, outcome: str, at_ms: int, actions: ActionRegistry = ACTIONS) -> LedgerRecord | UnreadableRecord:
     """Read a record of any release as far as it can be read; `at_ms` is its place in the ledger."""
     try:
-        return decode(text, outcome)
+        return decode(text, outcome, actions)
     except InvalidInput as problem:
-        return UnreadableRecord(at_ms, text, str(problem), outcome, *_plainly_said(text))
+        return UnreadableRecord(at_ms, text, str(problem), outcome, *_sound_fields(text))
 
 
-def _plainly_said(text: str) -> tuple[int | None, PartitionKey | None]:
-    """Return the version and the cell of a record that cannot be read, each where it is there and sound."""
+def _sound_fields(text: str) -> tuple[int | None, PartitionKey | None, str]:
+    """Return version, partition and action of a record that cannot be read, each where it is there and sound."""
     try:
         raw = json.loads(text)
     except (ValueError, RecursionError):
-        return None, None
+        return None, None, COMPACT
     if not isinstance(raw, dict):
-        return None, None
-    version, cell = raw.get("v"), raw.get("cell")
+        return None, None, COMPACT
+    version, cell, action = raw.get("v"), raw.get("cell"), raw.get("action")
     is_version = type(version) is int and abs(version) <= MAX_WHOLE
-    return version if is_version else None, PartitionKey(str(cell)) if _is_cell(cell) else None
+    return (
+        version if is_version else None,
+        PartitionKey(str(cell)) if _is_cell(cell) else None,
+        action if isinstance(action, str) and _KIND.fullmatch(action) else COMPACT,
+    )
 
 
-def _is_cell(said: object) -> bool:
-    """Say whether this is the key of a cell, and can be written as UTF-8."""
-    if not isinstance(said, str):
+def _is_cell(value: object) -> bool:
+    """Return whether this is the key of a partition, and can be written as UTF-8."""
+    if not isinstance(value, str):
         return False
     try:
-        values = partition_values(PartitionKey(said))
-        "".join((said, *values, *(value for value in values.values() if value is not None))).encode()
+        values = partition_values(PartitionKey(value))
+        "".join((value, *values, *(value for value in values.values() if value is not None))).encode()
     except (ValueError, TypeError, AttributeError, RecursionError):
         return False
     return True
@@ -204,13 +219,14 @@ def _check(record: LedgerRecord) -> None:
     float(state.mse())
 
 
-def _record(raw: Mapping[str, Any], outcome: str) -> LedgerRecord:
+def _record(raw: Mapping[str, Any], outcome: str, actions: ActionRegistry) -> LedgerRecord:
+    kind = raw.get("action", COMPACT)
     return LedgerRecord(
         raw["at"],
         raw["v"],
         PartitionKey(raw["cell"]),
         DecisionKind(raw["verdict"]),
-        Reason(raw["reason"]),
+        _reason(raw["reason"], actions.of(kind).reasons),
         PartitionStats.decode(raw["state"]),
         Policy.decode(raw["policy"]),
         raw.get("predicted", {}),
@@ -221,34 +237,56 @@ def _record(raw: Mapping[str, Any], outcome: str) -> LedgerRecord:
         Fraction(raw.get("heat", 0)),
         # Their types do not matter to a filter, and are not kept.
         tuple(PartitionColumn(name, physical, "") for physical, name in raw.get("columns", {}).items()),
+        kind,
     )
 
 
-def recompute(record: LedgerRecord) -> DecisionKind:
+_PIPELINE_CODES: Mapping[str, DecisionReason] = {str(reason): reason for reason in PIPELINE_REASONS}
+
+
+def _reason(code: str, own: type[DecisionReason]) -> DecisionReason:
+    """Return the reason of this code: one of the pipeline's, or one of the action's own."""
+    return _PIPELINE_CODES.get(code) or own(code)
+
+
+def recompute(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> DecisionKind:
     """Decide again from the record's own numbers, see `decide_again`."""
-    return decide_again(record).verdict
+    return decide_again(record, actions).verdict
 
 
-def predict_again(record: LedgerRecord) -> Mapping[str, float]:
-    """Predict again from the record's own numbers, calibration included; empty where no rewrite was asked for."""
-    return _predicted(decide_again(record))
+def predict_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Mapping[str, float]:
+    """Predict again from the record's own numbers, calibration included; empty where the decision led to no job."""
+    return _predicted(decide_again(record, actions))
 
 
-def decide_again(record: LedgerRecord) -> Decision:
-    """Decide again from the record's own numbers: policy, state, partition, filter, heat and calibration.
+_SOURCES: Mapping[DecisionReason, TriggerSource] = {
+    Reason.OWN_COMMIT: TriggerSource.OWN_REWRITE,
+    Reason.NO_DATA_CHANGE: TriggerSource.FOREIGN_REWRITE,
+    Reason.REQUESTED: TriggerSource.REQUEST,
+}
+"""What outside of the numbers a reason says of the trigger."""
+
+
+def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Decision:
+    """Evaluate again from the record's own numbers: policy, state, partition, filter, contention and calibration.
 
     Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
-    asked (REQUESTED), who does not wait for other commands.
+    asked (REQUESTED), who does not wait for the table's writers.
     """
-    cell, state, policy, version = about = (record.cell, record.state, record.policy, record.version)
-    if record.ask is not RewriteKind.LEVELS:
-        return heed(corrected(decide_rung(record.ask, *about), record.calibration), record.heat, policy)
-    if record.reason in (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE):
-        return Decision(version, cell, DecisionKind.SKIP, record.reason, state, None)
-    made = corrected(decide_state(*about, record.purgeable, record.columns), record.calibration)
-    if record.reason is Reason.REQUESTED and made.prediction is not None:
-        return replace(made, reason=Reason.REQUESTED, heat=record.heat)
-    return heed(made, record.heat, policy)
+    context = DecisionContext(
+        TableRef(TableId(""), "", ""),
+        TableMetadata("", record.columns),
+        record.policy,
+        record.calibration,
+        ConstantContention(record.busy_ratio),
+        record.at_ms,
+    )
+    if record.rewrite_kind is RewriteKind.LEVELS:
+        source = _SOURCES.get(record.reason, TriggerSource.REBUILD)
+        trigger = Trigger(record.version, source, purgeable=record.purgeable)
+    else:
+        trigger = Trigger(record.version, TriggerSource.TIMER, record.rewrite_kind)
+    return evaluate(context, record.cell, record.state, trigger, actions.of(record.action))
 
 
 def _most_purgeable(record: LedgerRecord) -> int:
@@ -257,20 +295,20 @@ def _most_purgeable(record: LedgerRecord) -> int:
     return record.state.files if paths_count else record.state.dv_files
 
 
-def contradictions(record: LedgerRecord) -> tuple[str, ...]:
+def contradictions(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> tuple[str, ...]:
     """Return the fields that the record's own numbers contradict, by the names that `LedgerRecord` has for them.
 
-    What cannot be told: `at_ms`, `version` and the kind of outcome, which nothing follows from; what `decide_again`
-    believes; and another value of a number from which the same verdict, reason and prediction follow.
+    Not detected: `at_ms`, `version` and the kind of outcome, which nothing follows from; what `decide_again` believes;
+    and another value of a number from which the same verdict, reason and prediction follow.
     """
-    again = decide_again(record)
+    again = decide_again(record, actions)
     partition = set(partition_values(record.cell))
     agrees = {
         "verdict": again.verdict is record.verdict,
         "reason": again.reason is record.reason,
         "predicted": _predicted(again) == dict(record.predicted),
         "calibration": again.calibration == record.calibration,
-        "heat": again.heat == record.heat and 0 <= record.heat <= 1,
+        "busy_ratio": again.busy_ratio == record.busy_ratio and 0 <= record.busy_ratio <= 1,
         "purgeable": again.purgeable == record.purgeable <= _most_purgeable(record),
         "columns": not record.columns or {column.physical for column in record.columns} == partition,
         "state": _is_countable(record.state, record.policy),
@@ -280,7 +318,7 @@ def contradictions(record: LedgerRecord) -> tuple[str, ...]:
 
 
 def _is_countable(state: PartitionStats, policy: Policy) -> bool:
-    """Say whether there can be files that count to this state on the policy's levels."""
+    """Return whether there can be files that add up to this state on the policy's levels."""
     floors = policy.ladder.floors
     full_files, full_bytes = state.files - state.small_files, state.bytes - state.small_bytes
     return (

@@ -1,8 +1,8 @@
-"""Ad-hoc requests: a person asks for a rewrite now, and gets either jobs or the reason why there are none.
+"""Rewrites on demand: a person requests one now, and gets either jobs or the reason why there are none.
 
-A request goes the same way as an event: the log is followed, the state decides, the queue merges. It may set aside
-the tolerance and a switched-off table, but never the promotion rule, which is what bounds the bytes rewritten, and
-never a refusal, which is what keeps the table whole.
+A request takes the same way as an event: the log is read, the state is evaluated, the queue merges. It may override the
+tolerance and a table's switch, but never the promotion rule, which bounds the bytes rewritten, and never a refusal,
+which protects the table's rows.
 """
 
 import secrets
@@ -11,24 +11,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fractions import Fraction
-from itertools import groupby
 
 import structlog
 
 from decider.decide import ledger
-from decider.decide.decision import Decision, corrected, decide_state
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Decision, Trigger, TriggerSource
+from decider.decide.evaluate import evaluate
+from decider.decide.job_request import job_request
 from decider.optimize.partition_selector import Selector, select
+from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import LogFacts
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.tracking.commit_batch import job_spec
 from decider.tracking.log_cache import TrackedLog
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
-from shared.layout.eligibility import Reason, is_purgeable
-from shared.layout.planner import Plan, plan
-from shared.partition_filter import permits
+from shared.layout.eligibility import DecisionReason, is_purgeable
+from shared.layout.planner import Plan
 from shared.policy import Policy, PortablePaths
 from shared.queue import commands, queries
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
@@ -36,13 +37,13 @@ from shared.refusals import Refusal, refusal
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_JOBS = 1_000
-"""Jobs that one request may cause: half a second of one Redis core; whoever wants more asks again."""
+"""Jobs that one request may enqueue: half a second of one Redis core; for more, repeat the request."""
 
 log = structlog.get_logger()
 
 
 class RequestIgnored(StrEnum):
-    """Why a request changed nothing."""
+    """Why a request led to no job."""
 
     NOTHING_TO_DO = "nothing_to_do"
     ALREADY_RUNNING = "already_running"
@@ -65,7 +66,7 @@ _SENTENCES = {
 
 @dataclass(frozen=True, slots=True)
 class OptimizeCommand:
-    """What is asked for: which cells (none named: all), how urgently, and whether tolerance and switch count."""
+    """A request: partitions (none named: all), band, and whether tolerance and switch are overridden."""
 
     partitions: tuple[Selector, ...] = ()
     band: Band = Band.URGENT
@@ -74,7 +75,7 @@ class OptimizeCommand:
 
 @dataclass(frozen=True, slots=True)
 class RequestedJob:
-    """A job that a request led to, and whether it is new, joined a waiting one, or follows a running one."""
+    """A job that a request led to; `outcome` says whether it is new, joined a waiting one or follows a running one."""
 
     id: JobId
     cell: PartitionKey
@@ -85,7 +86,7 @@ class RequestedJob:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeResult:
-    """What became of a request; `reasons` counts the cells that got no job, `left_out` those beyond the bound.
+    """Result of a request; `reasons` counts the partitions without a job, `left_out` those beyond the bound.
 
     `refusal` is why the table must not be rewritten at all.
     """
@@ -94,7 +95,7 @@ class OptimizeResult:
     columns: tuple[PartitionColumn, ...]
     jobs: tuple[RequestedJob, ...] = ()
     ignored: RequestIgnored | None = None
-    reasons: Mapping[Reason, int] = field(default_factory=dict)
+    reasons: Mapping[DecisionReason, int] = field(default_factory=dict)
     running: int = 0
     left_out: int = 0
     refusal: Refusal | None = None
@@ -102,7 +103,7 @@ class OptimizeResult:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """What a rewrite would do on the live snapshot: the plans with work, those that remove most first.
+    """Effect of a rewrite on the live snapshot: the plans with work, those that remove most files first.
 
     A table that is refused has a `refusal` and no plan.
     """
@@ -112,20 +113,20 @@ class DryRun:
     plans: tuple[Plan, ...]
     policy: Policy
     ignored: RequestIgnored | None
-    reasons: Mapping[Reason, int]
+    reasons: Mapping[DecisionReason, int]
     refusal: Refusal | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _RankedDecisions:
-    """The decisions that ask for a rewrite, best first, and how many cells got none for which reason."""
+    """The decisions that lead to jobs, best first, and the number of partitions without one by reason."""
 
     wanted: tuple[tuple[Decision, JobRequest], ...]
-    reasons: Counter[Reason]
+    reasons: Counter[DecisionReason]
 
 
 class OnDemandOptimizer:
-    """Turns requests into jobs, or into plans that nobody runs."""
+    """Turns requests into jobs, or into plans for a dry run."""
 
     def __init__(
         self,
@@ -144,7 +145,7 @@ class OnDemandOptimizer:
         self._standing = standing
 
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
-        """Bring the table's state up to its log and queue what is worth it.
+        """Bring the table's state up to its log and queue a job for each selected partition with work.
 
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
         """
@@ -153,26 +154,24 @@ class OnDemandOptimizer:
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
         calibration = await self._states.calibration(table.id)
-        policy = calibration.learned(self._in_force(table, cursor, request))
+        effective = self._in_force(table, cursor, request)
+        context = DecisionContext.resolve(
+            table, cursor.metadata, effective, calibration, contention=cursor.heat, at_ms=self._now_ms()
+        )
         states = await self._states.all_cells(table.id)
-        columns = cursor.metadata.partition_columns
-        chosen = select(states, columns, request.partitions)
-        all_paths = policy.portable_paths is PortablePaths.ALWAYS
-        heavy = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], policy)
+        chosen = select(states, context.columns, request.partitions)
+        all_paths = effective.portable_paths is PortablePaths.ALWAYS
+        purgeable = await self._purgeable(table, [c for c in chosen if all_paths or states[c].dv_files], effective)
         decisions = [
-            corrected(decide_state(cell, states[cell], policy, cursor.version, heavy[cell], columns), calibration)
-            for cell in chosen
+            evaluate(context, cell, states[cell], _trigger(cursor.version, request, purgeable[cell])) for cell in chosen
         ]
-        # Whoever asks does not want to wait for other commands; but each group is committed by itself beside them.
-        at_ms = self._now_ms()
-        decisions = [replace(made, heat=cursor.heat.share(made.cell, at_ms)) for made in decisions]
-        found = _sort(table, decisions, request, cursor, policy)
-        jobs, running = await self._enqueue(table, found.wanted[:MAX_JOBS], policy)
+        found = _ranked(context, decisions)
+        jobs, running = await self._enqueue(context, found.wanted[:MAX_JOBS])
         return OptimizeResult(
             version=cursor.version,
-            columns=columns,
+            columns=context.columns,
             jobs=tuple(jobs),
-            ignored=_ignored(policy, has_work=bool(jobs), is_running=bool(running)),
+            ignored=_ignored(effective, has_work=bool(jobs), is_running=bool(running)),
             reasons=found.reasons,
             running=running,
             left_out=max(0, len(found.wanted) - MAX_JOBS),
@@ -180,9 +179,9 @@ class OnDemandOptimizer:
         )
 
     async def _purgeable(self, table: TableRef, cells: Sequence[PartitionKey], policy: Policy) -> Counter[PartitionKey]:
-        """Count the files of these cells that are rewritten even alone, which the rolling state cannot tell.
+        """Count the files of these partitions that are rewritten even alone, which the rolling state does not know.
 
-        The log is read for that only where a cell has files with deletion vectors, or where paths count.
+        The log is read for that only where a partition has files with deletion vectors, or where paths count.
         """
         if not cells or (policy.delete_ratio is None and policy.portable_paths is not PortablePaths.ALWAYS):
             return Counter()
@@ -198,30 +197,21 @@ class OnDemandOptimizer:
         refused = refusal(snapshot.metadata, snapshot.protocol)
         facts = LogFacts(refused, cursor is not None and cursor.is_stopped)
         policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, facts).policy
-        policy = (await self._states.calibration(table.id)).learned(_forced(policy) if request.force else policy)
-        files = sorted(snapshot.files, key=lambda file: file.cell)
-        by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
-        columns = snapshot.metadata.partition_columns
-        chosen = select(by_cell, columns, request.partitions)
-        is_open = policy.enabled and refused is None
-        inside = [cell for cell in chosen if permits(policy.filter, cell, columns)] if is_open else []
-        plans = [plan(cell, by_cell[cell], policy) for cell in inside]
-        work = sorted((made for made in plans if made.groups), key=lambda made: (-made.files_removed, made.cell))
-        reasons = Counter(made.worth.reason for made in plans if not made.groups)
-        if len(inside) < len(chosen):
-            why = Reason.FILTERED if is_open else Reason.DISABLED if refused is None else Reason.REFUSED
-            reasons[why] += len(chosen) - len(inside)
-        ignored = _ignored(policy, has_work=bool(work), is_running=False)
-        return DryRun(snapshot.version, columns, tuple(work), policy, ignored, reasons, refused)
+        calibration = await self._states.calibration(table.id)
+        policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
+        found = plan_table(snapshot, PlanSelection(request.partitions), policy)
+        plans = tuple(sorted(found.plans, key=lambda made: (-made.files_removed, made.cell)))
+        ignored = _ignored(policy, has_work=bool(plans), is_running=False)
+        return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
 
     def _in_force(self, table: TableRef, cursor: TableState, request: OptimizeCommand) -> Policy:
         policy = self._follower.effective(table, cursor).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(
-        self, table: TableRef, wanted: Sequence[tuple[Decision, JobRequest]], policy: Policy
+        self, context: DecisionContext, wanted: Sequence[tuple[Decision, JobRequest]]
     ) -> tuple[list[RequestedJob], int]:
-        """Queue the jobs whose cells are not being rewritten already; return them and the number of the others."""
+        """Queue the jobs whose partitions are not being rewritten; return them and the number of the others."""
         jobs: list[RequestedJob] = []
         running = 0
         for decision, spec in wanted:
@@ -233,32 +223,32 @@ class OnDemandOptimizer:
                 commands.decide(
                     self._queue.name,
                     nonce=secrets.token_hex(16),
-                    table=table.id,
+                    table=context.table.id,
                     job=spec,
-                    record=ledger.encode(decision, policy, self._now_ms()),
+                    record=ledger.encode(decision, context),
                     ledger_kept=self._follower.ledger_kept,
                 )
             )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0
             outcome = EnqueueOutcome(done.value)
             jobs.append(RequestedJob(spec.id, decision.cell, outcome, spec.cost_bytes, files_replaced))
-        log.info("optimize_requested", table=table.name, jobs=len(jobs), running=running)
+        log.info("optimize_requested", table=context.table.name, jobs=len(jobs), running=running)
         return jobs, running
 
 
-def _sort(
-    table: TableRef, decisions: Sequence[Decision], request: OptimizeCommand, cursor: TableState, policy: Policy
-) -> _RankedDecisions:
+def _trigger(version: int, request: OptimizeCommand, purgeable: int) -> Trigger:
+    return Trigger(version, TriggerSource.REQUEST, purgeable=purgeable, band=request.band, is_forced=request.force)
+
+
+def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedDecisions:
     reasons = Counter(made.reason for made in decisions if made.prediction is None)
-    asked = (replace(made, reason=Reason.REQUESTED) for made in decisions if made.prediction is not None)
-    specs = ((made, job_spec(table, made, policy, cursor.metadata, is_forced=request.force)) for made in asked)
-    wanted = [(made, replace(spec, band=request.band, insistence=int(request.force))) for made, spec in specs]
+    wanted = [(made, job_request(context, made)) for made in decisions if made.prediction is not None]
     wanted.sort(key=lambda pair: (pair[1].priority, -pair[1].cost_bytes, pair[0].cell))
     return _RankedDecisions(tuple(wanted), reasons)
 
 
 def _forced(policy: Policy) -> Policy:
-    """Set aside switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
+    """Override switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
     return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
 
 

@@ -1,5 +1,6 @@
 """Forgetting a table leaves nothing behind: its jobs are cancelled, its levers lifted, and all that is kept goes."""
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 from decider.store.manual_runs import wish_key
@@ -13,12 +14,12 @@ from shared.table import TableId
 
 
 @translate_redis_errors
-async def forget(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
-    """Cancel the jobs of this kind for every cell of a table and drop its keys; return how many cells it had.
+async def forget(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
+    """Cancel the jobs of these kinds for every cell of a table and drop its keys; return how many cells it had.
 
     A job that runs is told to stop with its next heartbeat and does not come back.
     """
-    cells = await withdraw(queue, table, kind=kind)
+    cells = await withdraw(queue, table, kinds=kinds)
     await steer(queue, table, "")
     await queue.redis.unlink(
         keys.cursor(queue.name, table),
@@ -35,12 +36,12 @@ async def forget(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int
 
 
 @translate_redis_errors
-async def leave(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
+async def leave(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
     """Cancel the jobs of a table that is gone, lift its levers and drop its state.
 
     What was decided about it stays to be read.
     """
-    cells = await withdraw(queue, table, kind=kind)
+    cells = await withdraw(queue, table, kinds=kinds)
     await steer(queue, table, "")
     await queue.redis.unlink(
         keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
@@ -50,9 +51,10 @@ async def leave(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
 
 
 @translate_redis_errors
-async def withdraw(queue: AsyncQueueExecutor, table: TableId, *, kind: str) -> int:
-    """Cancel the jobs of this kind for every cell of a table, and return how many cells it has."""
+async def withdraw(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
+    """Cancel the jobs of these kinds for every cell of a table, and return how many cells it has."""
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
     for cell in cells:
-        await queue.run(commands.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
+        for kind in kinds:
+            await queue.run(commands.cancel(queue.name, job_id(JobKey(table, cell, kind)), nonce=uuid4().hex))
     return len(cells)

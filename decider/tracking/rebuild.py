@@ -12,8 +12,11 @@ from uuid import uuid4
 import structlog
 
 from decider.decide import ledger
-from decider.decide.decision import Decision, corrected, decide_state, heed
-from decider.decide.timers import timers_after_recount
+from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Decision, Trigger
+from decider.decide.evaluate import evaluate
+from decider.decide.job_request import job_request
 from decider.state.contention import COLD
 from decider.state.effective_policy import LogFacts
 from decider.state.fold import count_live_files
@@ -22,13 +25,10 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_queue_limits import steer, wanted
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
-from decider.tracking.commit_batch import job_spec
 from decider.tracking.log_cache import TrackedLog
 from decider.tracking.shared_defaults import DefaultsProvider
-from shared.job_payload import COMPACT
-from shared.layout.eligibility import is_purgeable
+from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
-from shared.policy import Policy
 from shared.properties import is_stopped
 from shared.queue import commands
 from shared.queue.commands import LEDGER_KEPT
@@ -53,8 +53,10 @@ class StateRebuilder:
         standing: DefaultsProvider,
         *,
         ledger_kept: int = LEDGER_KEPT,
+        actions: ActionRegistry = ACTIONS,
     ) -> None:
         self._queue = queue
+        self._actions = actions
         self._timers = TimerStore(queue)
         self._ledger_kept = ledger_kept
         self._now_ms = now_ms
@@ -102,21 +104,19 @@ class StateRebuilder:
         await steer(self._queue, table.id, cursor.steered)
         cells = count_live_files(snapshot.files, in_force.policy)
         calibration = await TableStateStore(self._queue).calibration(table.id)
-        policy = calibration.learned(in_force.policy)
-        at_ms = self._now_ms()
-        decisions = [
-            heed(corrected(made, calibration), heat.share(made.cell, at_ms), policy)
-            for made in _decisions(snapshot, policy, cells)
-        ]
-        jobs = [job_spec(table, made, policy, snapshot.metadata) for made in decisions if made.prediction]
+        context = DecisionContext.resolve(
+            table, snapshot.metadata, in_force.policy, calibration, contention=heat, at_ms=self._now_ms()
+        )
+        decisions = self._evaluate_all(context, snapshot, cells)
+        jobs = [job_request(context, made) for made in decisions if made.prediction]
         step = StateUpdate(
             cells={cell: state.encode() for cell, state in cells.items()},
             jobs=jobs,
-            ledger=self._lines(decisions, policy),
+            ledger=_ledger_lines(context, decisions),
             counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
-            timers=await self._timed(table, snapshot, policy, cells),
+            timers=await self._timers_of(context, snapshot, cells),
         )
         # A table that was made anew starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
@@ -147,25 +147,35 @@ class StateRebuilder:
         )
         return cursor
 
-    def _lines(self, decisions: Sequence[Decision], policy: Policy) -> list[tuple[str, int]]:
-        """The first decisions as ledger lines, with the index of their job; they are the ones that have jobs first."""
-        at_ms = self._now_ms()
-        return [
-            (ledger.encode(made, policy, at_ms), index if made.prediction else -1)
-            for index, made in enumerate(decisions[:RECORDS])
-        ]
+    def _evaluate_all(
+        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
+    ) -> list[Decision]:
+        """Evaluate every partition for every action; those with work, done now or left to the writers, come first."""
+        purgeable = Counter(file.cell for file in snapshot.files if is_purgeable(file, context.policy))
+        made = (
+            evaluate(context, cell, state, Trigger(snapshot.version, purgeable=purgeable[cell]), action)
+            for cell, state in cells.items()
+            for action in self._actions
+        )
+        return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.WRITERS_FIRST)
 
-    async def _timed(
-        self, table: TableRef, snapshot: Snapshot, policy: Policy, cells: Mapping[PartitionKey, PartitionStats]
+    async def _timers_of(
+        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
     ) -> tuple[Timer, ...]:
-        """The timers of the cells; a full rewrite that was to come sooner than its interval says still does."""
-        columns = snapshot.metadata.partition_columns
-        made = timers_after_recount(snapshot.files, cells, policy, self._now_ms(), columns)
-        if policy.full_interval_s is None:
+        """Return the timers of the partitions; one that is due earlier already, as a full rewrite may be, stays so."""
+        made = [
+            timer
+            for action in self._actions
+            if action.timers is not None
+            for timer in action.timers.after_rebuild(
+                snapshot.files, cells, context.policy, context.at_ms, context.columns
+            )
+        ]
+        if not any(timer.change is TimerChange.EARLIER for timer in made):
             return tuple(made)
-        stood = await self._timers.all(table.id)
+        before = await self._timers.all(context.table.id)
         return tuple(
-            replace(timer, at_ms=min(timer.at_ms, stood.get(timer.name, timer.at_ms)))
+            replace(timer, at_ms=min(timer.at_ms, before.get(timer.name, timer.at_ms)))
             if timer.change is TimerChange.EARLIER
             else timer
             for timer in made
@@ -177,8 +187,9 @@ class StateRebuilder:
         Jobs of a later version stay: somebody else has seen that the table was switched on again.
         """
         for cell in cells:
-            job = job_id(JobKey(table.id, cell, COMPACT))
-            await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
+            for kind in self._actions.kinds:
+                job = job_id(JobKey(table.id, cell, kind))
+                await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
 
 
 def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:
@@ -188,9 +199,9 @@ def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:
     return is_stopped(old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped)
 
 
-def _decisions(snapshot: Snapshot, policy: Policy, cells: Mapping[PartitionKey, PartitionStats]) -> list[Decision]:
-    """Decide every cell; those that are worth a job come first."""
-    columns = snapshot.metadata.partition_columns
-    heavy = Counter(file.cell for file in snapshot.files if is_purgeable(file, policy))
-    made = (decide_state(cell, state, policy, snapshot.version, heavy[cell], columns) for cell, state in cells.items())
-    return sorted(made, key=lambda decision: decision.prediction is None)
+def _ledger_lines(context: DecisionContext, decisions: Sequence[Decision]) -> list[tuple[str, int]]:
+    """Return the first decisions as ledger lines, each with the index of its job (-1: none); those with jobs lead."""
+    return [
+        (ledger.encode(made, context), index if made.prediction else -1)
+        for index, made in enumerate(decisions[:RECORDS])
+    ]

@@ -16,7 +16,6 @@ from decider.store.table_registry import StoredRefusal, TableRegistry
 from decider.tracking.tracker import TableTracker, TrackResult
 from shared import refusals
 from shared.errors import InvalidInput, NoTable, PermanentError, Unsupported
-from shared.job_payload import COMPACT
 from shared.table import TableId, TableRef
 
 DAY_MS = 86_400_000
@@ -59,7 +58,7 @@ class TableRefresher:
         """
         known = await self._registry.get(table.id)
         if known is None:
-            await forget(self._queue, table.id, kind=COMPACT)
+            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
             return
         table = known
         try:
@@ -69,7 +68,7 @@ class TableRefresher:
             return
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
-            cells = await leave(self._queue, table.id, kind=COMPACT)
+            cells = await leave(self._queue, table.id, kinds=self._follower.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
             return
@@ -79,7 +78,7 @@ class TableRefresher:
             return
         if followed.rescan and await self._registry.get(table.id) is None:
             # It was removed during the look, which has just brought its state back.
-            await forget(self._queue, table.id, kind=COMPACT)
+            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
             return
         await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
@@ -92,11 +91,11 @@ class TableRefresher:
         """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        cells = await leave(self._queue, table.id, kind=COMPACT)
+        cells = await leave(self._queue, table.id, kinds=self._follower.actions.kinds)
         since_ms = before.since_ms if before is not None and before.gone else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
-            await forget(self._queue, table.id, kind=COMPACT)
+            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, gone=True))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.state.effective_policy import EffectivePolicy, LogFacts
 from decider.state.fold import fold
 from decider.store.ingest import ingest
@@ -72,7 +73,7 @@ class _TrackStep:
 class TableTracker:
     """Brings the stored state of a table up to its log; safe to run in any number of processes."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - every part is independent of the others
         self,
         queue: AsyncQueueExecutor,
         open_log: Callable[[str], TrackedLog],
@@ -81,6 +82,7 @@ class TableTracker:
         *,
         ledger_kept: int | None = None,
         drift: DriftCheck | None = None,
+        actions: ActionRegistry = ACTIONS,
     ) -> None:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
         self._queue = queue
@@ -90,7 +92,10 @@ class TableTracker:
         self._standing = standing
         self._drift = drift or DriftCheck(self._states, now_ms)
         self._logs = LogCache(open_log)
-        self._recounter = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept)
+        self._recounter = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept, actions=actions)
+        self.actions = actions
+        # Each action leaves a ledger record of each change, whose number the script bounds as well.
+        self._max_changes = CHANGES_PER_INGEST // len(actions)
         self._listed: set[TableId] = set()
         self._trusted: dict[TableId, tuple[int, int]] = {}
 
@@ -136,7 +141,7 @@ class TableTracker:
             return _TrackStep(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
             )
-        batch = CommitBatch(table, policy, cursor.metadata)
+        batch = CommitBatch(table, policy, cursor.metadata, self.actions)
         last = cursor
         more = hinted is None or hinted > cursor.version
         while more and len(batch) < COMMITS_PER_INGEST:
@@ -149,9 +154,9 @@ class TableTracker:
                 return _TrackStep(
                     at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused"
                 )
-            if len(folded.changes) > CHANGES_PER_INGEST:
+            if len(folded.changes) > self._max_changes:
                 return _TrackStep(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
-            if batch.changes + len(folded.changes) > CHANGES_PER_INGEST:
+            if batch.changes + len(folded.changes) > self._max_changes:
                 break
             heat, aborts = last.heat.after(commit, folded.changes, self._now_ms())
             batch.add(commit, folded, aborts=aborts)

@@ -7,7 +7,7 @@ out. Pure: nothing rings before it is asked for.
 import heapq
 from collections.abc import Iterable, Iterator
 
-from decider.decide.timers import parse_timer, timers_after_commit, timers_after_rewrite
+from decider.decide.compaction_timers import COMPACTION_TIMERS
 from decider.whatif.trace import SimulatedPartition
 from shared.job_payload import RewriteKind
 from shared.policy import Policy
@@ -30,20 +30,20 @@ class SimulatedTimers:
         """Change a cell's timers after a commit of others has changed its data."""
         self._cells[cell.key] = cell
         # A writer's clock may stand before 1970, where no timer does.
-        self._change(timers_after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
+        self._change(COMPACTION_TIMERS.after_commit(cell.key, cell.state, self._policy, max(0, at_ms), self._columns))
 
     def after_rewrite(self, cell: SimulatedPartition, rewritten: Iterable[int] = ()) -> None:
         """Stop the timers that would find nothing any more, of a cell and of the windows that were rewritten in it."""
-        self._change(timers_after_rewrite(cell.key, cell.state, self._policy, rewritten))
+        self._change(COMPACTION_TIMERS.after_rewrite(cell.key, cell.state, self._policy, rewritten))
 
     def ring(self, until_ms: int) -> Iterator[tuple[int, RewriteKind, SimulatedPartition]]:
         """Yield when, for what and for which cell timers ring until then, in the order of time."""
         while self._heap and self._heap[0][0] <= until_ms:
             at_ms, name = heapq.heappop(self._heap)
-            known = parse_timer(name)
-            if known is not None and self._due_ms.get(name) == at_ms:
+            target = COMPACTION_TIMERS.parse(name)
+            if target is not None and self._due_ms.get(name) == at_ms:
                 del self._due_ms[name]
-                yield at_ms, known[0], self._cells[known[1]]
+                yield at_ms, target.rewrite_kind, self._cells[target.partition]
 
     def _change(self, timers: Iterable[Timer]) -> None:
         for timer in timers:

@@ -1,6 +1,6 @@
 """Replaying a history under a rule: what would lie there, and what would have been rewritten to get there.
 
-Our own rule runs through the code that decides and plans in production (`decide_state`, timers, `plan`). With a lag
+Our own rule runs through the code that decides and plans in production (`evaluate`, timers, `plan_rewrite`). With a lag
 between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
@@ -12,13 +12,15 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from decider.decide.decision import DecisionKind, decide_rung, decide_state
+from decider.decide.context import DecisionContext
+from decider.decide.decision import DecisionKind, Trigger, TriggerSource
+from decider.decide.evaluate import evaluate
 from decider.whatif.baselines import BaselineRule, CellView
 from decider.whatif.simulated_timers import SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
 from shared.job_payload import RewriteKind
 from shared.layout.file_selection import tagged_window
-from shared.layout.planner import Plan, plan, plan_full, plan_settling
+from shared.layout.planner import plan_rewrite
 from shared.policy import Policy
 from shared.table import Commit, PartitionColumn, PartitionKey
 
@@ -312,13 +314,13 @@ class _PolicyRunner:
     def __init__(self, tally: _RunningSums, policy: Policy, columns: tuple[PartitionColumn, ...]) -> None:
         self._tally = tally
         self._policy = policy
-        self._columns = columns
+        self._context = DecisionContext.of_policy(policy, columns)
         self._timers = SimulatedTimers(policy, columns)
 
     def wants(self, cell: SimulatedPartition, commit: Commit) -> bool:
         """Say whether a cell that a commit touched is given a job, and set its timers."""
         self._timers.after_commit(cell, commit.timestamp_ms)
-        decision = decide_state(cell.key, cell.state, self._policy, commit.version, 0, self._columns)
+        decision = evaluate(self._context, cell.key, cell.state, Trigger(commit.version))
         return decision.verdict is DecisionKind.ENQUEUE
 
     def run(
@@ -328,7 +330,8 @@ class _PolicyRunner:
         is_cut = True
         rewritten: set[int] = set()
         while is_cut:
-            made = self._plan(cell, ask, closed_ms)
+            small = tuple(cell.small.values())
+            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
             named = (tagged_window(group.tags, self._policy) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
             self._tally.scan(cell, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups])
@@ -339,15 +342,6 @@ class _PolicyRunner:
         """Let the timers ring whose time has come; each is decided on what lies there by then."""
         for rung_ms, ask, cell in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
-            if decide_rung(ask, cell.key, cell.state, self._policy, 0).verdict is DecisionKind.ENQUEUE:
+            decision = evaluate(self._context, cell.key, cell.state, Trigger(0, TriggerSource.TIMER, ask))
+            if decision.verdict is DecisionKind.ENQUEUE:
                 self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
-
-    def _plan(self, cell: SimulatedPartition, ask: RewriteKind, closed_ms: int | None) -> Plan:
-        small = tuple(cell.small.values())
-        match ask:
-            case RewriteKind.LEVELS:
-                return plan(cell.key, small, self._policy, before=cell.state)
-            case RewriteKind.SETTLE:
-                return plan_settling(cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
-            case RewriteKind.FULL:
-                return plan_full(cell.key, small, self._policy)

@@ -28,6 +28,7 @@ from decider.background.rewrite_archiver import APP as OPTIMIZATIONS_APP
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import AllowedRoots, EventResolver
 from decider.formats.delta.log import open_log
@@ -72,8 +73,11 @@ def release() -> str:
     return installed("lakewright") or "unreleased"
 
 
-def build_services(settings: DeciderSettings) -> Services:
-    """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together."""
+def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS) -> Services:
+    """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
+
+    actions: those that partitions are evaluated for.
+    """
     require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
     buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
@@ -91,7 +95,13 @@ def build_services(settings: DeciderSettings) -> Services:
     states, wishes = TableStateStore(queue), ManualRunStore(redis)
     drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
     follower = TableTracker(
-        queue, opened, now_ms, standing, ledger_kept=LEDGER_KEPT if settings.archive else None, drift=drift
+        queue,
+        opened,
+        now_ms,
+        standing,
+        ledger_kept=LEDGER_KEPT if settings.archive else None,
+        drift=drift,
+        actions=actions,
     )
     adhoc = OnDemandOptimizer(queue, follower, opened, now_ms, standing=standing)
     manual = PropertyTriggers(wishes, states, adhoc, standing, now_ms)
@@ -106,7 +116,7 @@ def build_services(settings: DeciderSettings) -> Services:
         queue=queue,
         registry=registry,
         states=states,
-        ledgers=LedgerReader(queue),
+        ledgers=LedgerReader(queue, actions),
         counters=CounterReader(queue),
         runs=RunQueries(queue),
         actors=actors,
@@ -116,7 +126,7 @@ def build_services(settings: DeciderSettings) -> Services:
         settle=TimerRunner(queue, registry, follower, now_ms),
         intake=intake,
         discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
-        archive=ledger_archive(settings, queue, registry, inbox),
+        archive=ledger_archive(settings, queue, registry, inbox, actions),
         optimizations=optimizations_table(
             settings, RewriteSources(registry, TableStateStore(queue), CounterReader(queue), open_history), inbox
         ),
@@ -134,6 +144,7 @@ def build_services(settings: DeciderSettings) -> Services:
         now_ms=now_ms,
         started=ProcessStart(now_ms(), time.monotonic()),
         settings=_http_settings(settings, buckets),
+        actions=actions,
     )
 
 
@@ -153,7 +164,11 @@ def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> Htt
 
 
 def ledger_archive(
-    settings: DeciderSettings, queue: AsyncQueueExecutor, registry: TableRegistry, inbox: RefreshQueue
+    settings: DeciderSettings,
+    queue: AsyncQueueExecutor,
+    registry: TableRegistry,
+    inbox: RefreshQueue,
+    actions: ActionRegistry = ACTIONS,
 ) -> LedgerArchiver | None:
     """Build what carries the ledger into its archive, None where no archive is wanted."""
     if settings.archive is None:
@@ -161,7 +176,7 @@ def ledger_archive(
     location = deltalake_location(settings.archive)
     place = ArchiveSpec(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
     own = TableRef(table_id(location), APP, location, TENANT)
-    return LedgerArchiver(DeltaArchive(place), LedgerBatches(queue), registry, inbox, own=own)
+    return LedgerArchiver(DeltaArchive(place), LedgerBatches(queue), registry, inbox, own=own, actions=actions)
 
 
 def optimizations_table(

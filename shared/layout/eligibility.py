@@ -14,8 +14,17 @@ from shared.policy import Policy, PortablePaths
 from shared.table import DataFile
 
 
-class Reason(StrEnum):
-    """Why a cell was, or was not, given a rewrite; `sentence` says it to people."""
+class DecisionReason(StrEnum):
+    """Base of the reasons of decisions: machine-readable codes, each with one sentence for people."""
+
+    @property
+    def sentence(self) -> str:
+        """The reason as one sentence for people."""
+        raise NotImplementedError
+
+
+class Reason(DecisionReason):
+    """Why a partition was, or was not, given a rewrite."""
 
     DISABLED = "disabled"
     OWN_COMMIT = "own_commit"

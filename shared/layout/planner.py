@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
+from shared.job_payload import RewriteKind
 from shared.layout.eligibility import (
     Evaluation,
     Reason,
@@ -194,6 +195,25 @@ def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> 
     ]
     worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
     return _cut(cell, worth, groups, before, policy)
+
+
+def plan_rewrite(
+    kind: RewriteKind,
+    cell: PartitionKey,
+    files: Sequence[DataFile],
+    policy: Policy,
+    before: PartitionStats | None = None,
+    *,
+    closed_ms: int | None = None,
+) -> Plan:
+    """Plan one partition to the extent that is asked for; `before` and `closed_ms` as in the planners of each."""
+    match kind:
+        case RewriteKind.LEVELS:
+            return plan(cell, files, policy, before)
+        case RewriteKind.SETTLE:
+            return plan_settling(cell, files, policy, before, closed_ms=closed_ms)
+        case RewriteKind.FULL:
+            return plan_full(cell, files, policy)
 
 
 def _cut(

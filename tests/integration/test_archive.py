@@ -14,7 +14,6 @@ from decider.archive import delta_archive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS
 from decider.decide import ledger
-from decider.decide.decision import decide_state
 from decider.store.counters import CounterReader
 from shared.errors import RetryableError
 from shared.layout.partition_stats import stats_of_sizes
@@ -23,6 +22,7 @@ from shared.policy import Policy
 from shared.queue import keys
 from shared.table import TableId, TableRef
 from tests.support.archive_world import World, in_world
+from tests.support.decisions import decide_on_state, encoded
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
 
@@ -73,9 +73,7 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
     async def story(world: World) -> None:
         await world.write()
         busy = world.tables[0]
-        plain = ledger.encode(
-            decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 77), Policy(), 1
-        )
+        plain = encoded(decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 77), Policy(), 1)
         policy = Policy().encode().replace('"full_ratio":"3/4"', '"full_ratio":"1/100"')
         odd = [
             json.dumps(json.loads(plain) | {"policy": policy}),
@@ -266,8 +264,8 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
         table = world.tables[0]
         await world.registry.register(table)
         now_ms = await LedgerBatches(world.queue).now_ms()
-        made = ledger.encode(
-            decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms
+        made = encoded(
+            decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms
         )
         for age_ms in (2 * KEPT_MS, KEPT_MS + 60_000, 60_000):
             place = f"{now_ms - age_ms}-0"

@@ -7,8 +7,9 @@ import pytest
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.timer_runner import AGAIN_MS, TABLES_PER_TICK, TimerRunner, TimerRunResult
 from decider.decide import ledger
+from decider.decide.action import TimerTarget
+from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
-from decider.decide.timers import parse_timer
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.cleanup import forget
 from decider.tracking.tracker import TableTracker
@@ -68,7 +69,9 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
         gone = [RemovedFile(file.path, None, file.size_bytes, file.cell) for file in files]
         world.log.add([world.file(cell(2), 4 * MIB)], gone, data_change=False)
         await world.decider.follow()
-        assert [parse_timer(name) for name in await world.timers.all(TABLE.id)] == [(RewriteKind.SETTLE, cell(1))]
+        assert [COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)] == [
+            TimerTarget(cell(1), RewriteKind.SETTLE)
+        ]
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
 
@@ -106,7 +109,9 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
                     await world.run_job()
         live = (await world.log.snapshot()).files
         assert sorted(file.size_bytes for file in live) == [100_000] * 6 + [300_000] * 4
-        assert {parse_timer(name) for name in await world.timers.all(TABLE.id)} == {(RewriteKind.SETTLE, cell(1))}
+        assert {COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)} == {
+            TimerTarget(cell(1), RewriteKind.SETTLE)
+        }
         assert len(await world.timers.all(TABLE.id)) == 2
         world.now_ms += 3 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(2, 1)
@@ -145,7 +150,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         restarted = world.new_decider()
         await restarted.follow()
         # The second cell holds one file that was never settled: there is nothing to merge it with.
-        assert list(await world.timers.all(TABLE.id)) == [f"settle {cell(1)}"]
+        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.SETTLE, cell(1))]
         assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
         assert await restarted.tick() == TimerRunResult(1, 1)
@@ -177,7 +182,7 @@ def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> Non
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
         await world.registry.register(TABLE)
         await world.write(cell(1), [2 * MIB])
-        await forget(world.queue, TABLE.id, kind="compact")
+        await forget(world.queue, TABLE.id, kinds=["compact"])
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
 
     in_world(redis_url, story)

@@ -1,7 +1,6 @@
 """A record proves itself: whatever is forged in it is noticed wherever its own numbers contradict it."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,13 +9,15 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.decision import Decision, DecisionKind, corrected, decide, decide_rung, decide_state, heed
+from decider.decide.decision import Decision, DecisionKind, Trigger, TriggerSource, commit_trigger
+from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
 from shared.policy import MIB, DmlPolicy, MaxMode, Policy
 from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
+from tests.support.decisions import context_of, encoded
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
 """Reasons that lie outside of the numbers: what the commit was, and that somebody asked."""
@@ -60,19 +61,18 @@ HEATS = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 
 def decided(record: LedgerRecord, way: str) -> Decision:
     """Decide as deciders do on the way that leads to such a record: after a commit, a timer's ring or a request."""
-    numbers = (record.cell, record.state, record.policy)
-    if record.ask is not RewriteKind.LEVELS:
-        made = decide_rung(record.ask, *numbers, record.version)
+    if record.rewrite_kind is not RewriteKind.LEVELS:
+        trigger = Trigger(record.version, TriggerSource.TIMER, record.rewrite_kind)
     elif way == "request":
-        made = decide_state(*numbers, record.version, record.purgeable, record.columns)
+        trigger = Trigger(record.version, TriggerSource.REQUEST, purgeable=record.purgeable)
     else:
         origin = CommitOrigin("j", 1) if way == Reason.OWN_COMMIT else None
         commit = Commit(record.version, 0, "WRITE", data_change=way == "commit", origin=origin)
-        made = decide(*numbers, commit, record.purgeable, record.columns)
-    made = corrected(made, record.calibration)
-    if way == "request" and record.ask is RewriteKind.LEVELS and made.prediction is not None:
-        return replace(made, reason=Reason.REQUESTED, heat=record.heat)
-    return heed(made, record.heat, record.policy)
+        trigger = commit_trigger(commit, record.purgeable)
+    context = context_of(
+        record.policy, columns=record.columns, calibration=record.calibration, busy_ratio=record.busy_ratio
+    )
+    return evaluate(context, record.cell, record.state, trigger)
 
 
 @st.composite
@@ -93,16 +93,16 @@ def honest(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         policy=policy,
         predicted={},
         purgeable=draw(st.integers(0, min(2, state.dv_files))),
-        ask=draw(st.sampled_from([RewriteKind.LEVELS, RewriteKind.LEVELS, *RewriteKind]))
+        rewrite_kind=draw(st.sampled_from([RewriteKind.LEVELS, RewriteKind.LEVELS, *RewriteKind]))
         if way == "commit"
         else RewriteKind.LEVELS,
         calibration=draw(CALIBRATIONS),
-        heat=draw(HEATS),
+        busy_ratio=draw(HEATS),
         columns=columns,
     )
     made = decided(inputs, way)
     assume(way != "request" or made.prediction is not None)
-    return way, json.loads(ledger.encode(made, policy, 17))
+    return way, json.loads(encoded(made, policy, 17))
 
 
 @given(honest())
@@ -146,7 +146,7 @@ def _expect_noticed(forged: dict[str, Any], way: str) -> None:
     elif way != "commit":
         way = "commit"
     made = decided(record, way)
-    again = json.loads(ledger.encode(made, record.policy, 17))
+    again = json.loads(encoded(made, record.policy, 17))
     is_true = all(again.get(name) == forged.get(name) for name in DERIVED)
     event("the same follows" if is_true else "noticed")
     assert ledger.recompute(record) is made.verdict

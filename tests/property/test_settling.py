@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.decide.timers import timers_after_commit
+from decider.decide.compaction_timers import COMPACTION_TIMERS
 from shared.layout.eligibility import Reason, evaluate_idle
 from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.partition_stats import SETTLED_TAG, PartitionStats
@@ -93,7 +93,7 @@ def test_one_late_file_in_each_quiet_spell_leads_to_no_job_that_finds_nothing() 
     jobs = 0
     for day in range(30):
         files = landed(files, plan(WHOLE_TABLE, files, policy).groups, names)
-        timers = list(timers_after_commit(WHOLE_TABLE, state_of(files, policy.ladder), policy, 0, ()))
+        timers = list(COMPACTION_TIMERS.after_commit(WHOLE_TABLE, state_of(files, policy.ladder), policy, 0, ()))
         if timers[0].change is TimerChange.SET:
             groups = plan_settling(WHOLE_TABLE, files, policy).groups
             assert groups
@@ -108,7 +108,7 @@ def test_a_cap_at_minor_holds_for_settling_and_its_timer() -> None:
     large = files_of([(40 * MIB, False), (50 * MIB, False)])
     state = state_of(large, policy.ladder)
     assert evaluate_idle(state, policy).reason is Reason.SETTLED
-    (timer,) = timers_after_commit(WHOLE_TABLE, state, policy, 0, ())
+    (timer,) = COMPACTION_TIMERS.after_commit(WHOLE_TABLE, state, policy, 0, ())
     assert timer.change is TimerChange.STOP
     assert plan_settling(WHOLE_TABLE, large, Policy()).groups
     both = [*large, DataFile("x", MIB, WHOLE_TABLE), DataFile("y", MIB, WHOLE_TABLE)]

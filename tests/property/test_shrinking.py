@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
-from decider.decide.decision import decide_state
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.planner import plan, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, Policy
 from shared.table import DataFile
+from tests.support.decisions import decide_on_state
 
 POLICY = Policy(target_bytes=8 * MIB, fan_in=4, min_input_files=2, tolerance=Fraction(0))
 STEPS = st.lists(
@@ -50,10 +50,10 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
     for sizes, share in steps:
         for size in sizes:
             take(size, {Story()})
-        policy = learned.learned(POLICY)
+        policy = learned.with_learned_shrink(POLICY)
         rungs = policy.ladder
         # Both sides decide with the factor: the decider from the state, the actor from the files.
-        verdict = decide_state(WHOLE_TABLE, state_of(live.values(), rungs), policy, 1)
+        verdict = decide_on_state(WHOLE_TABLE, state_of(live.values(), rungs), policy, 1)
         made = plan(WHOLE_TABLE, list(live.values()), policy)
         assert (verdict.prediction is not None) == bool(made.groups)
         for group in made.groups:
@@ -74,7 +74,7 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
 @given(st.fractions(Fraction(1, 4), Fraction(1)), st.lists(st.integers(1 * KIB, 5 * MIB), min_size=8, max_size=60))
 def test_once_the_factor_is_learned_outputs_that_shrink_by_it_miss_no_level(share: Fraction, sizes: list[int]) -> None:
     sums = 10**9
-    policy = Calibration(10**6, 0, 0, 0, 0, sums, int(sums * share)).learned(POLICY)
+    policy = Calibration(10**6, 0, 0, 0, 0, sums, int(sums * share)).with_learned_shrink(POLICY)
     files = [DataFile(f"f{number}", size, WHOLE_TABLE) for number, size in enumerate(sizes)]
     for group in plan(WHOLE_TABLE, files, policy).groups:
         largest = max(file.size_bytes for file in group.files)

@@ -11,8 +11,7 @@ from itertools import count
 
 import pytest
 
-from decider.decide.decision import decide_state
-from decider.decide.timers import timers_after_commit, timers_after_recount, timers_after_rewrite
+from decider.decide.compaction_timers import COMPACTION_TIMERS
 from decider.state.fold import count_live_files, fold, merged_in
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.trace import CommitTrace
@@ -25,6 +24,7 @@ from shared.partitions import WHOLE_TABLE as CELL
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, TableMetadata
+from tests.support.decisions import decide_on_state
 
 MINUTE_MS = 60_000
 HERE = TableMetadata("u-1")
@@ -53,8 +53,8 @@ class Cell:
         gone = list(self.files.values())[:removes]
         commit = Commit(next(self.versions), at_ms, "WRITE", tuple(added), told(gone))
         self.take(commit)
-        self.change(timers_after_commit(CELL, self.state, self.policy, at_ms, ()))
-        made = decide_state(CELL, self.state, self.policy, commit.version)
+        self.change(COMPACTION_TIMERS.after_commit(CELL, self.state, self.policy, at_ms, ()))
+        made = decide_on_state(CELL, self.state, self.policy, commit.version)
         if made.prediction:
             assert 2 <= made.prediction.files_replaced <= self.state.small_files
             self.run(plan(CELL, list(self.files.values()), self.policy), at_ms, "levels")
@@ -70,7 +70,7 @@ class Cell:
         commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), told(gone), data_change=False, origin=origin)
         self.take(commit)
         rewritten = merged_in(commit, self.policy)[CELL]
-        self.change(timers_after_rewrite(CELL, self.state, self.policy, rewritten))
+        self.change(COMPACTION_TIMERS.after_rewrite(CELL, self.state, self.policy, rewritten))
 
     def take(self, commit: Commit) -> None:
         for gone in commit.removed:
@@ -182,7 +182,7 @@ def test_a_recount_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all
     files = [DataFile(f"f{n}", MIB, CELL, modified_ms=n * hour // 2) for n in range(48)]
     at_ms = 24 * hour
     cells = count_live_files(files, policy)
-    timers = list(timers_after_recount(files, cells, policy, at_ms, ()))
+    timers = list(COMPACTION_TIMERS.after_rebuild(files, cells, policy, at_ms, ()))
     overdue = [timer for timer in timers if timer.at_ms <= at_ms]
     assert len(overdue) == 1
     later = sorted(timer.at_ms for timer in timers if timer.at_ms > at_ms)

@@ -14,8 +14,6 @@ from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_reader import LedgerReader
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.background.ledger_archiver import APP, LedgerArchiver
-from decider.decide import ledger
-from decider.decide.decision import decide_state
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_registry import TableRegistry
@@ -25,6 +23,7 @@ from shared.partitions import WHOLE_TABLE
 from shared.policy import Policy
 from shared.queue import commands
 from shared.table import TableId, TableRef
+from tests.support.decisions import decide_on_state, encoded
 
 
 async def _ignored(_table: TableRef, _version: int | None) -> None:
@@ -52,8 +51,10 @@ class World:
             await self.registry.register(table)
             for _ in range(records):
                 self.written += 1
-                made = decide_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1_000] * 9), Policy(), self.written)
-                await self.keep(table, ledger.encode(made, Policy(), self.written))
+                made = decide_on_state(
+                    WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1_000] * 9), Policy(), self.written
+                )
+                await self.keep(table, encoded(made, Policy(), self.written))
 
     async def keep(self, table: TableRef, record: str) -> None:
         """Add one record to a table's ledger."""

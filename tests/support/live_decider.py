@@ -20,6 +20,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from decider.api.app import create_app
 from decider.api.dependencies import Services
+from decider.decide.actions import ACTIONS, ActionRegistry
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, parse_policy
@@ -41,6 +42,7 @@ class LiveDecider:
     """One decider; `settings` are completed by a free port."""
 
     settings: DeciderSettings
+    actions: ActionRegistry = ACTIONS
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -51,7 +53,7 @@ class LiveDecider:
         """Start; `parts` replace those that were built."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
-        self.services = replace(build_services(self.settings), **parts)
+        self.services = replace(build_services(self.settings, self.actions), **parts)
         config = uvicorn.Config(
             create_app(self.services),
             host="127.0.0.1",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from decider.background.timer_runner import TimerRunner, TimerRunResult
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.table_registry import TableRegistry
@@ -31,7 +32,8 @@ TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
 class World:
     """One registered table, its log, and a decider with a clock that is turned by hand."""
 
-    def __init__(self, url: str, configuration: dict[str, str]) -> None:
+    def __init__(self, url: str, configuration: dict[str, str], actions: ActionRegistry = ACTIONS) -> None:
+        self.actions = actions
         self.metadata = TableMetadata("u-1", DT, configuration)
         self.log = MemoryLog(self.metadata)
         self.queue = AsyncQueueExecutor(connect(url), "default")
@@ -107,7 +109,7 @@ class Decider:
 
     def __init__(self, world: World) -> None:
         self.follower = TableTracker(
-            world.queue, lambda _: world.log, lambda: world.now_ms, Alone(PolicyDefaults(POLICY))
+            world.queue, lambda _: world.log, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)), actions=world.actions
         )
         self.settle = TimerRunner(world.queue, world.registry, self.follower, lambda: world.now_ms)
 
@@ -123,10 +125,14 @@ def cell(name: object) -> PartitionKey:
 
 
 def in_world(
-    url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
+    url: str,
+    story: Callable[[World], Coroutine[Any, Any, None]],
+    configuration: dict[str, str] | None = None,
+    *,
+    actions: ActionRegistry = ACTIONS,
 ) -> None:
     async def tell() -> None:
-        world = World(url, configuration or {})
+        world = World(url, configuration or {}, actions)
         await world.registry.register(TABLE)
         await world.decider.follow()
         try:

@@ -18,7 +18,6 @@ from decider.api.dependencies import Parts, Services
 from decider.api.openapi import failures
 from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent
 from decider.api.views.tables import UNREADABLE
-from decider.decide import ledger
 from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
 from decider.store.stream_reader import LEDGER, NOTES, RUNS, StreamEntry, StreamPosition, resumed
@@ -195,7 +194,7 @@ class _Subscription:
 
     def _decided(self, entry: StreamEntry, of: TableId) -> DecisionEvent:
         table = self.tables[of]
-        record = ledger.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
+        record = self.parts.ledgers.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
         verdict, reason = (
             (record.verdict, record.reason) if isinstance(record, LedgerRecord) else (UNREADABLE, UNREADABLE)
         )
@@ -205,6 +204,7 @@ class _Subscription:
             table=table.name,
             partition_label=None if record.cell is None else partition_label(record.cell),
             version=record.version,
+            action=record.action,
             decision=verdict,
             reason=reason,
             outcome=record.outcome,

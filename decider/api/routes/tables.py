@@ -34,7 +34,6 @@ from decider.store.cleanup import forget
 from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
-from shared.job_payload import COMPACT
 from shared.locations import canonical_location, table_id
 from shared.properties import NAMES
 from shared.queue.model import Scope
@@ -196,7 +195,7 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
     to disable optimization.
     """
     await parts.registry.remove(table)
-    await forget(parts.queue, table.id, kind=COMPACT)
+    await forget(parts.queue, table.id, kinds=parts.actions.kinds)
 
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
@@ -208,7 +207,7 @@ async def list_cells(
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
     in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
-    policy = (await parts.states.calibration(table.id)).learned(in_force.policy)
+    policy = (await parts.states.calibration(table.id)).with_learned_shrink(in_force.policy)
     cells, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
     return PartitionList(

@@ -15,6 +15,7 @@ class DecisionEvent(ResponseModel):
     table: str = Field(description="Table name.")
     partition_label: str | None = Field(description="Partition label; columns as in the table's log.")
     version: int | None = Field(description="Table version of the commit that led to it.")
+    action: str = Field(description="Kind of job.")
     decision: str = Field(description="`skip`, `enqueue`, `defer`, or `unreadable` for a record of a newer release.")
     reason: str = Field(description="Machine-readable reason.")
     outcome: str = Field(description="Outcome of the enqueue; empty for a skip.")

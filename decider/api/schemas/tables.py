@@ -279,6 +279,7 @@ class DecisionRecord(ResponseModel):
     at: datetime = Field(description="Decision time, by the decider's clock.")
     at_ms: int = Field(description="Decision time in milliseconds since 1970-01-01 UTC.")
     version: int | None = Field(description="Table version of the commit that led to it.")
+    action: str = Field(description="Kind of job.")
     partition_key: str | None = Field(
         description="Partition key: physical column names and values as in the table's log."
     )
@@ -303,6 +304,7 @@ DECISION_EXAMPLE: dict[str, Any] = {
     "at": "2026-01-01T14:03:07Z",
     "at_ms": 1767276187000,
     "version": 41,
+    "action": "compact",
     "partition_key": '{"dt":"2026-01-01"}',
     "partition_label": "dt=2026-01-01",
     "partition": {"dt": "2026-01-01"},

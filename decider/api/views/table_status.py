@@ -10,7 +10,9 @@ from decider.api.schemas.tables import CursorView, ManualRun, PartitionContentio
 from decider.api.views.calibration import table_calibration
 from decider.api.views.jobs import job_view
 from decider.api.views.tables import decision_view, layout_view, policy_view, refusal_view, table_view
-from decider.decide.decision import decide_state
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Trigger
+from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
@@ -19,7 +21,6 @@ from decider.state.effective_policy import LogFacts
 from decider.store.table_registry import StoredRefusal
 from decider.store.table_state import TableState
 from decider.web.base_model import moment
-from shared.job_payload import COMPACT
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 from shared.queue.model import JobKey, job_id
@@ -50,7 +51,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)
     counters = dict(await parts.counters.read(table.id))
-    summary = await _summary(table.id, learned.learned(in_force.policy), columns, parts)
+    summary = await _summary(table.id, learned.with_learned_shrink(in_force.policy), columns, parts)
     records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
     refusal = _now_refused(await parts.registry.refusal(table.id), cursor)
     return TableStatus(
@@ -128,20 +129,21 @@ def _heat_views(
 
 async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _TableTotals:
     summary = _TableTotals()
+    context, now = DecisionContext.of_policy(policy, columns), Trigger(0)
     async for cell, state in parts.states.each(table):
         summary.cells += 1
         summary.total += state.total
-        summary.worth_it += decide_state(cell, state, policy, 0, 0, columns).prediction is not None
+        summary.worth_it += evaluate(context, cell, state, now).prediction is not None
     return summary
 
 
 async def _last_job(
     table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], parts: Services
 ) -> JobSummary | None:
-    cell = next((record.cell for record in records if record.outcome and record.cell is not None), None)
-    if cell is None:
+    newest = next((record for record in records if record.outcome and record.cell is not None), None)
+    if newest is None or newest.cell is None:
         return None
-    job = job_id(JobKey(table, cell, COMPACT))
+    job = job_id(JobKey(table, newest.cell, newest.action))
     live = await parts.runs.live(job)
     if live is not None:
         return job_view(live)

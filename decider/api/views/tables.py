@@ -17,7 +17,9 @@ from decider.api.schemas.tables import (
     TableRefusal,
     TableView,
 )
-from decider.decide.decision import decide_state
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Trigger
+from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize import on_demand
 from decider.optimize.partition_selector import label, named_values
@@ -105,7 +107,7 @@ def cell_view(
     cell: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
 ) -> PartitionView:
     """Show one cell, and what would be decided about it now."""
-    decision = decide_state(cell, state, policy, 0, 0, columns)
+    decision = evaluate(DecisionContext.of_policy(policy, columns), cell, state, Trigger(0))
     return PartitionView(
         partition_key=cell,
         partition_label=label(cell, columns),
@@ -125,6 +127,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
             at=at,
             at_ms=record.at_ms,
             version=record.version,
+            action=record.action,
             partition_key=record.cell,
             partition_label=None if record.cell is None else label(record.cell, columns),
             partition={} if record.cell is None else named_values(record.cell, columns),
@@ -139,6 +142,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         at=at,
         at_ms=record.at_ms,
         version=record.version,
+        action=record.action,
         partition_key=record.cell,
         partition_label=label(record.cell, columns),
         partition=named_values(record.cell, columns),

@@ -4,26 +4,24 @@ The planner is the one that actors use. What a dry run lists is what a run rewri
 these very groups; a group whose files others took meanwhile is left alone, never replaced by another.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from itertools import groupby
 from math import sqrt
 from typing import Any
 
-from decider.optimize.partition_selector import label, select
+from decider.optimize.partition_selector import label
+from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import effective
 from shared.errors import InvalidInput, Unsupported
 from shared.job_payload import RewriteKind
-from shared.layout.eligibility import Reason
+from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
-from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
-from shared.partition_filter import permits
+from shared.layout.planner import FileGroup, Plan, state_of
 from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import PREFIX, read_properties
 from shared.refusals import refusal
-from shared.table import DataFile, PartitionColumn, PartitionKey, Snapshot
+from shared.table import PartitionColumn, Snapshot
 
 NO_CUT_BYTES = 2**62
 """Bytes of one job: nothing is cut, for here the person who confirms is the bound."""
@@ -55,7 +53,7 @@ class LocalPlan:
     cells: int
     before: PartitionStats
     after: PartitionStats
-    reasons: Mapping[Reason, int]
+    reasons: Mapping[DecisionReason, int]
     issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
 
@@ -86,21 +84,13 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
         raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
     in_force = effective(default, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, wish)
-    columns = snapshot.metadata.partition_columns
-    files = sorted(snapshot.files, key=lambda file: file.cell)
-    by_cell = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
-    chosen = select(by_cell, columns, wish.partitions)
-    inside = [cell for cell in chosen if permits(policy.filter, cell, columns)]
-    made = [_plan(wish.kind, cell, by_cell[cell], policy) for cell in inside]
-    plans = tuple(sorted((one for one in made if one.groups), key=lambda one: one.cell))
-    reasons = Counter(one.worth.reason for one in made if not one.groups)
-    if len(inside) < len(chosen):
-        reasons[Reason.FILTERED] += len(chosen) - len(inside)
+    # Whoever runs the command wants this table planned, whatever its switch says to the decider.
+    planned = plan_table(snapshot, PlanSelection(wish.partitions, wish.kind), replace(policy, enabled=True))
     before = state_of(snapshot.files, policy.ladder)
-    after = sum((one.predicted - one.before for one in plans), EMPTY_STATS) + before
+    after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
-        location, snapshot.version, wish.kind, columns, policy, plans, len(chosen), before, after, reasons,
-        in_force.issues, snapshot.metadata.table_uuid,
+        location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
+        after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid,
     )  # fmt: skip
 
 
@@ -136,16 +126,6 @@ def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tup
     for one in made.plans:
         for first in range(0, len(one.groups), groups_per_commit):
             yield one, one.groups[first : first + groups_per_commit]
-
-
-def _plan(kind: RewriteKind, cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
-    match kind:
-        case RewriteKind.LEVELS:
-            return plan(cell, files, policy)
-        case RewriteKind.SETTLE:
-            return plan_settling(cell, files, policy)
-        case RewriteKind.FULL:
-            return plan_full(cell, files, policy)
 
 
 def _overridden(policy: Policy, wish: LocalRequest) -> Policy:

@@ -7,11 +7,14 @@ from hypothesis import strategies as st
 
 from decider.decide import ledger
 from decider.decide.calibration import RATIO_BOUND, SHRINK_FLOOR, UNCALIBRATED, Calibration
-from decider.decide.decision import corrected, decide_rung, decide_state, priority
+from decider.decide.decision import Trigger, TriggerSource
+from decider.decide.evaluate import calibrate_prediction, evaluate
+from decider.decide.job_request import priority
 from shared.job_payload import RewriteKind, RunMeasure
 from shared.layout.partition_stats import stats_of_sizes
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
+from tests.support.decisions import context_of, decide_on_state, encoded
 
 POLICY = Policy(target_bytes=8 * MIB)
 SUMS = st.builds(
@@ -31,7 +34,7 @@ def after(runs: int, *, into: int = 100, read: int = 100, removed: int = 100) ->
 def test_before_the_first_run_predictions_are_believed() -> None:
     assert Calibration.of({}) == UNCALIBRATED
     assert (UNCALIBRATED.shrink, UNCALIBRATED.bytes_ratio, UNCALIBRATED.removed_ratio) == (1, 1, 1)
-    assert UNCALIBRATED.learned(POLICY) is POLICY
+    assert UNCALIBRATED.with_learned_shrink(POLICY) is POLICY
 
 
 def test_one_odd_run_moves_little_and_many_convince() -> None:
@@ -46,15 +49,14 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
     assert SHRINK_FLOOR <= sums.shrink <= 1
     assert Fraction(1, RATIO_BOUND) <= sums.bytes_ratio <= RATIO_BOUND
     assert Fraction(1, RATIO_BOUND) <= sums.removed_ratio <= RATIO_BOUND
-    assert sums.learned(POLICY).shrink == sums.shrink
+    assert sums.with_learned_shrink(POLICY).shrink == sums.shrink
     assert Calibration.of({str(name): getattr(sums, name) for name in RunMeasure}) == sums
 
 
 def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:
-    made = decide_state(WHOLE_TABLE, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 1)
-    better = corrected(made, after(4, read=200, removed=60)).prediction
+    made = decide_on_state(WHOLE_TABLE, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 1)
     assert made.prediction is not None
-    assert better is not None
+    better = calibrate_prediction(made.prediction, after(4, read=200, removed=60))
     assert (better.bytes, better.files_removed) == (1_500_000, round(9 * Fraction(4, 5)))
     assert (better.state_bytes, better.state_removed) == (1_000_000, 9)
     assert priority(better, POLICY) >= priority(made.prediction, POLICY)
@@ -64,12 +66,13 @@ def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_
 def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     sums: Calibration, sizes: list[int], ask: RewriteKind
 ) -> None:
-    policy, state = sums.learned(POLICY), stats_of_sizes(POLICY.ladder, sizes)
-    raw = decide_state(WHOLE_TABLE, state, policy, 1)
+    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.ladder, sizes)
+    trigger = Trigger(1)
     if ask is not RewriteKind.LEVELS:
-        raw = decide_rung(ask, WHOLE_TABLE, state, policy, 1)
-    made = corrected(raw, sums)
-    record = ledger.decode(ledger.encode(made, policy, 1))
+        trigger = Trigger(1, TriggerSource.TIMER, ask)
+    raw = evaluate(context_of(policy), WHOLE_TABLE, state, trigger)
+    made = evaluate(context_of(policy, calibration=sums), WHOLE_TABLE, state, trigger)
+    record = ledger.decode(encoded(made, policy, 1))
     assert ledger.recompute(record) is made.verdict is raw.verdict
     if sums.runs:
         assert ledger.predict_again(record) == dict(record.predicted)

@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 from decider.api.views.tables import UNREADABLE, decision_view
 from decider.archive.ledger_rows import LEDGER_SCHEMA, kept, ledger_row
 from decider.decide import ledger
-from decider.decide.decision import decide_state
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from shared.errors import InvalidInput
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
 from shared.table import PartitionKey, TableId, TableRef
+from tests.support.decisions import decide_on_state, encoded
 
 TABLE = TableRef(TableId("t"), "lake.t", "file:///lake/t")
 POLICY = Policy(target_bytes=8 * MIB)
 CELL = PartitionKey('{"dt":"a"}')
-WORK = json.loads(
-    ledger.encode(decide_state(CELL, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 4), POLICY, 17)
-)
-FEW = json.loads(ledger.encode(decide_state(CELL, stats_of_sizes(POLICY.ladder, [MIB] * 2), POLICY, 4), POLICY, 17))
+WORK = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 4), POLICY, 17))
+FEW = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.ladder, [MIB] * 2), POLICY, 4), POLICY, 17))
 
 WEIRD = st.one_of(
     st.none(),

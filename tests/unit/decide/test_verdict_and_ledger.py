@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.decide import ledger
-from decider.decide.decision import PRIORITIES, DecisionKind, decide, decide_rung, decide_state, priority
+from decider.decide.decision import DecisionKind
+from decider.decide.job_request import PRIORITIES, priority
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
@@ -15,6 +16,7 @@ from shared.layout.planner import plan, plan_full, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile
+from tests.support.decisions import decide_after_commit, decide_on_state, decide_on_timer, encoded
 
 POLICY = Policy(target_bytes=8 * MIB)
 
@@ -24,7 +26,7 @@ def state(*sizes: int) -> PartitionStats:
 
 
 def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
-    made = decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, Commit(4, 0, "WRITE"))
+    made = decide_after_commit(WHOLE_TABLE, state(*[100_000] * 10), POLICY, Commit(4, 0, "WRITE"))
     assert (made.verdict, made.reason, made.version) == (DecisionKind.ENQUEUE, Reason.WORTH_IT, 4)
     assert made.prediction is not None
     assert (made.prediction.files_replaced, made.prediction.files_removed, made.prediction.bytes) == (10, 9, 1_000_000)
@@ -33,24 +35,24 @@ def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
 def test_own_commits_and_foreign_compactions_never_trigger() -> None:
     crowd = state(*[100_000] * 10)
     theirs = Commit(4, 0, "OPTIMIZE", data_change=False)
-    assert decide(WHOLE_TABLE, crowd, POLICY, theirs).reason is Reason.NO_DATA_CHANGE
+    assert decide_after_commit(WHOLE_TABLE, crowd, POLICY, theirs).reason is Reason.NO_DATA_CHANGE
     ours = Commit(4, 0, "OPTIMIZE", data_change=False, origin=CommitOrigin("j", 1))
-    assert decide(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
+    assert decide_after_commit(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
 
 
 def test_our_mark_on_a_commit_that_changes_data_is_somebody_elses_and_is_not_believed() -> None:
     forged = Commit(4, 0, "WRITE", origin=CommitOrigin("j", 1))
-    assert decide(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is DecisionKind.ENQUEUE
+    assert decide_after_commit(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is DecisionKind.ENQUEUE
 
 
 def test_a_disabled_table_is_left_alone() -> None:
     off = Policy(enabled=False)
-    assert decide_state(WHOLE_TABLE, state(*[100_000] * 10), off, 1).reason is Reason.DISABLED
+    assert decide_on_state(WHOLE_TABLE, state(*[100_000] * 10), off, 1).reason is Reason.DISABLED
 
 
 def test_more_benefit_per_byte_comes_first() -> None:
-    many_tiny = decide_state(WHOLE_TABLE, state(*[1_000] * 200), POLICY, 1).prediction
-    few_large = decide_state(WHOLE_TABLE, state(*[4 * MIB] * 4), POLICY, 1).prediction
+    many_tiny = decide_on_state(WHOLE_TABLE, state(*[1_000] * 200), POLICY, 1).prediction
+    few_large = decide_on_state(WHOLE_TABLE, state(*[4 * MIB] * 4), POLICY, 1).prediction
     assert many_tiny is not None
     assert few_large is not None
     assert 0 <= priority(many_tiny, POLICY) < priority(few_large, POLICY) < PRIORITIES
@@ -58,8 +60,8 @@ def test_more_benefit_per_byte_comes_first() -> None:
 
 @given(st.lists(st.integers(1, 9 * MIB), max_size=40), st.integers(0, 10**6))
 def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], version: int) -> None:
-    made = decide(WHOLE_TABLE, state(*sizes), POLICY, Commit(version, 0, "WRITE"))
-    record = ledger.decode(ledger.encode(made, POLICY, at_ms=17), "queued" if made.prediction else "")
+    made = decide_after_commit(WHOLE_TABLE, state(*sizes), POLICY, Commit(version, 0, "WRITE"))
+    record = ledger.decode(encoded(made, POLICY, 17), "queued" if made.prediction else "")
     assert ledger.recompute(record) is made.verdict
     assert (record.version, record.reason, record.state, record.at_ms) == (version, made.reason, made.state, 17)
     assert f"Version {version}" in record.sentence
@@ -67,7 +69,7 @@ def test_a_record_can_be_recomputed_from_its_own_numbers(sizes: list[int], versi
 
 def test_a_sentence_says_the_numbers_that_the_reason_speaks_of() -> None:
     def sentence(*sizes: int) -> str:
-        return ledger.decode(ledger.encode(decide_state(WHOLE_TABLE, state(*sizes), POLICY, 1), POLICY, 1)).sentence
+        return ledger.decode(encoded(decide_on_state(WHOLE_TABLE, state(*sizes), POLICY, 1), POLICY, 1)).sentence
 
     assert "10 files to replace, 9 to remove, 1 MiB to read." in sentence(*[MIB // 10] * 10)
     assert "The small files hold 2 MiB; the target is 8 MiB." in sentence(MIB, MIB)
@@ -103,10 +105,10 @@ def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(
     policy = Policy(tolerance=Fraction(0))
     state_found = state_of(files, policy.ladder)
     if ask is RewriteKind.FULL:
-        made, planned = decide_rung(ask, WHOLE_TABLE, state_found, policy, 1), plan_full(WHOLE_TABLE, files, policy)
+        made, planned = decide_on_timer(ask, WHOLE_TABLE, state_found, policy, 1), plan_full(WHOLE_TABLE, files, policy)
     else:
         purgeable = sum(is_purgeable(file, policy) for file in files)
-        made = decide_state(WHOLE_TABLE, state_found, policy, 1, purgeable)
+        made = decide_on_state(WHOLE_TABLE, state_found, policy, 1, purgeable)
         planned = plan(WHOLE_TABLE, files, policy)
     assert made.prediction is not None
     assert planned.groups

@@ -1,0 +1,98 @@
+"""The seam for kinds of work: all that the decider knows of one action, such as compaction, stands behind `Action`.
+
+Everything else is shared by all actions and knows none by name: eligibility, switch and filter, calibration, deference
+to writers, queue, ledger, funnel. To add an action, write one module with an `Action`, list it in `actions.py`, and
+let it pass the contract suite.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from decider.decide.decision import Prediction, Trigger
+from shared.job_payload import RewriteKind
+from shared.layout.eligibility import DecisionReason
+from shared.layout.partition_stats import PartitionStats
+from shared.policy import Policy
+from shared.queue.model import Timer
+from shared.table import DataFile, PartitionColumn, PartitionKey
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """An action's answer for one partition: why, and the predicted effect of a job (None: there is nothing to do)."""
+
+    reason: DecisionReason
+    prediction: Prediction | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerTarget:
+    """What a timer evaluates: a partition, and the extent of the rewrite."""
+
+    partition: PartitionKey
+    rewrite_kind: RewriteKind = RewriteKind.LEVELS
+
+
+class Action(Protocol):
+    """One kind of work on a partition; pure: the same numbers give the same proposal."""
+
+    @property
+    def kind(self) -> str:
+        """Kind of its jobs, by which queue, ledger and actors know it."""
+        ...
+
+    @property
+    def reasons(self) -> type[DecisionReason]:
+        """Reasons of its own; those of the pipeline (`PIPELINE_REASONS`) need not be among them."""
+        ...
+
+    @property
+    def stages(self) -> Mapping[DecisionReason, str]:
+        """Funnel stage of each reason of its own for which it proposes no job."""
+        ...
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether its predictions are corrected by the table's measured runs, which are those of compaction."""
+        ...
+
+    @property
+    def timers(self) -> "ActionTimers | None":
+        """Its timers; None where only commits and rebuilds trigger it."""
+        ...
+
+    def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
+        """Evaluate a partition that may be touched, on its numbers alone."""
+        ...
+
+
+class ActionTimers(Protocol):
+    """When an action evaluates a partition again although no commit touched it; a timer's name says the action."""
+
+    def parse(self, name: str) -> TimerTarget | None:
+        """Return what a timer of this action evaluates; None for the name of another one."""
+        ...
+
+    def after_commit(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+    ) -> Iterator[Timer]:
+        """Yield the changes of a partition's timers after a commit changed data in it."""
+        ...
+
+    def after_rewrite(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+    ) -> Iterator[Timer]:
+        """Yield the changes after a rewrite; `rewritten`: starts of the time windows that it made files of."""
+        ...
+
+    def after_rebuild(
+        self,
+        files: Iterable[DataFile],
+        cells: Mapping[PartitionKey, PartitionStats],
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
+    ) -> Iterator[Timer]:
+        """Yield all timers of a table whose state was rebuilt from its live files."""
+        ...

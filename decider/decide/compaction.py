@@ -1,0 +1,87 @@
+"""Compaction as an action: merge the small files of a partition where entropy says it pays and levels permit it.
+
+The evaluation itself is in `shared.layout.eligibility`, because an actor evaluates the live files by the same rules.
+"""
+
+from collections.abc import Mapping
+from fractions import Fraction
+
+from decider.decide.action import ActionTimers, Proposal
+from decider.decide.compaction_timers import COMPACTION_TIMERS
+from decider.decide.decision import Prediction, Trigger
+from shared.job_payload import COMPACT, RewriteKind
+from shared.layout.eligibility import (
+    DecisionReason,
+    Evaluation,
+    Reason,
+    evaluate,
+    evaluate_full,
+    evaluate_idle,
+    promotable,
+)
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
+from shared.policy import Policy
+
+_STAGES: Mapping[DecisionReason, str] = {
+    Reason.NOTHING_SMALL: "pruned_by_entropy",
+    Reason.SETTLED: "pruned_by_entropy",
+    Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
+    Reason.NO_PROMOTION: "pruned_by_levels",
+    Reason.CLUSTERED: "refused",
+}
+
+
+class Compaction:
+    """What the levels permit after a commit, the idle compaction and the full rewrite that timers ask for."""
+
+    kind: str = COMPACT
+    reasons: type[DecisionReason] = Reason
+    stages: Mapping[DecisionReason, str] = _STAGES
+    is_calibrated: bool = True
+    timers: ActionTimers | None = COMPACTION_TIMERS
+
+    def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
+        """Evaluate a partition on its rolling state; work is proposed exactly where a plan would not be empty."""
+        match trigger.rewrite_kind:
+            case RewriteKind.LEVELS:
+                found = evaluate(stats, policy, trigger.purgeable)
+            case RewriteKind.SETTLE:
+                found = evaluate_idle(stats, policy)
+            case RewriteKind.FULL:
+                found = evaluate_full(stats)
+        return Proposal(found.reason, predict(stats, found, policy) if found.is_work else None)
+
+
+def predict(stats: PartitionStats, found: Evaluation, policy: Policy) -> Prediction:
+    """Predict gain and cost from the rolling state, without a file list.
+
+    Benefit is files removed plus shortfall removed in units of T^2, of which the excess is the upper bound, plus one
+    for each file to purge that is not merged anyway. Where such files are and how large they are is not in the state:
+    deleted rows are taken to be where the bytes are, and files outside of the merge to have their mean size.
+    """
+    merged = _merged_part(stats, found, policy)
+    levels = 0 if found.through_level is None else found.through_level + 1
+    inputs, merged_bytes = sum(merged.counts[:levels]), sum(merged.sizes[:levels])
+    rest, rest_bytes = stats.files - inputs, stats.bytes - merged_bytes
+    purged = min(rest, -(-found.purges * rest_bytes // max(1, stats.bytes)))
+    total_bytes = merged_bytes + purged * rest_bytes // max(1, rest)
+    removed = inputs - max(1, merged_bytes // policy.target_bytes) if inputs else 0
+    shortfall = Fraction(merged.excess(policy.target_bytes), policy.target_bytes**2) if inputs else Fraction(0)
+    return Prediction(inputs + purged, removed, total_bytes, removed + shortfall + purged, removed, total_bytes)
+
+
+def _merged_part(stats: PartitionStats, found: Evaluation, policy: Policy) -> PartitionStats:
+    """Return the part of a partition that a merge is predicted to concern: with time windows, those with work.
+
+    Which window an idle compaction is due for is known to its timer and not to the state; the oldest one known stands
+    for it.
+    """
+    if policy.time_window_s is None or found.reason is Reason.FULL_DUE or not stats.windows:
+        return stats
+    windows = [one for _, one in stats.windows]
+    if found.reason is Reason.QUIET:
+        return windows[0]
+    return sum((one for one in windows if promotable(one, policy) is not None), EMPTY_STATS)
+
+
+COMPACTION = Compaction()

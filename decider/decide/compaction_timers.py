@@ -1,0 +1,110 @@
+"""Timers of compaction: when a partition is evaluated again although no commit touched it.
+
+A timer is set only where it would find work, so that an idle table has none. A commit that changes data sets the time
+of the idle compaction anew: a partition is compacted once it has been idle for so long, once in each idle period.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from decider.decide.action import TimerTarget
+from shared.job_payload import RewriteKind
+from shared.layout.eligibility import evaluate_full, evaluate_idle, is_left_to_settle
+from shared.layout.file_selection import window_of
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, contribution
+from shared.partition_filter import permits
+from shared.policy import Policy
+from shared.queue.model import Timer, TimerChange
+from shared.table import DataFile, PartitionColumn, PartitionKey
+
+
+def timer_name(kind: RewriteKind, cell: PartitionKey, start_ms: int | None = None) -> str:
+    """Return the queue's name of a partition's timer, or of that of one of its time windows, by the window's start."""
+    return f"{kind} {cell}" if start_ms is None else f"{kind}@{start_ms} {cell}"
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTimers:
+    """Timers of idle compaction and of full rewrites; see `ActionTimers`."""
+
+    def parse(self, name: str) -> TimerTarget | None:
+        """Read what `timer_name` wrote; None for what another action or another release wrote."""
+        head, _, cell = name.partition(" ")
+        kind = head.partition("@")[0]
+        return TimerTarget(PartitionKey(cell), RewriteKind(kind)) if kind in set(RewriteKind) else None
+
+    def after_commit(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+    ) -> Iterator[Timer]:
+        """Yield the changes of a partition's timers after a commit that changed data brought it into this state."""
+        is_permitted = policy.enabled and permits(policy.filter, cell, columns)
+        is_due = is_permitted and policy.settle_after_s is not None and evaluate_idle(state, policy).is_work
+        if policy.time_window_s is None:
+            due_ms = at_ms + (policy.settle_after_s or 0) * 1000
+            yield Timer(timer_name(RewriteKind.SETTLE, cell), due_ms, TimerChange.SET if is_due else TimerChange.STOP)
+        elif is_due:
+            yield from _window_timers(cell, state.windows, policy, at_ms)
+        if is_permitted and policy.full_interval_s is not None and evaluate_full(state).is_work:
+            yield Timer(timer_name(RewriteKind.FULL, cell), at_ms + policy.full_interval_s * 1000, TimerChange.EARLIER)
+
+    def after_rewrite(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+    ) -> Iterator[Timer]:
+        """Stop the timers that would find nothing, now that a rewrite has brought the partition into this state.
+
+        rewritten: starts of the time windows that the rewrite made files of.
+        """
+        known = dict(state.windows)
+        for start_ms in rewritten:
+            if start_ms not in known or not is_left_to_settle(known[start_ms], policy):
+                yield Timer(timer_name(RewriteKind.SETTLE, cell, start_ms), 0, TimerChange.STOP)
+        if policy.time_window_s is None and not evaluate_idle(state, policy).is_work:
+            yield Timer(timer_name(RewriteKind.SETTLE, cell), 0, TimerChange.STOP)
+        if not evaluate_full(state).is_work:
+            yield Timer(timer_name(RewriteKind.FULL, cell), 0, TimerChange.STOP)
+
+    def after_rebuild(
+        self,
+        files: Iterable[DataFile],
+        cells: Mapping[PartitionKey, PartitionStats],
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
+    ) -> Iterator[Timer]:
+        """Yield the timers of a rebuilt table; a partition is idle since its newest file, or since a window's end."""
+        newest: dict[PartitionKey, int] = {}
+        windows: dict[PartitionKey, dict[int, PartitionStats]] = {}
+        for file in files:
+            newest[file.cell] = max(newest.get(file.cell, 0), file.modified_ms)
+            start_ms = window_of(file, policy)
+            if start_ms is not None:
+                inside = windows.setdefault(file.cell, {})
+                inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + contribution(file, policy.ladder)
+        for cell, state in cells.items():
+            # A writer's clock that runs ahead must not postpone the idle compaction for ever.
+            idle_since_ms = min(at_ms, newest.get(cell, at_ms))
+            # Here all windows are known, not only the newest. Those that are overdue need one job, and one timer.
+            known = replace(state, windows=tuple(sorted(windows.get(cell, {}).items())))
+            is_overdue = False
+            for timer in self.after_commit(cell, known, policy, 0, columns):
+                if timer.name.startswith(RewriteKind.FULL):
+                    yield replace(timer, at_ms=timer.at_ms + at_ms)
+                elif timer.change is TimerChange.SET:
+                    yield replace(timer, at_ms=timer.at_ms + idle_since_ms)
+                elif timer.change is TimerChange.EARLIER and not (is_overdue and timer.at_ms <= at_ms):
+                    is_overdue = is_overdue or timer.at_ms <= at_ms
+                    yield replace(timer, change=TimerChange.SET)
+
+
+def _window_timers(
+    cell: PartitionKey, windows: Iterable[tuple[int, PartitionStats]], policy: Policy, at_ms: int
+) -> Iterator[Timer]:
+    """Yield a timer for each window with files to compact; it is due when the window has been over for long enough."""
+    after_ms, length_ms = (policy.settle_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
+    for start_ms, state in windows:
+        if is_left_to_settle(state, policy):
+            due_ms = max(start_ms + length_ms, at_ms) + after_ms
+            yield Timer(timer_name(RewriteKind.SETTLE, cell, start_ms), due_ms, TimerChange.EARLIER)
+
+
+COMPACTION_TIMERS = CompactionTimers()

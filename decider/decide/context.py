@@ -1,0 +1,75 @@
+"""What decisions about one table rest on, resolved once and passed as a value: policy, calibration, writers, clock."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
+from decider.decide.calibration import UNCALIBRATED, Calibration
+from shared.policy import Policy
+from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
+
+
+class Contention(Protocol):
+    """Where MERGE, UPDATE and DELETE run in a table."""
+
+    def share(self, cell: PartitionKey, now_ms: int) -> Fraction:
+        """Return the share of the last hour, 0 to 1, in which they ran in a partition."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantContention:
+    """The same share in every partition, as a ledger record keeps the one of its own."""
+
+    busy_ratio: Fraction = Fraction(0)
+
+    def share(self, cell: PartitionKey, now_ms: int) -> Fraction:  # noqa: ARG002 - the protocol's
+        """Return the share."""
+        return self.busy_ratio
+
+
+@dataclass(frozen=True, slots=True)
+class DecisionContext:
+    """One table at one moment; `policy` is the effective one with the table's learned shrink factor.
+
+    at_ms: the decider's clock, for the ledger and for contention.
+    """
+
+    table: TableRef
+    metadata: TableMetadata
+    policy: Policy
+    calibration: Calibration = UNCALIBRATED
+    contention: Contention = ConstantContention()
+    at_ms: int = 0
+
+    @staticmethod
+    def resolve(
+        table: TableRef,
+        metadata: TableMetadata,
+        policy: Policy,
+        calibration: Calibration,
+        *,
+        contention: Contention,
+        at_ms: int,
+    ) -> "DecisionContext":
+        """Return the context of a table under its effective policy, which is calibrated here and nowhere else."""
+        calibrated = calibration.with_learned_shrink(policy)
+        return DecisionContext(table, metadata, calibrated, calibration, contention, at_ms)
+
+    @staticmethod
+    def of_policy(policy: Policy, columns: Sequence[PartitionColumn] = ()) -> "DecisionContext":
+        """Return a context in which nothing but a (calibrated) policy is known: no writers, nothing measured."""
+        return DecisionContext(_UNKNOWN_TABLE, TableMetadata("", tuple(columns)), policy)
+
+    @property
+    def columns(self) -> tuple[PartitionColumn, ...]:
+        """Partition columns of the table."""
+        return self.metadata.partition_columns
+
+    def busy_ratio(self, partition: PartitionKey) -> Fraction:
+        """Return the share of the last hour in which MERGE, UPDATE and DELETE ran in a partition."""
+        return self.contention.share(partition, self.at_ms)
+
+
+_UNKNOWN_TABLE = TableRef(TableId(""), "", "")

@@ -1,0 +1,115 @@
+"""The one pipeline: how the state of a partition becomes a decision, whoever asks for it and whatever the action.
+
+trigger -> eligibility (refused, switched off, filtered) -> the action's proposal -> calibration -> deference to
+writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all come here.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+from decider.decide.action import Action
+from decider.decide.calibration import Calibration
+from decider.decide.compaction import COMPACTION
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Decision, DecisionKind, Prediction, Trigger, TriggerSource
+from shared.layout.eligibility import Reason
+from shared.layout.partition_stats import PartitionStats
+from shared.partition_filter import permits
+from shared.policy import DmlPolicy, Policy
+from shared.table import PartitionColumn, PartitionKey
+
+PIPELINE_REASONS = frozenset(
+    {
+        *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
+        *(Reason.WRITERS_FIRST, Reason.REQUESTED),
+    }
+)
+"""Reasons that decisions about any action may have; all others are an action's own."""
+
+_REWRITES: Mapping[TriggerSource, Reason] = {
+    TriggerSource.OWN_REWRITE: Reason.OWN_COMMIT,
+    TriggerSource.FOREIGN_REWRITE: Reason.NO_DATA_CHANGE,
+}
+"""Triggers that update the state and never lead to work, with the reason."""
+
+
+def evaluate(
+    context: DecisionContext,
+    partition: PartitionKey,
+    stats: PartitionStats,
+    trigger: Trigger,
+    action: Action = COMPACTION,
+) -> Decision:
+    """Decide about one partition in this state, after this trigger, for one action."""
+    policy, kind = context.policy, action.kind
+    # A timer is set only for a partition that the filter permits, and is dropped when the filter changes.
+    has_filter = policy.filter is not None and trigger.source is not TriggerSource.TIMER
+    columns = context.columns if has_filter else ()
+    reason = _REWRITES.get(trigger.source) or excluded(policy, partition, columns if has_filter else None)
+    if reason is not None:
+        columns = columns if reason is Reason.FILTERED else ()
+        return Decision(partition, DecisionKind.SKIP, reason, stats, trigger, columns=columns, action=kind)
+    proposed = action.evaluate(stats, policy, trigger)
+    if proposed.prediction is None:
+        return Decision(partition, DecisionKind.SKIP, proposed.reason, stats, trigger, columns=columns, action=kind)
+    decision = Decision(
+        partition,
+        DecisionKind.ENQUEUE,
+        proposed.reason,
+        stats,
+        trigger,
+        proposed.prediction,
+        trigger.purgeable,
+        columns=columns,
+        action=kind,
+    )
+    if action.is_calibrated and context.calibration.runs:
+        prediction = calibrate_prediction(proposed.prediction, context.calibration)
+        decision = replace(decision, prediction=prediction, calibration=context.calibration)
+    return defer_to_writers(decision, context.busy_ratio(partition), policy)
+
+
+def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[PartitionColumn] | None) -> Reason | None:
+    """Return why a partition must not be touched by any action: refused, switched off or filtered; None if it may be.
+
+    `columns` tell the names that the filter uses; None: the filter was evaluated before.
+    """
+    if policy.refused:
+        return Reason.REFUSED
+    if not policy.enabled:
+        return Reason.DISABLED
+    if columns is not None and not permits(policy.filter, partition, columns):
+        return Reason.FILTERED
+    return None
+
+
+def calibrate_prediction(prediction: Prediction, calibration: Calibration) -> Prediction:
+    """Correct a prediction by the ratios that were measured on the table; the verdict does not depend on it."""
+    return replace(
+        prediction,
+        files_removed=round(prediction.state_removed * calibration.removed_ratio),
+        bytes=round(prediction.state_bytes * calibration.bytes_ratio),
+        benefit=prediction.benefit * calibration.removed_ratio,
+    )
+
+
+def defer_to_writers(decision: Decision, busy_ratio: Fraction, policy: Policy) -> Decision:
+    """Let MERGE, UPDATE and DELETE go first, as the policy says: the job waits, or there is none.
+
+    Who requests a rewrite does not wait; but each file group is committed by itself then.
+    """
+    if decision.trigger.source is TriggerSource.REQUEST:
+        return replace(decision, reason=Reason.REQUESTED, busy_ratio=busy_ratio)
+    if not busy_ratio or policy.dml_policy is DmlPolicy.ALWAYS:
+        return decision
+    if policy.dml_policy is DmlPolicy.NEVER:
+        return replace(
+            decision,
+            verdict=DecisionKind.SKIP,
+            reason=Reason.WRITERS_FIRST,
+            prediction=None,
+            busy_ratio=busy_ratio,
+        )
+    verdict = DecisionKind.DEFER if busy_ratio > policy.max_heat else decision.verdict
+    return replace(decision, verdict=verdict, busy_ratio=busy_ratio)

@@ -1,0 +1,66 @@
+"""A decision becomes a job here and nowhere else: key, priority, band, debounce and payload.
+
+A job names a partition and never a file: the actor plans on the live snapshot.
+"""
+
+from decider.decide.context import DecisionContext
+from decider.decide.decision import Decision, DecisionKind, Prediction
+from shared.job_payload import JobPayload, PredictedCost
+from shared.policy import MIB, Policy
+from shared.properties import is_switched_off, terms
+from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobRequest
+
+FIXED_COST_BYTES = 8 * MIB
+"""Cost of a job before it reads anything, in bytes: about what is rewritten in the second that an empty job takes."""
+
+PRIORITIES = 10
+"""Steps of priority, 0 first. Each step is a factor of two in benefit per byte."""
+
+CONTENTION_DEBOUNCE = Debounce(quiet_ms=600_000, max_delay_ms=2 * 3_600_000)
+"""A job for a contended partition waits for ten minutes without another such commit, and two hours at most: a partition
+that writers change all day is rewritten, too."""
+
+
+def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
+    """Return the job that a decision leads to. Raises ValueError for a decision that leads to none."""
+    prediction, trigger, policy = decision.prediction, decision.trigger, context.policy
+    if decision.verdict is DecisionKind.SKIP or prediction is None:
+        raise ValueError(f"no job follows from the verdict {decision.verdict}")
+    configuration = context.metadata.configuration
+    payload = JobPayload(
+        location=context.table.location,
+        name=context.table.name,
+        policy=policy,
+        reason=decision.reason,
+        predicted=PredictedCost(
+            prediction.files_replaced,
+            prediction.files_removed,
+            prediction.bytes,
+            prediction.state_removed,
+            prediction.state_bytes,
+        ),
+        terms=terms(configuration),
+        ask=trigger.rewrite_kind,
+        is_hot=decision.busy_ratio > policy.max_heat,
+        despite_switch=trigger.is_forced or is_switched_off(configuration),
+        closed_ms=trigger.closed_ms,
+        table_uuid=context.metadata.table_uuid,
+    )
+    return JobRequest(
+        key=JobKey(context.table.id, decision.cell, decision.action),
+        tenant=context.table.tenant,
+        band=Band[policy.priority.name] if trigger.band is None else trigger.band,
+        priority=priority(prediction, policy),
+        cost_bytes=prediction.bytes,
+        version=decision.version,
+        facts=payload.encode(),
+        debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else AT_ONCE,
+        insistence=int(trigger.is_forced),
+        reach=trigger.rewrite_kind.reach,
+    )
+
+
+def priority(prediction: Prediction, policy: Policy) -> int:
+    """Return the priority step, 0 first: the logarithm of benefit per target's worth of bytes rewritten."""
+    gain = prediction.benefit * policy.target_bytes / (prediction.bytes + FIXED_COST_BYTES)
+    return max(0, PRIORITIES - 1 - int(gain).bit_length())

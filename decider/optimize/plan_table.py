@@ -1,0 +1,61 @@
+"""The plan of a whole table, made once for all who show or run one: the dry run over REST and the command line.
+
+The planner is the one that actors use, so the groups that a dry run lists are those that a run on the same snapshot
+rewrites.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import groupby
+
+from decider.decide.evaluate import excluded
+from decider.optimize.partition_selector import Selector, select
+from shared.job_payload import RewriteKind
+from shared.layout.eligibility import DecisionReason
+from shared.layout.planner import Plan, plan_rewrite
+from shared.policy import Policy
+from shared.table import PartitionColumn, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSelection:
+    """What of a table is planned: some partitions (none named: all), and the extent of the rewrite."""
+
+    partitions: tuple[Selector, ...] = ()
+    rewrite_kind: RewriteKind = RewriteKind.LEVELS
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlan:
+    """The plans with work on one snapshot, by partition key; `reasons` counts the selected partitions without work.
+
+    partitions: how many were selected.
+    """
+
+    version: int
+    columns: tuple[PartitionColumn, ...]
+    plans: tuple[Plan, ...]
+    partitions: int
+    reasons: Mapping[DecisionReason, int]
+
+
+def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy) -> TablePlan:
+    """Plan the selected partitions of a snapshot under a policy, which may refuse, switch off or filter them.
+
+    Raises InvalidInput for a selector that names no partition column of the table.
+    """
+    columns = snapshot.metadata.partition_columns
+    files = sorted(snapshot.files, key=lambda file: file.cell)
+    by_partition = {cell: tuple(group) for cell, group in groupby(files, key=lambda file: file.cell)}
+    selected = select(by_partition, columns, selection.partitions)
+    exclusions = {cell: excluded(policy, cell, columns) for cell in selected}
+    planned = [
+        plan_rewrite(selection.rewrite_kind, cell, by_partition[cell], policy)
+        for cell in selected
+        if exclusions[cell] is None
+    ]
+    reasons: Counter[DecisionReason] = Counter(made.worth.reason for made in planned if not made.groups)
+    reasons.update(reason for reason in exclusions.values() if reason is not None)
+    work = sorted((made for made in planned if made.groups), key=lambda made: made.cell)
+    return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

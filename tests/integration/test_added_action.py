@@ -1,0 +1,119 @@
+"""An action is added by one module and one entry in the registry: the rest treats it as it treats compaction."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from decider.archive.ledger_reader import LedgerReader
+from decider.archive.ledger_rows import ledger_row
+from decider.decide import ledger
+from decider.decide.decision import DecisionKind
+from decider.store.counters import CounterReader
+from shared.job_payload import COMPACT, JobPayload
+from shared.queue import commands, keys
+from shared.queue.model import JobState, RunResult
+from shared.table import TableMetadata
+from tests.support.decisions import TABLE as SOME_TABLE
+from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.timed_world import DT, HOUR_MS, TABLE, World, cell, in_world
+from tests.support.toy_action import CENSUS, WITH_TOY, CensusReason
+
+pytestmark = pytest.mark.redis
+
+LARGE = 9 * 1024 * 1024
+
+
+@pytest.fixture
+def decider(redis_url: str) -> Iterator[LiveDecider]:
+    live = LiveDecider(decider_settings(redis_url), WITH_TOY).start()
+    yield live
+    live.close()
+
+
+async def _finish_job(world: World) -> None:
+    """Run the one queued job, which finds all done."""
+    call = {"worker": "w", "nonce": "c"}
+    (claim,) = await world.queue.run(commands.claim("default", **call, slots=1, lease_ms=60_000))
+    done = {"verdict": RunResult.DONE, "cost_bytes": 0, "seen_version": claim.version}
+    await world.queue.run(commands.finish("default", worker="w", nonce="f", id=claim.id, token=claim.token, **done))
+
+
+def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_and_counted(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), [LARGE] * 2)
+        assert await world.jobs() == []
+        await world.write(cell(1), [LARGE])
+        (job,) = await world.jobs()
+        assert (job.key.kind, job.key.cell, job.state) == (CENSUS, cell(1), JobState.QUEUED)
+        assert JobPayload.decode(job.facts).reason == CensusReason.MANY_FILES
+        reader = LedgerReader(world.queue, WITH_TOY)
+        records = [one for one in await reader.newest(TABLE.id, limit=10) if one.action == CENSUS]
+        found = [(one.verdict, one.reason, one.outcome) for one in records if isinstance(one, ledger.LedgerRecord)]
+        assert found == [
+            (DecisionKind.ENQUEUE, CensusReason.MANY_FILES, "queued"),
+            (DecisionKind.SKIP, CensusReason.FEW_FILES, ""),
+        ]
+        assert (await CounterReader(world.queue).read(TABLE.id))["enqueued"] == 1
+        # Another policy has the state rebuilt, and every partition evaluated for every action.
+        world.log.add(metadata=TableMetadata("u-1", DT, {"lakewright.tolerance": "0.2"}), data_change=False)
+        await world.decider.follow()
+        newest = (await reader.newest(TABLE.id, limit=1))[0]
+        assert {one.action for one in await reader.newest(TABLE.id, limit=2)} == {COMPACT, CENSUS}
+        assert newest.version == 3
+
+    in_world(redis_url, story, actions=WITH_TOY)
+
+
+def test_a_timer_of_an_added_action_evaluates_its_partition(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), [LARGE] * 3)
+        await _finish_job(world)
+        assert await world.jobs() == []
+        assert await world.timers.all(TABLE.id) == {f"{CENSUS} {cell(1)}": world.now_ms + HOUR_MS}
+        world.now_ms += HOUR_MS
+        done = await world.decider.tick()
+        assert (done.timers, done.jobs) == (1, 1)
+        assert [job.key.kind for job in await world.jobs()] == [CENSUS]
+
+    in_world(redis_url, story, actions=WITH_TOY)
+
+
+def test_jobs_of_an_added_action_are_withdrawn_where_a_table_is_switched_off(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), [100_000] * 12)
+        assert {job.key.kind for job in await world.jobs()} == {COMPACT, CENSUS}
+        off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
+        world.log.add(metadata=off, data_change=False)
+        await world.decider.follow()
+        assert await world.jobs() == []
+
+    in_world(redis_url, story, actions=WITH_TOY)
+
+
+def test_an_added_action_is_seen_through_the_api_and_leaves_with_its_table(
+    decider: LiveDecider, tmp_path: Path
+) -> None:
+    table = WrittenTable(tmp_path / "orders", seed=3)
+    name = decider.register(tmp_path / "orders")
+    table.append(4)
+    decider.sweep()
+    decisions = decider.get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
+    assert {one["action"] for one in decisions} == {COMPACT, CENSUS}
+    counted = [one for one in decisions if one["action"] == CENSUS and one["decision"] == "enqueue"]
+    assert counted
+    assert all(one["reason_text"] == CensusReason.MANY_FILES.sentence for one in counted)
+    jobs = [job for job in decider.get("/v1/jobs", table=name)["jobs"] if job["kind"] == CENSUS]
+    assert {job["partition_key"] for job in jobs} == {one["partition_key"] for one in counted}
+    assert decider.client.delete(f"/v1/tables/{name}").is_success
+    assert decider.get("/v1/jobs")["jobs"] == []
+
+
+def test_a_record_of_an_added_action_becomes_a_row_of_the_archive(redis_url: str) -> None:
+    async def story(world: World) -> None:
+        await world.write(cell(1), [LARGE] * 3)
+        stream = await world.queue.redis.xrange(keys.ledger("default", TABLE.id))
+        rows = [ledger_row(SOME_TABLE, "1-0", fields[b"record"].decode(), "", WITH_TOY) for _, fields in stream]
+        assert [row["action"] for row in rows] == [COMPACT, CENSUS]
+
+    in_world(redis_url, story, actions=WITH_TOY)

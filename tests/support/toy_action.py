@@ -1,0 +1,83 @@
+"""A toy action: a census of every partition with three files or more, after each commit and an hour later.
+
+It has all that an action can have, and nothing outside of this file knows it: what a test registers here shows that
+one module and one entry in the registry add an action.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+
+from decider.decide.action import ActionTimers, Proposal, TimerTarget
+from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.decide.decision import Prediction, Trigger
+from shared.layout.eligibility import DecisionReason
+from shared.layout.partition_stats import PartitionStats
+from shared.partition_filter import permits
+from shared.policy import Policy
+from shared.queue.model import Timer, TimerChange
+from shared.table import DataFile, PartitionColumn, PartitionKey
+
+CENSUS = "census"
+MANY_FILES = 3
+AFTER_MS = 3_600_000
+
+
+class CensusReason(DecisionReason):
+    """Why a partition is, or is not, counted."""
+
+    FEW_FILES = "few_files"
+    MANY_FILES = "many_files"
+
+    @property
+    def sentence(self) -> str:
+        return {"few_files": "The partition has few files.", "many_files": "The partition has many files."}[self]
+
+
+class CensusTimers:
+    """A timer for each partition that others write to."""
+
+    def parse(self, name: str) -> TimerTarget | None:
+        head, _, cell = name.partition(" ")
+        return TimerTarget(PartitionKey(cell)) if head == CENSUS else None
+
+    def after_commit(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+    ) -> Iterator[Timer]:
+        if policy.enabled and permits(policy.filter, cell, columns) and state.files >= MANY_FILES:
+            yield Timer(f"{CENSUS} {cell}", at_ms + AFTER_MS, TimerChange.SET)
+
+    def after_rewrite(
+        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+    ) -> Iterator[Timer]:
+        if state.files < MANY_FILES:
+            yield Timer(f"{CENSUS} {cell}", 0, TimerChange.STOP)
+
+    def after_rebuild(
+        self,
+        files: Iterable[DataFile],
+        cells: Mapping[PartitionKey, PartitionStats],
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
+    ) -> Iterator[Timer]:
+        for cell, state in cells.items():
+            yield from self.after_commit(cell, state, policy, at_ms, columns)
+
+
+class Census:
+    """Counts the files of a partition, whatever their sizes."""
+
+    kind: str = CENSUS
+    reasons: type[DecisionReason] = CensusReason
+    stages: Mapping[DecisionReason, str] = {CensusReason.FEW_FILES: "pruned_by_entropy"}
+    is_calibrated: bool = False
+    timers: ActionTimers | None = CensusTimers()
+
+    def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
+        if stats.files < MANY_FILES:
+            return Proposal(CensusReason.FEW_FILES)
+        return Proposal(CensusReason.MANY_FILES, Prediction(0, 0, stats.bytes, Fraction(1), 0, stats.bytes))
+
+
+TOY = Census()
+WITH_TOY = ActionRegistry((*ACTIONS, TOY))
