@@ -149,10 +149,10 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
         return result.stdout
 
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert "are furthest below their share" in said("queue", "show")
+    assert "are furthest below fair share" in said("queue", "show")
     assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
     assert "The queue is paused" in said("queue", "pause")
-    assert "no longer paused" in said("queue", "resume")
+    assert "is resumed" in said("queue", "resume")
     assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
     assert "0 things mended" in said("queue", "audit")
     assert "ready now" in said("jobs", "expedite", spec("a").id)

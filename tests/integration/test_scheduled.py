@@ -84,7 +84,7 @@ def test_a_paused_table_keeps_its_job_until_it_is_resumed(
     table.append(11)
     name = decider.register(table.path, "orders")
     paused = decider.post(f"/v1/tables/{name}/pause", {})
-    assert paused.json() == {"message": "Table orders is paused; what runs goes on."}
+    assert paused.json() == {"message": "Table orders is paused; running jobs continue."}
     assert claim(queue) == ()
     decider.post(f"/v1/tables/{name}/resume", {})
     (job,) = queue.run(commands.claim("default", worker="w", nonce="m", slots=1, lease_ms=60_000))

@@ -35,7 +35,7 @@ class QueueStatus(ResponseModel):
 
 
 class Savings(ResponseModel):
-    """Benefit and cost of all rewrites."""
+    """Benefit of the rewrites, and their cost."""
 
     files_removed: int = Field(description="Decrease of the file count.")
     bytes_rewritten: int = Field(description="Bytes rewritten.")

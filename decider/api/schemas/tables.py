@@ -122,11 +122,11 @@ class TableRefusal(ResponseModel):
 
 
 class TableReading(ResponseModel):
-    """What the first read of a table found."""
+    """Result of the first read of a table."""
 
-    version: int | None = Field(description="Version that was read; null if none could be in time.")
-    refusal: TableRefusal | None = Field(description="Why the table is not looked after; null if it is.")
-    error: str = Field(description="Why reading it failed for the moment; empty if it did not.")
+    version: int | None = Field(description="Table version that was read; null if the read did not finish in time.")
+    refusal: TableRefusal | None = Field(description="Reason why the table is not optimized; null if it is.")
+    error: str = Field(description="Error of a temporary failure; empty otherwise.")
 
 
 class ListedTable(TableView):

@@ -94,7 +94,7 @@ class RewritesSoFar(ResponseModel):
 
 
 class CostModelUsed(ResponseModel):
-    """Cost assumptions."""
+    """Cost assumptions of the replay."""
 
     write_s_per_gib: float = Field(description="Core-seconds to rewrite 1 GiB.")
     open_s: float = Field(description="Core-seconds to open one file.")
