@@ -38,7 +38,7 @@ QBEAST = "qbeast.lastRevisionID"
 
 
 class RefusalCode(StrEnum):
-    """Why a table is refused, as a stable word."""
+    """Machine-readable reason for a refusal."""
 
     FEATURE = "unsafe_feature"
     PROTOCOL = "unknown_protocol"
@@ -65,20 +65,20 @@ class Refusal:
         return f"{self.reason}. {self.action}."
 
 
-_CATALOG = "Let the catalog's own maintenance optimize it"
-_ICEBERG = "Iceberg readers depend on metadata that a rewrite would not write"
+_CATALOG = "Use the maintenance of the catalog"
+_ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
 _CLUSTERING = (
-    "Run OPTIMIZE of the table's own engine, which keeps it; or end the clustering with ALTER TABLE ... CLUSTER BY "
+    "Run OPTIMIZE of the table's own engine, which keeps it; or remove the clustering with ALTER TABLE ... CLUSTER BY "
     "NONE and ALTER TABLE ... DROP FEATURE clustering"
 )
 _KNOWN_REASONS: Mapping[str, tuple[str, str]] = {
-    "catalogManaged": ("its commits belong to a catalog, which we do not speak to", _CATALOG),
-    "coordinatedCommits-preview": ("its commits belong to a coordinator, which we do not speak to", _CATALOG),
+    "catalogManaged": ("a catalog coordinates its commits, which is not supported", _CATALOG),
+    "coordinatedCommits-preview": ("a commit coordinator coordinates its commits, which is not supported", _CATALOG),
     "clustering": ("merging its files would undo the clustering", _CLUSTERING),
     **{f"icebergCompatV{number}": (_ICEBERG, "Run OPTIMIZE of the table's own engine") for number in (1, 2, 3)},
 }
-_UNKNOWN_REASON = "rewriting tables with this feature has not been shown to be safe"
-_UNKNOWN_ACTION = "Run OPTIMIZE of the table's own engine, or drop the feature if it is not in use"
+_UNKNOWN_REASON = "rewrites of tables with this feature are not known to be safe"
+_UNKNOWN_ACTION = "Run OPTIMIZE of the table's own engine, or drop the feature if it is unused"
 
 _LAST_LEGACY_READER = 2
 _LAST_LEGACY_WRITER = 6
@@ -95,8 +95,8 @@ def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
         return Refusal(
             RefusalCode.PROTOCOL,
             "protocol",
-            f"the table has protocol {versions}, which is not a version known here (known: {ALLOWED_VERSIONS})",
-            "Update Lakewright; a newer release may know it",
+            f"the table has protocol {versions}, which is unknown (known: {ALLOWED_VERSIONS})",
+            "Update Lakewright",
         )
     unsafe = sorted((protocol.reader_features | protocol.writer_features) - SAFE_FEATURES)
     if unsafe:

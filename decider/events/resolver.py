@@ -15,7 +15,7 @@ import structlog
 
 from decider.events.default_names import FROM_PATH, name_at, tenant_at
 from decider.events.refresh_queue import RefreshQueue
-from decider.events.table_hint import TableHint
+from decider.events.table_hint import IgnoredReason, TableHint
 from decider.store.table_registry import TableRegistry
 from shared.boundary import Boundary
 from shared.errors import InvalidInput, LakewrightError, Unsupported
@@ -88,7 +88,7 @@ class _EventBatch:
 
     def why_not(self, hint: TableHint) -> str:
         """Return why a hint led to no table."""
-        return "unknown_table" if hint.location is None else self.refused.get(hint.location, "")
+        return IgnoredReason.UNKNOWN_TABLE if hint.location is None else self.refused.get(hint.location, "")
 
 
 class EventResolver:
@@ -134,9 +134,9 @@ class EventResolver:
         below: list[str] = []
         for place in strangers:
             if self._places.root_of(place) is None:
-                delivery.refused[place] = "outside_allowed_roots"
+                delivery.refused[place] = IgnoredReason.OUTSIDE_ROOTS
             elif len(below) >= min(NEW_PLACES, MAX_LOOKS - self.looking):
-                delivery.refused[place] = "unknown_table_limit"
+                delivery.refused[place] = IgnoredReason.UNKNOWN_LIMIT
             else:
                 below.append(place)
         self.looking += len(below)
@@ -160,13 +160,13 @@ class EventResolver:
             try:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
-                return "" if await lake.has_log(lake.path_of(location)) else "table_not_found"
+                return "" if await lake.has_log(lake.path_of(location)) else IgnoredReason.NO_TABLE
             except Unsupported as problem:
                 log.warning("location_rejected", location=location, error=str(problem))
-                return "outside_allowed_roots"
+                return IgnoredReason.OUTSIDE_ROOTS
             except LakewrightError as problem:
                 log.warning("location_probe_failed", location=location, error=str(problem))
-                return "location_unreadable"
+                return IgnoredReason.UNREADABLE
 
     async def discovered(self, location: str) -> bool:
         """Register a table that was found below a root; return whether it was new."""

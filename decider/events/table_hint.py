@@ -25,7 +25,7 @@ class TableHint:
 
 
 class IgnoredReason(StrEnum):
-    """Why an event that was understood led to no hint."""
+    """Machine-readable reason for an ignored event: of its content, or of the resolution to a table."""
 
     NOT_A_COMMIT = "not_a_commit"
     UNKNOWN_EVENT = "unknown_event"
@@ -34,6 +34,11 @@ class IgnoredReason(StrEnum):
     BAD_NAME = "invalid_table_name"
     NOT_A_LOCATION = "not_a_table_location"
     ICEBERG = "iceberg_not_supported"
+    UNKNOWN_TABLE = "unknown_table"
+    OUTSIDE_ROOTS = "outside_allowed_roots"
+    UNKNOWN_LIMIT = "unknown_table_limit"
+    NO_TABLE = "table_not_found"
+    UNREADABLE = "location_unreadable"
 
 
 @dataclass(frozen=True, slots=True)

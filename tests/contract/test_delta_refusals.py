@@ -27,8 +27,8 @@ def with_features(*features: str) -> TableProtocol:
         ("clustering", "clustering"),
         ("coordinatedCommits-preview", "coordinator"),
         ("icebergCompatV2", "Iceberg"),
-        ("variantType", "has not been shown to be safe"),
-        ("somethingNewer", "has not been shown to be safe"),
+        ("variantType", "not known to be safe"),
+        ("somethingNewer", "not known to be safe"),
     ],
 )
 def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name(feature: str, reason: str) -> None:

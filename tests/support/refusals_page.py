@@ -1,0 +1,237 @@
+"""docs/refusals.md is written from the rules themselves, with one remedy per machine-readable reason.
+
+`python -m tests.support.refusals_page` prints the page. A reason without an entry here is a KeyError, so the page is
+complete whenever it can be printed; a test compares it with the one in docs.
+"""
+
+import ast
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from decider.api.sns_confirmation import ConfirmationResult
+from decider.events.table_hint import IgnoredReason
+from decider.formats.delta.metadata import REFUSED_FEATURES
+from decider.optimize.on_demand import RequestIgnored
+from decider.optimize.property_trigger import TriggerOutcome
+from decider.tracking.refresh import UNREADABLE
+from shared.layout.eligibility import Reason
+from shared.refusals import _KNOWN_REASONS as KNOWN
+from shared.refusals import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, Refusal, RefusalCode, refusal
+from shared.table import TableMetadata, TableProtocol
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "refusals.md"
+
+HEAD = """# Refusals
+
+Every reason for which a table, a partition, a request or an event is not acted on: where it is decided, and what to do.
+`lakewright tables show NAME` shows the refusal of a table, `lakewright tables decisions NAME` the reason of a decision.
+"""
+
+TABLES = """## Tables
+
+The decider checks with every commit that changes metadata or protocol, the actor before it reads and before it commits.
+`--force` overrides none of these.
+"""
+
+STARTS_WORK = frozenset(
+    {Reason.WORTH_IT, Reason.TOO_MANY_SMALL, Reason.REQUESTED, Reason.QUIET, Reason.DELETES, Reason.FULL_DUE}
+)
+"""Reasons of decisions that enqueue a job: no refusals."""
+
+RULE = "shared/refusals.py"
+LOG = "decider/formats/delta/metadata.py"
+REFRESH = "decider/tracking/refresh.py"
+BOUNDARY = "shared/boundary.py"
+PREFLIGHT = "actor/formats/delta/preflight.py"
+
+READS: tuple[tuple[str, str, str, str], ...] = (
+    ("the log has a gap that no checkpoint covers, or is damaged", "none", REFRESH, "Restore the missing log files"),
+    (
+        "there is no table at the location",
+        "none; `missing` is true",
+        REFRESH,
+        "Restore or recreate the table; after 7 days it is unregistered",
+    ),
+    (
+        "the location, its log or a data file lies outside the allowed roots",
+        "none",
+        BOUNDARY,
+        "Extend `LAKEWRIGHT_ROOTS`, deep-clone the table, or set `LAKEWRIGHT_ALLOW_EXTERNAL_FILES=true`",
+    ),
+    (
+        "the table is on S3 and the actors do not allow it",
+        "none",
+        PREFLIGHT,
+        "Give every writer a log store with conditional puts ([how](object-stores.md)), then set `LAKEWRIGHT_ALLOW_S3`",
+    ),
+    (
+        "the table was dropped and created again after the decision",
+        "none",
+        PREFLIGHT,
+        "Nothing; the decider decides on the new table",
+    ),
+)
+"""Refusals of single reads: reason, code, where it is decided, and the remedy."""
+
+REASONS: Mapping[Reason, str] = {
+    Reason.DISABLED: "Set `lakewright.enabled=true`",
+    Reason.OWN_COMMIT: "Nothing",
+    Reason.NO_DATA_CHANGE: "Nothing",
+    Reason.NOTHING_SMALL: "Nothing",
+    Reason.WITHIN_TOLERANCE: "Lower `lakewright.tolerance` or `lakewright.max-small-files`, or use `--force`",
+    Reason.NO_PROMOTION: "Nothing; lower `lakewright.min-input-files` to merge earlier",
+    Reason.SETTLED: "Nothing",
+    Reason.FILTERED: "Change `lakewright.filter`",
+    Reason.WRITERS_FIRST: "Set `lakewright.dml-policy` to `defer` or `always`",
+    Reason.REFUSED: "See the refusal of the table above",
+    Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` of the table's own engine",
+}
+
+"""What to do about each reason that leaves a partition as it is."""
+
+ON_DEMAND = "decider/optimize/on_demand.py"
+REQUESTS: Mapping[RequestIgnored, str] = {
+    RequestIgnored.NOTHING_TO_DO: "See `reasons` of the response",
+    RequestIgnored.ALREADY_RUNNING: "Wait for the running jobs",
+    RequestIgnored.DISABLED: "Repeat the request with `force`",
+    RequestIgnored.REFUSED: "See the refusal of the table above",
+}
+
+TRIGGER = "decider/optimize/property_trigger.py"
+STARTED = frozenset({TriggerOutcome.TAKEN_UP, TriggerOutcome.STARTED})
+TRIGGERS: Mapping[TriggerOutcome, str] = {
+    TriggerOutcome.AUTO_IS_ON: "Set `lakewright.enabled=false` for manual runs only",
+    TriggerOutcome.ALREADY_RUNNING: "Wait for the running jobs",
+    TriggerOutcome.NOTHING_TO_DO: "Nothing",
+    TriggerOutcome.FIRST_SIGHT: "Unset the property and set it again",
+    TriggerOutcome.REFUSED: "See the refusal of the table above",
+    TriggerOutcome.TAKEN_BACK: "Set the property to start a run",
+}
+
+FORMATS = "decider/events/formats"
+RESOLVER = "decider/events/resolver.py"
+EVENTS: Mapping[IgnoredReason, tuple[str, str, str]] = {
+    IgnoredReason.NOT_A_COMMIT: ("not an event of a commit", FORMATS, "Filter such events at their source"),
+    IgnoredReason.UNKNOWN_EVENT: ("unknown event type", FORMATS, "Filter such events at their source"),
+    IgnoredReason.TEST_EVENT: ("test event of the source", FORMATS, "Nothing"),
+    IgnoredReason.BAD_KEY: ("object key that cannot be a table location", FORMATS, "Rename the table's folder"),
+    IgnoredReason.BAD_NAME: ("catalog name that cannot be a table name", FORMATS, "Register the table by location"),
+    IgnoredReason.NOT_A_LOCATION: ("text that is neither a table name nor a URI", FORMATS, "Correct the sender"),
+    IgnoredReason.ICEBERG: ("commit to an Iceberg table", FORMATS, "Nothing; Iceberg is not supported"),
+    IgnoredReason.UNKNOWN_TABLE: ("unknown table name", RESOLVER, "Register the table under that name"),
+    IgnoredReason.OUTSIDE_ROOTS: ("location outside the allowed roots", RESOLVER, "Extend `LAKEWRIGHT_ROOTS`"),
+    IgnoredReason.UNKNOWN_LIMIT: (
+        "too many unknown locations in one delivery, or being probed",
+        RESOLVER,
+        "Nothing; the next event or discovery finds the table",
+    ),
+    IgnoredReason.NO_TABLE: ("no Delta log at the location", RESOLVER, "Create the table, or correct the sender"),
+    IgnoredReason.UNREADABLE: ("unreadable location", RESOLVER, "Check `LAKEWRIGHT_STORE_OPTIONS` and the credentials"),
+}
+
+SNS = "decider/api/sns_confirmation.py"
+CONFIRMATIONS: Mapping[ConfirmationResult, tuple[str, str]] = {
+    ConfirmationResult.NOT_LISTED: ("topic not allowed", "Add its ARN to `LAKEWRIGHT_SNS_TOPICS`"),
+    ConfirmationResult.BAD_URL: ("confirmation URL of another host", "Nothing; the request is forged"),
+}
+
+
+def page() -> str:
+    """Return the page as it has to be."""
+    return "\n".join(
+        (
+            HEAD,
+            TABLES,
+            _table("reason | code | decided in | what to do", _tables()),
+            "## Partitions\n",
+            _table("reason | meaning | decided in | what to do", _partitions()),
+            "## Requests\n\nOn-demand requests, and runs requested through `use.optimization.type`.\n",
+            _table("reason | meaning | decided in | what to do", _requests()),
+            "## Events\n",
+            _table("reason | meaning | decided in | what to do", _events()),
+        )
+    )
+
+
+def _tables() -> Iterator[tuple[str, ...]]:
+    for feature in KNOWN:
+        found = _of(writer=frozenset({feature}))
+        yield f"feature `{feature}`: {KNOWN[feature][0]}", f"`{found.code}`", f"`{RULE}`", found.action
+    unknown = _of(writer=frozenset({"a-feature-that-is-not-known"}))
+    yield "any other feature that is not on the list of safe features", f"`{unknown.code}`", f"`{RULE}`", unknown.action
+    version = refusal(_metadata(), TableProtocol(9, 9))
+    assert version is not None
+    yield f"protocol version other than {ALLOWED_VERSIONS}", f"`{version.code}`", f"`{RULE}`", version.action
+    qbeast = refusal(_metadata({QBEAST: "1"}), TableProtocol(1, 2))
+    assert qbeast is not None
+    yield f"Qbeast index (`{QBEAST}` is set)", f"`{qbeast.code}`", f"`{RULE}`", qbeast.action
+    assert {found.code, unknown.code, version.code, qbeast.code} == set(RefusalCode)
+    for feature, why in sorted(REFUSED_FEATURES.items()):
+        yield f"feature `{feature}`: {why}", f"`{UNREADABLE}`", f"`{LOG}`", "Let the catalog optimize the table"
+    yield "unknown reader feature or version", f"`{UNREADABLE}`", f"`{LOG}`", "Update Lakewright"
+    for reason, code, where, remedy in READS:
+        yield reason, code, f"`{where}`", remedy
+
+
+def _partitions() -> Iterator[tuple[str, ...]]:
+    for reason in Reason:
+        if reason not in STARTS_WORK:
+            yield f"`{reason}`", reason.sentence, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
+
+
+def deciding(reason: Reason) -> tuple[str, ...]:
+    """Return the modules with a function that gives this reason, and does not only compare with it."""
+    found = []
+    for folder in ("shared/layout", "decider/decide"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            tree = ast.parse(path.read_text())
+            compared = {part for node in ast.walk(tree) if isinstance(node, ast.Compare) for part in ast.walk(node)}
+            functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+            given = (part for one in functions for part in ast.walk(one) if part not in compared)
+            constants = (
+                node.value for node in tree.body if isinstance(node, ast.Assign) if isinstance(node.value, ast.Call)
+            )
+            given = chain(given, (part for value in constants for part in ast.walk(value)))
+            if any(isinstance(part, ast.Attribute) and ast.unparse(part) == f"Reason.{reason.name}" for part in given):
+                found.append(str(path.relative_to(ROOT)))
+    return tuple(found)
+
+
+def _requests() -> Iterator[tuple[str, ...]]:
+    for one in RequestIgnored:
+        yield f"`{one}`", one.sentence, f"`{ON_DEMAND}`", REQUESTS[one]
+    for two in TriggerOutcome:
+        if two not in STARTED:
+            yield f"`{two}`", two.sentence, f"`{TRIGGER}`", TRIGGERS[two]
+
+
+def _events() -> Iterator[tuple[str, ...]]:
+    for reason in IgnoredReason:
+        meaning, where, remedy = EVENTS[reason]
+        yield f"`{reason}`", meaning, f"`{where}`", remedy
+    for result in ConfirmationResult:
+        if result is not ConfirmationResult.CONFIRMED:
+            meaning, remedy = CONFIRMATIONS[result]
+            yield f"`{result}`", meaning, f"`{SNS}`", remedy
+
+
+def _table(heads: str, rows: Iterator[tuple[str, ...]]) -> str:
+    lines = [f"| {heads} |", "|---|---|---|---|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _metadata(configuration: Mapping[str, str] | None = None) -> TableMetadata:
+    return TableMetadata("id", configuration=configuration or {})
+
+
+def _of(*, writer: frozenset[str]) -> Refusal:
+    assert not writer & SAFE_FEATURES
+    found = refusal(_metadata(), TableProtocol(3, 7, frozenset(), writer))
+    assert found is not None
+    return found
+
+
+if __name__ == "__main__":
+    print(page(), end="")

@@ -1,0 +1,47 @@
+"""docs/refusals.md lists every refusal with where it is decided and what to do, as the rules have them."""
+
+import re
+
+from decider.events.table_hint import IgnoredReason
+from decider.optimize.on_demand import RequestIgnored
+from decider.optimize.property_trigger import TriggerOutcome
+from shared.layout.eligibility import Reason
+from shared.refusals import RefusalCode
+from tests.support.refusals_page import PAGE, ROOT, STARTED, STARTS_WORK, deciding, page
+
+
+def test_the_page_is_what_the_rules_say() -> None:
+    """`python -m tests.support.refusals_page > docs/refusals.md` writes it."""
+    assert PAGE.read_text() == page()
+
+
+def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
+    rows = [
+        line for line in page().splitlines() if line.startswith("| ") and not line.startswith(("| reason |", "|--"))
+    ]
+    reasons = (
+        *RefusalCode,
+        *(set(Reason) - STARTS_WORK),
+        *RequestIgnored,
+        *(set(TriggerOutcome) - STARTED),
+        *IgnoredReason,
+    )
+    for reason in reasons:
+        assert any(f"`{reason}`" in row for row in rows), reason
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split(" | ")]
+        assert (len(cells), all(cells)) == (4, True), row
+
+
+def test_each_module_that_the_page_names_exists() -> None:
+    for place in set(re.findall(r"`((?:shared|decider|actor)/[^`]+)`", page())):
+        assert (ROOT / place).exists(), place
+
+
+def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
+    assert [reason for reason in Reason if reason not in STARTS_WORK and not deciding(reason)] == []
+
+
+def test_work_and_refusals_are_told_apart() -> None:
+    """A reason that somebody adds has to be put on the one side or on the other."""
+    assert {reason for reason in Reason if "refused" in reason or "deferred" in reason}.isdisjoint(STARTS_WORK)
