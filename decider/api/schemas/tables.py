@@ -310,7 +310,7 @@ DECISION_EXAMPLE: dict[str, Any] = {
     "reason": "no_promotion",
     "reason_text": "No group of files reaches the next level yet: rewriting now would only rewrite again later.",
     "message": "Version 41, dt=2026-01-01: skip. No group of files reaches the next level yet: rewriting now would "
-    "only rewrite again later. The cell had 5 files, 5 of them small.",
+    "only rewrite again later. The partition had 5 files, 5 of them small.",
     "outcome": "",
     "files": 5,
     "small_files": 5,

@@ -14,14 +14,14 @@ from typing import Any
 
 from decider.optimize.partition_selector import label, select
 from decider.state.effective_policy import effective
-from shared.errors import InvalidInput, Unsupported
+from shared.errors import Unsupported
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.partition_filter import permits
 from shared.policy import Policy, PropertyIssue, apply
-from shared.properties import PREFIX, read_properties
+from shared.properties import read_settings
 from shared.refusals import refusal
 from shared.table import DataFile, PartitionColumn, PartitionKey, Snapshot
 
@@ -149,11 +149,7 @@ def _plan(kind: RewriteKind, cell: PartitionKey, files: Sequence[DataFile], poli
 
 
 def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
-    layer = read_properties({PREFIX + name: value for name, value in wish.properties.items()})
-    for issue in layer.issues:
-        name = issue.property.removeprefix(PREFIX)
-        raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
-    policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
+    policy = replace(apply(policy, read_settings(wish.properties)), max_bytes_per_job=NO_CUT_BYTES)
     policy = policy.on_request if wish.force or wish.kind is RewriteKind.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 
