@@ -8,9 +8,11 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from shared import property_parsers as spelled
+from shared.errors import InvalidInput
 from shared.policy import DmlPolicy, MaxMode, PolicyLayer, PortablePaths, Priority, PropertyIssue
 from shared.property_parsers import Parser
 
@@ -306,7 +308,7 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
         except ValueError as problem:
             issues.append(PropertyIssue(name, configuration[name], str(problem)))
     issues += [
-        PropertyIssue(name, value, f"unknown property; known are {', '.join(sorted(_OWN))}")
+        PropertyIssue(name, value, unknown_property(name))
         for name, value in sorted(configuration.items())
         if name.startswith(PREFIX) and name not in _OWN and name not in REFUSED
     ]
@@ -325,6 +327,32 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
 
 _NOTHING = PolicyLayer()
 """What is said by a table without any property of ours, as most are."""
+
+
+def unknown_property(name: str) -> str:
+    """Say that nothing reads a property, and which one was probably meant."""
+    by_short_name = {known.removeprefix(PREFIX): known for known in NAMES}
+    close = get_close_matches(name.removeprefix(PREFIX), by_short_name, n=1, cutoff=0.7)
+    return (
+        f"unknown property; did you mean {by_short_name[close[0]]}?"
+        if close
+        else "unknown property; docs/properties.md lists all"
+    )
+
+
+def read_settings(said: Mapping[str, str]) -> PolicyLayer:
+    """Read settings that a person gave for one call, by their full names or without the prefix, as `fan-in`.
+
+    Raises InvalidInput for a name that nothing reads and for a value that cannot be used.
+    """
+    properties = as_properties(said)
+    for name, value in properties.items():
+        layer = read_properties({name: value})
+        for issue in layer.issues:
+            raise InvalidInput(f"{name} = {value!r} cannot be used: {issue.reason}", field=name)
+        if not layer.values:
+            raise InvalidInput(f"{name}: {unknown_property(name)}", field=name)
+    return read_properties(properties)
 
 
 def as_properties(said: Mapping[str, str]) -> dict[str, str]:

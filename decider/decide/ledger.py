@@ -73,7 +73,7 @@ class LedgerRecord:
         return (
             f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
             f"{self.reason.sentence}{self._numbers}{tail} "
-            f"The partition has {self.state.files} files, {self.state.small_files} of them small."
+            f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
         )
 
     @property
@@ -81,7 +81,7 @@ class LedgerRecord:
         """The numbers that belong to the reason, as a sentence after it."""
         if self.predicted:
             replaced, removed = int(self.predicted["files_replaced"]), int(self.predicted["files_removed"])
-            return f" {replaced} files to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
+            return f" {_files(replaced)} to replace, {removed} to remove, {_mib(self.predicted['bytes'])} to read."
         if self.reason is Reason.WITHIN_TOLERANCE:
             excess = self.state.excess(self.policy.target_bytes) / max(1, self.state.files)
             share = math.sqrt(excess) / self.policy.target_bytes
@@ -91,6 +91,10 @@ class LedgerRecord:
                 f" The small files hold {_mib(self.state.small_bytes)}; the target is {_mib(self.policy.target_bytes)}."
             )
         return ""
+
+
+def _files(number: int) -> str:
+    return f"{number} file" if number == 1 else f"{number} files"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,10 @@ read. The recommendation is the cheapest of what was replayed, with the curve be
 be worth a change.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import log2
 
 from decider.whatif.baselines import PEERS
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
@@ -141,7 +142,9 @@ def recommend(
     current = option(on) if policy.enabled else left_alone
     targets = sorted({*TARGETS_BYTES, policy.target_bytes})
     curve = tuple(option(replace(on, target_bytes=target)) for target in targets)
-    best = min(curve, key=lambda one: one.cost_s)
+    # Of targets that cost the same, the one nearest to the present one: a change that changes nothing is none.
+    best = min(curve, key=lambda one: (one.cost_s, abs(log2(one.policy.target_bytes / policy.target_bytes))))
+    best_target = best
     best = cheapest([best.policy, *(replace(best.policy, fan_in=fan_in) for fan_in in FAN_INS)])
     best = cheapest([best.policy, *(replace(best.policy, tolerance=share) for share in TOLERANCES)])
     # Where rewriting saves nothing, rewriting nothing is the plainer way.
@@ -155,7 +158,7 @@ def recommend(
     elif chosen is left_alone:
         sentence = _leave_alone(best, left_alone)
     else:
-        sentence = _change(chosen, current, left_alone, prices)
+        sentence = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
     return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
 
 
@@ -193,6 +196,12 @@ def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: 
         f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} less"
         f"{'; ' + gain if gain and current.policy.enabled else ''}."
     )
+
+
+def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
+    """Name the other targets that cost as much as the best one."""
+    others = [_size(one.policy.target_bytes) for one in curve if one is not best and one.cost_s == best.cost_s]
+    return f" A target of {' or '.join(others)} costs the same as {_size(best.policy.target_bytes)}." if others else ""
 
 
 def _gain(option: Candidate, left_alone: Candidate) -> str:

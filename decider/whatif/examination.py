@@ -12,9 +12,8 @@ from decider.whatif.baselines import PEERS
 from decider.whatif.comparison import Candidate, Comparison, CostModel, Recommendation, Tick, compare, recommend
 from decider.whatif.simulator import CurvePoint, SimulationResult, replay_lakewright
 from decider.whatif.trace_reader import TableTrace
-from shared.errors import InvalidInput
 from shared.policy import Policy, apply
-from shared.properties import NAMES, as_properties, read_properties
+from shared.properties import as_properties, read_settings
 
 TITLES = {
     "no_compaction": "left alone",
@@ -77,16 +76,9 @@ def lay_over(policy: Policy, said: Mapping[str, str]) -> PolicyOverrides | None:
     """
     if not said:
         return None
-    properties = as_properties(said)
-    for name, value in properties.items():
-        layer = read_properties({name: value})
-        for issue in layer.issues:
-            raise InvalidInput(f"{name} = {value!r} cannot be used: {issue.reason}", field=name)
-        if not layer.values:
-            raise InvalidInput(f"{name} is no property of a policy; known are {', '.join(NAMES)}", field=name)
-    layer = read_properties(properties)
+    layer = read_settings(said)
     notes = _not_replayed(layer.named)
-    return PolicyOverrides(properties, apply(replace(policy, enabled=True), layer), notes)
+    return PolicyOverrides(as_properties(said), apply(replace(policy, enabled=True), layer), notes)
 
 
 def examine(

@@ -70,9 +70,20 @@ def shown(value: object) -> str:
         case float():
             return f"{value:g}"
         case dict():
-            return ", ".join(f"{name}={shown(one)}" for name, one in value.items()) or "-"
+            return ", ".join(f"{name}={figure(name, one)}" for name, one in value.items()) or "-"
         case _:
             return str(value)
+
+
+def figure(name: str, value: object) -> str:
+    """Return a value by its name: bytes with a binary unit, milliseconds as a time span, all others as `shown`."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        words = name.split("_")
+        if "bytes" in words:
+            return size(value)
+        if words[-1] == "ms":
+            return duration(value / 1000)
+    return shown(value)
 
 
 def size(count_bytes: float) -> str:
@@ -93,6 +104,15 @@ def duration(seconds: float | None) -> str:
     if whole < _HOUR:
         return f"{whole // _MINUTE} min {whole % _MINUTE} s"
     return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def measured_runs(learned: Mapping[str, Any]) -> str:
+    """Return what a table's finished runs read and removed, against what was predicted of them."""
+    removed = counted(learned["measured_files_removed"], "file")
+    return (
+        f"over {counted(learned['runs'], 'run')}: read {size(learned['measured_bytes'])} of "
+        f"{size(learned['predicted_bytes'])} predicted, removed {removed} of {learned['predicted_files_removed']:,}"
+    )
 
 
 def counted(count: int, noun: str) -> str:

@@ -34,6 +34,8 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     show(console, result)
+    if options.keep is None:
+        console.print("Table, logs and Redis data are deleted with their temporary folder; --keep DIR keeps them.")
     if options.json:
         options.json.write_text(json.dumps(result, indent=2) + "\n")
         console.print(f"Figures written to {options.json}")

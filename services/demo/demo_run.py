@@ -104,10 +104,12 @@ class DemoRun:
             process.wait(60)
 
     def _wait_until_up(self, client: httpx.Client, standalone: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_S
-        with self._console.status("waiting for the decider and the actor"):
+        started = time.monotonic()
+        with self._console.status(waiting_text(0.0)) as status:
             while not self._is_up(client):
-                if standalone.poll() is not None or time.monotonic() > deadline:
+                waited_s = time.monotonic() - started
+                status.update(waiting_text(waited_s))
+                if standalone.poll() is not None or waited_s > START_S:
                     log = self._setting.folder / "standalone.log"
                     raise PermanentError(f"it did not come up; its last words:\n{log.read_text()[-2000:]}")
                 time.sleep(0.2)
@@ -176,6 +178,11 @@ class DemoRun:
             live.update(frame)
         elif int(time.monotonic() / FRAME_S) % 10 == 0:
             self._say(text)
+
+
+def waiting_text(waited_s: float) -> str:
+    """Say what is waited for, and for how long already: Spark's start is the longest silence."""
+    return f"waiting for the decider and the actor ({waited_s:.0f} s; about 30 s where nothing else computes)"
 
 
 def _is_settled(glance: DemoSnapshot, version: int) -> bool:

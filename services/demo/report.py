@@ -49,7 +49,7 @@ def figures(
 
 def show(console: Console, result: Mapping[str, Any]) -> None:
     """Print the result for people."""
-    layout = Table(title="The table, without and with Lakewright", title_justify="left")
+    layout = _table("The table, without and with Lakewright")
     layout.add_column("")
     layout.add_column("without", justify="right")
     layout.add_column("with", justify="right", style="bold")
@@ -57,12 +57,12 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
     layout.add_row("mean size", _kib(result["mean_bytes_without"]), _kib(result["mean_bytes_after"]))
     console.print(layout)
 
-    funnel = Table(title="The funnel", title_justify="left", show_header=False)
+    funnel = _table("The funnel", show_header=False)
     for name, (_, meaning) in FUNNEL.items():
         funnel.add_row(meaning, f"{result['funnel'][name]:,}", style="" if meaning.startswith("…") else "bold")
     console.print(funnel)
 
-    cost = Table(title="Bytes rewritten per byte ingested", title_justify="left", show_header=False)
+    cost = _table("Bytes rewritten per byte ingested", show_header=False)
     cost.add_row("Lakewright (measured)", f"{result['write_amplification']:.2f}", style="bold")
     cost.add_row(
         "Delta's OPTIMIZE after every commit (computed by its own rule)", f"{result['optimize_each_commit_wa']:.2f}"
@@ -78,6 +78,11 @@ def show(console: Console, result: Mapping[str, Any]) -> None:
             border_style="green" if result["rows_hash_equal"] else "red",
         )
     )
+
+
+def _table(title: str, *, show_header: bool = True) -> Table:
+    """Return a table that is as wide as its title, which would be broken else."""
+    return Table(title=title, title_justify="left", show_header=show_header, min_width=len(title))
 
 
 def _kib(size_bytes: int) -> str:

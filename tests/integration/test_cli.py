@@ -106,7 +106,7 @@ def test_optimize_shows_the_plan_or_the_jobs(decider: LiveDecider, table: Writte
     assert "12 files would be replaced, the file count would decrease by 11" in plan
     jobs = said(decider, "optimize", name, "--priority", "high")
     assert "1 job." in jobs
-    assert "merged" in jobs
+    assert "already queued: joined the waiting job" in jobs
     answer = as_json(decider, "optimize", name, "--partition", "dt=1999-01-01")
     assert isinstance(answer, dict)
     assert answer["ignored"] == "nothing_to_do"

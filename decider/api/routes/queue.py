@@ -16,6 +16,7 @@ from shared.queue.limits import MAX_FORESEEN
 from shared.queue.model import Scope
 from shared.queue.queries import DispatchReason, NextJob
 from shared.queue.settings import SETTINGS, QueueSettings
+from shared.table import TableId
 
 FORESEEN = (
     "Maximum number of next claims to return. Each is simulated inside Redis, so the limit bounds the time that Redis "
@@ -35,12 +36,14 @@ async def show_queue(
     order = await parts.steering.order(next_claims)
     oldest = await parts.steering.oldest()
     held = await parts.steering.occupancy()
+    mentioned = {TableId(one) for one in (*waiting.tables, *held.tables, *(job.table for job in order))}
     return QueueView(
         depth={state.value: count for state, count in depth.depth.items()},
         oldest_wait_s=depth.oldest_wait_ms / 1000,
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
         tables=dict(waiting.tables),
+        table_names={one.id: one.name for one in (await parts.registry.many(mentioned)).values()},
         oldest_waits_s={
             "bands": _seconds(oldest.bands),
             "tenants": _seconds(oldest.tenants),

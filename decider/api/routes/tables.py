@@ -35,7 +35,7 @@ from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
 from shared.locations import canonical_location, table_id
-from shared.properties import NAMES
+from shared.properties import NAMES, unknown_property
 from shared.queue.model import Scope
 from shared.table import TableId, TableRef
 
@@ -181,7 +181,7 @@ def _check_properties(said: Mapping[str, str], parts: Services) -> None:
             422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
         )
     for name in sorted(unknown):
-        raise ApiError(422, f"{name} is not a policy property", field=f"properties.{name}", allowed=", ".join(NAMES))
+        raise ApiError(422, f"{name}: {unknown_property(name)}", field=f"properties.{name}")
 
 
 _NOBODY = TableRef(TableId(""), "", "")

@@ -132,7 +132,7 @@ class OptimizePlan(ResponseModel):
                 {
                     "version": 41,
                     "ignored": None,
-                    "message": "12 files would be replaced, the file count would decrease by 11, and 12582912 bytes "
+                    "message": "12 files would be replaced, the file count would decrease by 11, and 12.0 MiB "
                     "would be read in 1 partition.",
                     "partitions": 1,
                     "files_replaced": 12,

@@ -55,6 +55,7 @@ class QueueView(ResponseModel):
                     "bands": {"normal": 3},
                     "tenants": {"sales": 3},
                     "tables": {"sales-orders-1f0c7a52": 3},
+                    "table_names": {"sales-orders-1f0c7a52": "sales.orders"},
                     "oldest_waits_s": {
                         "bands": {"normal": 12.5},
                         "tenants": {"sales": 12.5},
@@ -75,6 +76,7 @@ class QueueView(ResponseModel):
     bands: dict[str, int] = Field(description="Queued jobs by band.")
     tenants: dict[str, int] = Field(description="Queued jobs by tenant.")
     tables: dict[str, int] = Field(description="Queued jobs by table id.")
+    table_names: dict[str, str] = Field(description="Names of the tables that this answer mentions, by id.")
     oldest_waits_s: dict[str, dict[str, float]] = Field(
         description="Wait of the oldest queued job in seconds, by `bands`, `tenants` and `tables`, where known."
     )

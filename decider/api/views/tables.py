@@ -193,7 +193,7 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     total = sum(plan.bytes for plan in plans)
     refused = f" {found.refusal.sentence}" if found.refusal else ""
     sentence = (
-        f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {total} bytes "
+        f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {_size(total)} "
         f"would be read in {_count(len(plans), 'partition')}."
     )
     return OptimizePlan(
@@ -235,6 +235,13 @@ def _plan_view(plan: Plan, rungs: SizeLevels, columns: Sequence[PartitionColumn]
 
 def _plain(value: Any) -> bool | int | float | str | None:
     return value if value is None or isinstance(value, bool | int | str) else float(value)
+
+
+def _size(count_bytes: int) -> str:
+    for unit, name in ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+        if count_bytes >= unit:
+            return f"{count_bytes / unit:.1f} {name}"
+    return f"{count_bytes} B"
 
 
 def _count(number: int, noun: str) -> str:

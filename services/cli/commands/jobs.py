@@ -6,7 +6,7 @@ import typer
 
 from services.cli.cli_context import setting_of
 from services.cli.client import segment
-from services.cli.render import at, shown, size
+from services.cli.render import at, measured_runs, shown
 
 app = typer.Typer(no_args_is_help=True, help="List, show and cancel jobs.")
 
@@ -52,10 +52,7 @@ def show_job(context: typer.Context, job: JobArgument) -> None:
     if out.as_json:
         return out.raw(answer)
     learned = answer["calibration"]
-    over = (
-        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
-        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}"
-    )
+    over = measured_runs(learned)
     out.pairs(answer["job"]["id"], _summary(answer["job"]) | {"all runs": over if learned["runs"] else "-"})
     moments = [(at(one["at"]), one["event"], one["detail"]) for one in answer["timeline"]]
     return out.rows("Timeline", ("at (UTC)", "event", "detail"), moments)

@@ -1,5 +1,6 @@
 """`lakewright optimize`: a registered table by its name through the decider, any table by its location on the spot."""
 
+import math
 import sys
 from typing import Annotated, Any
 
@@ -8,7 +9,14 @@ import typer
 from services.cli.cli_context import CliContext, setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.locations import is_location
-from services.cli.render import size
+from services.cli.render import Output, counted, size
+
+OUTCOMES = {
+    "queued": "queued",
+    "merged": "already queued: joined the waiting job",
+    "rerun": "runs again after the current run",
+}
+"""What became of a request for each partition, in words: none of them says that anything was rewritten yet."""
 
 PRIORITY, MODE = "urgent", "levels"
 """The defaults of the options that belong to one of the two ways only."""
@@ -68,20 +76,45 @@ def _by_name(setting: CliContext, table: str, body: dict[str, Any]) -> None:
         return out.raw(answer)
     out.line(answer["message"])
     if body["dry_run"]:
-        plans = [
-            (
-                plan["partition_label"],
-                len(plan["groups"]),
-                plan["files_replaced"],
-                plan["files_removed"],
-                size(plan["bytes"]),
-            )
-            for plan in answer["plans"]
-        ]
-        columns = ("partition", "groups", "files replaced", "files removed", "bytes")
-        return out.rows("Plan", columns, plans) if plans else None
-    rows = [(job["id"], job["partition_label"], job["outcome"], size(job["predicted_bytes"])) for job in answer["jobs"]]
-    return out.rows("Jobs", ("id", "partition", "outcome", "bytes"), rows) if rows else None
+        return _show_plan(out, answer["plans"]) if answer["plans"] else None
+    rows = [
+        (job["id"], job["partition_label"], OUTCOMES.get(job["outcome"], job["outcome"]), size(job["predicted_bytes"]))
+        for job in answer["jobs"]
+    ]
+    return out.rows("Jobs", ("job", "partition", "outcome", "to read"), rows) if rows else None
+
+
+def _show_plan(out: Output, plans: list[dict[str, Any]]) -> None:
+    rows = [
+        (
+            plan["partition_label"],
+            plan["before"]["files"],
+            plan["files_replaced"],
+            len(plan["groups"]),
+            plan["after"]["files"],
+            size(plan["bytes"]),
+            f"{plan['before']['rms_shortfall']:.0%}",
+            f"{plan['after']['rms_shortfall']:.0%}",
+        )
+        for plan in plans
+    ]
+    columns = ("partition", "files", "replaced", "groups", "files after", "to rewrite", "entropy", "entropy after")
+    out.rows("Plan", columns, rows)
+    before, after = ([plan[side] for plan in plans] for side in ("before", "after"))
+    out.line(
+        f"In {counted(len(plans), 'partition')}: {counted(_files(before), 'file')} would become {_files(after):,}; "
+        f"entropy {_entropy(before):.0%} of the target, then {_entropy(after):.0%}."
+    )
+
+
+def _files(layouts: list[dict[str, Any]]) -> int:
+    return sum(one["files"] for one in layouts)
+
+
+def _entropy(layouts: list[dict[str, Any]]) -> float:
+    """Return the root of the mean squared shortfall over the files of several partitions, as a share of the target."""
+    squares = sum(one["files"] * one["rms_shortfall"] ** 2 for one in layouts)
+    return math.sqrt(squares / max(1, _files(layouts)))
 
 
 def pairs(given: list[str]) -> dict[str, str]:

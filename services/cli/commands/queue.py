@@ -32,16 +32,27 @@ def show_queue(
         answer = api.get("/v1/queue", {"next_claims": claims})
     if out.as_json:
         return out.raw(answer)
+    names = answer["table_names"]
     out.pairs("Queue", {**answer["depth"], "oldest wait": duration(answer["oldest_wait_s"]), **answer["settings"]})
     oldest, held = answer["oldest_waits_s"], answer["occupancy"]
     waiting = [
-        (level, name, jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
+        (level, names.get(name, name), jobs, _wait(oldest[level].get(name)), _share(held.get(level, {}), name))
         for level in ("bands", "tenants", "tables")
         for name, jobs in answer[level].items()
     ]
     out.rows("Waiting", ("scope", "name", "jobs", "oldest wait", "slot share"), waiting)
-    rows = [(one["id"], one["band"], one["tenant"], at(one["enqueued_at"]), one["message"]) for one in answer["next"]]
-    return out.rows("Next jobs", ("id", "band", "tenant", "enqueued at (UTC)", "reason"), rows)
+    rows = [
+        (
+            names.get(one["table"], one["table"]),
+            one["band"],
+            one["tenant"],
+            at(one["enqueued_at"]),
+            one["message"].replace(one["table"], names.get(one["table"], one["table"])),
+            one["id"],
+        )
+        for one in answer["next"]
+    ]
+    return out.rows("Next jobs", ("table", "priority", "tenant", "enqueued at (UTC)", "reason", "job"), rows)
 
 
 @app.command("settings")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +10,7 @@ import typer
 from services.cli.cli_context import setting_of
 from services.cli.client import CallFailed, segment
 from services.cli.lazy_group import lazy_group
-from services.cli.render import Output, at, duration, shown, size
+from services.cli.render import Output, at, counted, duration, measured_runs, shown, size
 
 HISTORY = "services.cli.commands.history"
 
@@ -23,13 +23,16 @@ app = typer.Typer(
 FIRST_READ_S = 20.0
 """Seconds that `tables add` waits for the first read of the table."""
 
+CLOCK_SKEW = timedelta(minutes=1)
+"""How far the clocks of this machine and of whoever names a moment may differ."""
+
 HOT_SHOWN = 5
 """Hot cells that fit into one line."""
 
 Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Property override, such as lakewright.fan-in=4."),
+    typer.Option("--set", help="Property that overrides the table's own, such as fan-in=4; may be repeated."),
 ]
 Limit = Annotated[int, typer.Option(min=1, max=500, help="Maximum number of items to show.")]
 
@@ -102,7 +105,8 @@ def change_table(
         body: dict[str, Any] = {"name": new_name, "tenant": tenant}
         if set_ or unset:
             said = api.get(f"/v1/tables/{segment(name)}")["properties"]
-            body["properties"] = {key: value for key, value in said.items() if key not in (unset or ())} | _pairs(set_)
+            dropped = _full(dict.fromkeys(unset or (), ""))
+            body["properties"] = {key: value for key, value in said.items() if key not in dropped} | _pairs(set_)
         answer = api.patch(
             f"/v1/tables/{segment(name)}", {key: value for key, value in body.items() if value is not None}
         )
@@ -241,17 +245,29 @@ def why(
 
 
 def _moment(text: str | None) -> datetime:
-    """Read a moment; a bare time is today's in UTC, as the ledger is."""
+    """Read a moment in the past; a bare time is today's in UTC, as the ledger is."""
     now = datetime.now(UTC)
     if text is None:
         return now
     try:
         if re.fullmatch(r"\d{1,2}:\d{2}(:\d{2})?", text):
-            return datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC)
+            return _past(datetime.combine(now.date(), time.fromisoformat(text.zfill(5)), UTC), now)
         found = datetime.fromisoformat(text)
     except ValueError as problem:
         raise typer.BadParameter(f"{problem}; expected 14:03 or 2026-01-01T14:03:00Z", param_hint="--at") from problem
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    found = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return _past(found, now)
+
+
+def _past(moment: datetime, now: datetime) -> datetime:
+    """Return a moment that is not in the future, where nothing has been decided yet; clocks may differ a little."""
+    if moment > now + CLOCK_SKEW:
+        raise typer.BadParameter(
+            f"{moment:%Y-%m-%d %H:%M:%S %Z} is in the future; a time without a date is today's in UTC, where it is "
+            f"{now:%H:%M}",
+            param_hint="--at",
+        )
+    return moment
 
 
 @app.command("pause")
@@ -317,11 +333,10 @@ def _heat(cells: list[dict[str, Any]]) -> str:
 def _calibration(learned: dict[str, Any]) -> str:
     if not learned["runs"]:
         return "no rewrites yet"
+    groups = learned["groups_not_promoted"] + learned["groups_promoted"]
     return (
-        f"over {learned['runs']} runs: read {size(learned['measured_bytes'])} of {size(learned['predicted_bytes'])} "
-        f"predicted, removed {learned['measured_files_removed']} files of {learned['predicted_files_removed']}; "
-        f"outputs are {learned['shrink']:.0%} of their inputs; {learned['groups_not_promoted']} of "
-        f"{learned['groups_not_promoted'] + learned['groups_promoted']} groups stayed below their target level"
+        f"{measured_runs(learned)}; outputs are {learned['shrink']:.0%} of their inputs; "
+        f"{learned['groups_not_promoted']} of {counted(groups, 'group')} stayed below their target level"
     )
 
 
@@ -338,7 +353,13 @@ def _pairs(said: Sequence[str] | None) -> dict[str, str]:
     for name, equals, _ in pairs:
         if not equals:
             raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    return _full({name.strip(): value.strip() for name, _, value in pairs})
+
+
+def _full(settings: dict[str, str]) -> dict[str, str]:
+    from shared.properties import as_properties  # noqa: PLC0415 - for settings alone
+
+    return as_properties(settings)
 
 
 def _origin(value: dict[str, Any]) -> str:
@@ -347,7 +368,7 @@ def _origin(value: dict[str, Any]) -> str:
 
 def _layout(out: Output, layout: dict[str, Any]) -> None:
     title = (
-        f"Layout: {layout['files']} files, {size(layout['bytes'])}, {layout['small_files']} small; "
+        f"Layout: {counted(layout['files'], 'file')}, {size(layout['bytes'])}, {layout['small_files']} small; "
         f"entropy {layout['rms_shortfall']:.0%} of the target (root of MSE)"
     )
     rows = [

@@ -8,7 +8,7 @@ import typer
 
 from services.cli.cli_context import setting_of
 from services.cli.client import NoResponse, ServerSentEvent
-from services.cli.render import Output, at, shown
+from services.cli.render import Output, at, counted, shown
 
 AGAIN_S = 2.0
 """Pause before a lost connection is tried again."""
@@ -55,7 +55,7 @@ def _line(event: str, data: Any) -> str:
     match event:
         case "connected":
             more = "" if data["all_tables"] else "; there are more: name those that matter with --table"
-            return f"Watching {data['tables']} tables{more}."
+            return f"Watching {counted(data['tables'], 'table')}{more}."
         case "decision":
             return f"{at(data['at'])}  {data['table']}  {data['message']}"
         case "job":

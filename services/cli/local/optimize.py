@@ -191,15 +191,15 @@ def _show(out: Output, made: LocalPlan) -> None:
     if rows:
         out.rows(f"{made.location}, version {made.version}, mode {made.kind}", columns, rows[:ROWS_SHOWN])
     if len(rows) > ROWS_SHOWN:
-        out.line(f"… and {len(rows) - ROWS_SHOWN} more cells")
+        out.line(f"… and {len(rows) - ROWS_SHOWN} more partitions")
     for issue in made.issues:
         out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
     if not made.groups:
-        whys = "; ".join(f"{_count(count, 'cell')}: {reason.sentence}" for reason, count in made.reasons.items())
+        whys = "; ".join(f"{_count(count, 'partition')}: {reason.sentence}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
     now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
     return out.line(
-        f"{made.before.files:,} files, {size(made.before.bytes)}, would become {made.after.files:,}: "
+        f"{_count(made.before.files, 'file')}, {size(made.before.bytes)}, would become {made.after.files:,}: "
         f"{made.files_replaced:,} replaced in {_count(len(made.groups), 'group')}, {size(made.bytes)} to rewrite. "
         f"Entropy {now:.0%} of the target, then {then:.0%}."
     )

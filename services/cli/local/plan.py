@@ -13,13 +13,13 @@ from typing import Any
 from decider.optimize.partition_selector import label
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import effective
-from shared.errors import InvalidInput, Unsupported
+from shared.errors import Unsupported
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import FileGroup, Plan, state_of
 from shared.policy import Policy, PropertyIssue, apply
-from shared.properties import PREFIX, read_properties
+from shared.properties import read_settings
 from shared.refusals import refusal
 from shared.table import PartitionColumn, Snapshot
 
@@ -129,11 +129,7 @@ def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tup
 
 
 def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
-    layer = read_properties({PREFIX + name: value for name, value in wish.properties.items()})
-    for issue in layer.issues:
-        name = issue.property.removeprefix(PREFIX)
-        raise InvalidInput(f"{name} = {issue.value!r} cannot be used: {issue.reason}", field=name)
-    policy = replace(apply(policy, layer), max_bytes_per_job=NO_CUT_BYTES)
+    policy = replace(apply(policy, read_settings(wish.properties)), max_bytes_per_job=NO_CUT_BYTES)
     policy = policy.on_request if wish.force or wish.kind is RewriteKind.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 

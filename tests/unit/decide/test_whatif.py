@@ -148,6 +148,18 @@ def test_a_recommendation_follows_from_the_figures_that_it_shows(
         assert not found.is_change or "enabled=false" in found.sentence
 
 
+@pytest.mark.parametrize(("present", "advised"), [(GIB, "512MiB"), (128 * MIB, "64MiB")])
+def test_of_targets_that_cost_the_same_the_nearest_to_the_present_one_is_recommended(
+    present: int, advised: str
+) -> None:
+    found = advice(stream(60, 4 * KIB), Policy(target_bytes=present), CostModel(queries_per_hour=1_000))
+    least_s = min(one.cost_s for one in found.curve)
+    assert sum(one.cost_s == least_s for one in found.curve) == 4
+    assert found.properties["lakewright.target-file-size"] == advised
+    assert "256 MiB" in found.sentence
+    assert "costs the same" in found.sentence
+
+
 def test_more_readers_never_ask_for_smaller_files() -> None:
     history, policy = stream(1_200), Policy()
     few, many = (advice(history, policy, CostModel(queries_per_hour=q)) for q in (0.05, 5_000))
@@ -327,8 +339,9 @@ def test_settings_are_replayed_beside_the_tables_own_policy() -> None:
     ("name", "value", "why"),
     [
         ("fan-in", "banana", "lakewright.fan-in = 'banana' cannot be used"),
-        ("banana", "4", "unknown property; known are"),
-        ("delta.banana", "4", "no property of a policy; known are"),
+        ("banana", "4", "unknown property; docs/properties.md lists all"),
+        ("delta.banana", "4", "delta.banana: unknown property; docs/properties.md lists all"),
+        ("target-fil-size", "4mb", "unknown property; did you mean lakewright.target-file-size\\?"),
         ("retain-hours", "4", "VACUUM"),
         ("full-file-threshold", "0.25", "must exceed 1/fan-in"),
     ],

@@ -1,0 +1,85 @@
+"""What people read is in units and words: no raw bytes, no ids where there are names, no riddle for an outcome."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from services.cli.__main__ import app
+from services.cli.cli_context import CliContext
+from services.cli.render import measured_runs, shown
+from tests.unit.cli.test_every_call import documented
+
+
+def ran(answer: dict[str, Any] | httpx.Response, *arguments: str) -> Result:
+    found = answer if isinstance(answer, httpx.Response) else httpx.Response(200, json=answer)
+    setting = CliContext("http://decider", as_json=False, transport=httpx.MockTransport(lambda _: found))
+    return CliRunner().invoke(app, list(arguments), obj=setting, env={"COLUMNS": "200"})
+
+
+def test_bytes_and_times_in_a_list_of_values_have_units() -> None:
+    values = {"files_removed": 11, "bytes": 12_582_912, "commit_ms": 61_000, "bytes_written": 0}
+    assert shown(values) == "files_removed=11, bytes=12.0 MiB, commit_ms=1 min 1 s, bytes_written=0 B"
+
+
+def test_one_run_and_one_file_are_in_the_singular() -> None:
+    learned = {
+        "runs": 1, "measured_bytes": 1024, "predicted_bytes": 2048, "measured_files_removed": 1,
+        "predicted_files_removed": 2,
+    }  # fmt: skip
+    assert measured_runs(learned) == "over 1 run: read 1.0 KiB of 2.0 KiB predicted, removed 1 file of 2"
+
+
+def test_the_queue_is_shown_by_the_names_of_tables() -> None:
+    said = ran(documented("GET /v1/queue", 200), "queue", "show").stdout
+    waiting = next(line for line in said.splitlines() if line.startswith("tables"))
+    assert "sales.orders" in waiting
+    assert "sales-orders-1f0c7a52" not in waiting
+    assert "table sales.orders are furthest" in said
+
+
+def test_a_dry_run_by_name_shows_what_it_would_gain() -> None:
+    answer = json.loads(documented("POST /v1/tables/{name}/optimize", 200).text)
+    answer["plans"] = [
+        {
+            "partition_label": "dt=2026-01-01", "files_replaced": 12, "groups": [{}], "bytes": 1024,
+            "before": {"files": 12, "rms_shortfall": 0.9}, "after": {"files": 1, "rms_shortfall": 0.25},
+        }
+    ]  # fmt: skip
+    said = ran(answer, "optimize", "sales.orders", "--dry-run").stdout
+    assert "12 files would become 1; entropy 90% of the target, then 25%" in said
+
+
+@pytest.mark.parametrize("outcome", ["queued", "merged", "rerun"])
+def test_an_outcome_never_reads_as_done(outcome: str) -> None:
+    answer = json.loads(documented("POST /v1/tables/{name}/optimize", 202).text)
+    answer["jobs"][0]["outcome"] = outcome
+    said = ran(answer, "optimize", "sales.orders").stdout
+    assert "merged" not in said
+    assert {"queued": "queued", "merged": "joined the waiting job", "rerun": "runs again after"}[outcome] in said
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=2), timedelta(days=400)])
+def test_why_in_the_future_is_refused(ahead: timedelta) -> None:
+    moment = (datetime.now(UTC) + ahead).isoformat()
+    result = ran(httpx.Response(500), "tables", "why", "sales.orders", "--at", moment)
+    assert result.exit_code == 2
+    assert "is in the future" in re.sub(r"[\s│]+", " ", result.stderr)
+
+
+@pytest.mark.parametrize("given", ["fan-in=4", "lakewright.fan-in=4"])
+def test_set_takes_a_property_with_and_without_its_prefix(given: str) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return documented("POST /v1/tables", 201)
+
+    setting = CliContext("http://decider", as_json=True, transport=httpx.MockTransport(answer))
+    result = CliRunner().invoke(app, ["tables", "add", "s3://lake/orders", "--set", given], obj=setting)
+    assert result.exit_code == 0, result.output
+    assert asked[0]["properties"] == {"lakewright.fan-in": "4"}
