@@ -32,9 +32,9 @@ NO_BUCKETS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """How a value is read: which place a bucket stands for, where the value is, and how what it wraps is recognised."""
+    """How a value is read: which place a bucket stands for, where the value is, and how a wrapped event is parsed."""
 
-    recognise: Callable[[object, "ReadContext"], Iterable[Outcome]]
+    parse_wrapped: Callable[[object, "ReadContext"], Iterable[Outcome]]
     buckets: Mapping[str, str]
     at: str = ""
     depth: int = 0
@@ -56,7 +56,7 @@ class ReadContext:
         inner = replace(self.within(field), depth=self.depth + 1)
         if inner.depth > MAX_WRAPPINGS:
             raise wrong(inner.at, value, f"at most {MAX_WRAPPINGS} events wrapped in each other")
-        return self.recognise(value, inner)
+        return self.parse_wrapped(value, inner)
 
     def fields(self, value: object, field: str = "") -> Fields:
         """Return a JSON object, or raise InvalidInput naming its place."""

@@ -1,8 +1,8 @@
-"""Intake: a hint becomes a known table worth looking at, or a counted reason why it does not.
+"""Resolves table hints to tables and queues their refresh, or counts the reason why a hint is ignored.
 
-Hints are never trusted beyond that. A table is known by name or location; an unknown one is registered only if it
-lies under an allowed root and its log is there, and only so many places are looked at for one delivery: whoever can
-send events can neither fill the registry nor have us read without end.
+A hint is a name or a location; nothing else of an event is trusted. An unknown location is registered only if it
+lies below an allowed root and has a log, and the number of probes is limited: a sender of events can neither fill the
+registry nor cause unbounded reads.
 """
 
 import asyncio
@@ -22,33 +22,33 @@ from shared.errors import InvalidInput, LakewrightError, Unsupported
 from shared.locations import canonical_location, is_under, table_id
 from shared.table import TableId, TableRef
 
-NEW_PLACES = 64
-"""Unknown places that one delivery may have us look at, a request each; more wait for their next event."""
+MAX_PROBES_PER_DELIVERY = 64
+"""Maximum unknown locations probed per delivery, one request each; others wait for their next event."""
 
-LOOKS_AT_ONCE = 8
-"""Such requests at once over all deliveries, so that strangers' tables do not hold up the known ones."""
+CONCURRENT_PROBES = 8
+"""Concurrent probes over all deliveries, so that unknown locations do not delay known tables."""
 
-MAX_LOOKS = 256
-"""Such requests in progress or waiting over all deliveries: at a store that takes a second each, half a minute's."""
+MAX_PROBES = 256
+"""Maximum probes running or waiting over all deliveries: half a minute at a store that takes a second each."""
 
 log = structlog.get_logger()
 
 
 class TableProbe(Protocol):
-    """Tells where tables are below a root."""
+    """Probes locations below a root for tables."""
 
     async def has_log(self, path: str) -> bool:
-        """Say whether there is a table at a path below the root."""
+        """Return whether there is a table log at a path below the root."""
 
     def path_of(self, location: str) -> str:
-        """Return the path below the root of a canonical location that lies there."""
+        """Return the path of a canonical location relative to the root."""
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRoots:
-    """Where tables may be taken from: the allowed roots, how one is opened, and whose tables lie there.
+    """Allowed roots of tables, how one is opened, and the tenant of tables below them.
 
-    `tenant` is the tenant of tables that nobody gave one, or `path`: the first folder below the root.
+    `tenant` is the default tenant, or `path`: the first folder below the root.
     """
 
     roots: Sequence[str] = ()
@@ -63,7 +63,7 @@ class AllowedRoots:
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """What whoever registers a table says about it; `is_found`: nobody did, discovery or an event came upon it."""
+    """Name, tenant and overrides of a registration; `is_found`: registered by discovery or an event."""
 
     name: str | None = None
     tenant: str | None = None
@@ -73,7 +73,7 @@ class Registration:
 
 @dataclass(slots=True)
 class _EventBatch:
-    """What has been made of one delivery so far: the known tables by id and name, and why places led to none."""
+    """One delivery: known tables by id and name, and the reasons of ignored locations."""
 
     by_place: Mapping[str, TableId]
     by_name: Mapping[str, TableRef]
@@ -81,46 +81,46 @@ class _EventBatch:
     refused: dict[str, str] = field(default_factory=dict)
 
     def table(self, hint: TableHint) -> TableRef | None:
-        """Return the table that a hint means, if it is known by now."""
+        """Return the table of a hint, if it is known."""
         if hint.location is None:
             return self.by_name.get(hint.name or "")
         return self.known.get(self.by_place[hint.location])
 
-    def why_not(self, hint: TableHint) -> str:
-        """Return why a hint led to no table."""
+    def ignored_reason(self, hint: TableHint) -> str:
+        """Return the reason why a hint has no table."""
         return IgnoredReason.UNKNOWN_TABLE if hint.location is None else self.refused.get(hint.location, "")
 
 
 class EventResolver:
-    """Resolves hints to tables and puts these into the inbox."""
+    """Resolves hints to tables and queues their refresh."""
 
     def __init__(self, registry: TableRegistry, inbox: RefreshQueue, places: AllowedRoots | None = None) -> None:
         self._registry = registry
         self._inbox = inbox
         self._places = places or AllowedRoots()
-        self._looks = asyncio.Semaphore(LOOKS_AT_ONCE)
-        self.looking = 0
+        self._probes = asyncio.Semaphore(CONCURRENT_PROBES)
+        self.probing = 0
         self._lakes: dict[str, TableProbe] = {}
 
-    async def take(self, hints: Iterable[TableHint]) -> tuple[int, Counter[str]]:
-        """Take hints; return how many led to a table, and counts of the reasons why the others did not."""
+    async def accept(self, hints: Iterable[TableHint]) -> tuple[int, Counter[str]]:
+        """Resolve hints; return the number of accepted ones, and counts of the reasons of the others."""
         wanted = tuple(hints)
         by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
         by_name = await self._registry.named(names)
         delivery = _EventBatch(by_place, by_name, await self._registry.many(set(by_place.values())))
-        # The known ones first: to look at strangers' places may take long.
-        await self._ask(wanted, delivery)
-        strangers = [place for place, identity in by_place.items() if identity not in delivery.known]
-        if strangers:
-            await self._meet(strangers, delivery)
-            new = set(strangers)
-            await self._ask([hint for hint in wanted if hint.location in new], delivery)
-        ignored = Counter(delivery.why_not(hint) for hint in wanted if delivery.table(hint) is None)
+        # Known tables first: probing unknown locations may take long.
+        await self._enqueue_known(wanted, delivery)
+        unknown_locations = [place for place, identity in by_place.items() if identity not in delivery.known]
+        if unknown_locations:
+            await self._probe_unknown(unknown_locations, delivery)
+            new = set(unknown_locations)
+            await self._enqueue_known([hint for hint in wanted if hint.location in new], delivery)
+        ignored = Counter(delivery.ignored_reason(hint) for hint in wanted if delivery.table(hint) is None)
         return len(wanted) - ignored.total(), ignored
 
-    async def _ask(self, hints: Iterable[TableHint], delivery: _EventBatch) -> None:
-        """Put the tables of hints that are known into the inbox, each once."""
+    async def _enqueue_known(self, hints: Iterable[TableHint], delivery: _EventBatch) -> None:
+        """Queue the refresh of known tables, each once."""
         asked: dict[TableId, tuple[TableRef, int | None]] = {}
         for hint in hints:
             table = delivery.table(hint)
@@ -129,34 +129,34 @@ class EventResolver:
         for table, version in asked.values():
             await self._inbox.put(table, version)
 
-    async def _meet(self, strangers: Sequence[str], delivery: _EventBatch) -> None:
-        """Register the places that are tables, and note of the others why they are none."""
+    async def _probe_unknown(self, unknown_locations: Sequence[str], delivery: _EventBatch) -> None:
+        """Probe unknown locations and register those with a table."""
         below: list[str] = []
-        for place in strangers:
+        for place in unknown_locations:
             if self._places.root_of(place) is None:
                 delivery.refused[place] = IgnoredReason.OUTSIDE_ROOTS
-            elif len(below) >= min(NEW_PLACES, MAX_LOOKS - self.looking):
+            elif len(below) >= min(MAX_PROBES_PER_DELIVERY, MAX_PROBES - self.probing):
                 delivery.refused[place] = IgnoredReason.UNKNOWN_LIMIT
             else:
                 below.append(place)
-        self.looking += len(below)
+        self.probing += len(below)
         try:
-            outcomes = await asyncio.gather(*map(self._is_table, below))
+            outcomes = await asyncio.gather(*map(self._probe, below))
         finally:
-            self.looking -= len(below)
+            self.probing -= len(below)
         for place, outcome in zip(below, outcomes, strict=True):
             if outcome:
                 delivery.refused[place] = outcome
             else:
-                table = await self.adopt(place)
+                table = await self.register_discovered(place)
                 delivery.known[table.id] = table
 
-    async def _is_table(self, location: str) -> str:
-        """Look for a log; return why the place is not taken, nothing if it is."""
+    async def _probe(self, location: str) -> str:
+        """Probe a location; return the reason for ignoring it, empty for a table."""
         root = self._places.root_of(location)
         if self._places.open_lake is None or root is None:
             return ""
-        async with self._looks:
+        async with self._probes:
             try:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
@@ -168,34 +168,33 @@ class EventResolver:
                 log.warning("location_probe_failed", location=location, error=str(problem))
                 return IgnoredReason.UNREADABLE
 
-    async def discovered(self, location: str) -> bool:
-        """Register a table that was found below a root; return whether it was new."""
+    async def register_if_new(self, location: str) -> bool:
+        """Register a table found below a root unless it is known; return whether it was new."""
         if await self._registry.get(table_id(location)) is not None:
             return False
-        await self.adopt(location)
+        await self.register_discovered(location)
         return True
 
-    async def adopt(self, location: str) -> TableRef:
-        """Register a table that was found at a place, named by the place; it is known to lie below a root."""
+    async def register_discovered(self, location: str) -> TableRef:
+        """Register a table found below a root, named after its location."""
         name = name_at(location, self._places.roots)
         try:
-            return await self._enter(location, Registration(name, is_found=True))
+            return await self._upsert(location, Registration(name, is_found=True))
         except InvalidInput:
-            # Another table has that name already; the id belongs to nobody else.
-            return await self._enter(location, Registration(is_found=True))
+            # Another table has that name; the id is unique.
+            return await self._upsert(location, Registration(is_found=True))
 
     async def register(self, location: str, wanted: Registration | None = None) -> TableRef:
-        """Register a table and look at it; returns what is known if it was registered before.
+        """Register a table and queue its refresh; returns the registered table if it is known.
 
-        A table that was only found so far gets the name, tenant and properties that are wanted. Raises InvalidInput for
-        a location outside the allowed roots, where there are any, links resolved: whoever may call us must not make us
-        read with our credentials where we were not told to.
+        A discovered table gets the given name, tenant and properties. Raises InvalidInput for a location outside the
+        allowed roots, if any, links resolved: a client must not make the service read elsewhere with its credentials.
         """
         canonical = canonical_location(location)
         roots = self._places.roots
         if roots and not is_under(canonical, roots):
             raise InvalidInput(
-                f"{canonical} lies outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
+                f"{canonical} is outside the allowed roots; add its root to LAKEWRIGHT_ROOTS",
                 field="location",
                 allowed=", ".join(roots),
             )
@@ -203,9 +202,9 @@ class EventResolver:
             self._places.boundary.check_table(canonical)
         except Unsupported as problem:
             raise InvalidInput(str(problem), field="location", allowed=", ".join(roots)) from problem
-        return await self._enter(canonical, wanted or Registration())
+        return await self._upsert(canonical, wanted or Registration())
 
-    async def _enter(self, location: str, wanted: Registration) -> TableRef:
+    async def _upsert(self, location: str, wanted: Registration) -> TableRef:
         canonical = canonical_location(location)
         identity = table_id(canonical)
         tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)

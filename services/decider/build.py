@@ -125,7 +125,7 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
         queue_care=QueueMaintenance(levers, actors.slots),
         settle=TimerRunner(queue, registry, follower, now_ms),
         intake=intake,
-        discovery=Discovery(roots, lake, intake.discovered, rounds, pace=pace, now_ms=now_ms),
+        discovery=Discovery(roots, lake, intake.register_if_new, rounds, pace=pace, now_ms=now_ms),
         archive=ledger_archive(settings, queue, registry, inbox, actions),
         optimizations=optimizations_table(
             settings, RewriteSources(registry, TableStateStore(queue), CounterReader(queue), open_history), inbox

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from decider.events.refresh_queue import RefreshQueue
-from decider.events.resolver import LOOKS_AT_ONCE, MAX_LOOKS, NEW_PLACES, AllowedRoots, EventResolver
+from decider.events.resolver import CONCURRENT_PROBES, MAX_PROBES, MAX_PROBES_PER_DELIVERY, AllowedRoots, EventResolver
 from decider.events.table_hint import TableHint
 from decider.store.queue_executor import connect
 from decider.store.table_registry import TableRegistry
@@ -51,20 +51,23 @@ def test_known_tables_do_not_wait_for_strangers_and_looks_do_not_pile_up(redis_u
             await registry.register(TableRef(table_id(known), "known", known))
 
             def delivery(number: int) -> list[TableHint]:
-                places = [f"{ROOT}/forged/{number}/{one}" for one in range(NEW_PLACES)]
+                places = [f"{ROOT}/forged/{number}/{one}" for one in range(MAX_PROBES_PER_DELIVERY)]
                 return [TableHint(location=place) for place in (*places, known)]
 
             async with asyncio.TaskGroup() as group:
-                slow = [group.create_task(intake.take(delivery(number))) for number in range(MAX_LOOKS // NEW_PLACES)]
-                for _ in range(LOOKS_AT_ONCE):
+                slow = [
+                    group.create_task(intake.accept(delivery(number)))
+                    for number in range(MAX_PROBES // MAX_PROBES_PER_DELIVERY)
+                ]
+                for _ in range(CONCURRENT_PROBES):
                     await lake.begun.acquire()
                 async with asyncio.timeout(scaled(30)):
-                    while inbox.backlog == 0 or intake.looking < MAX_LOOKS:  # noqa: ASYNC110 - a number is waited for
+                    while inbox.backlog == 0 or intake.probing < MAX_PROBES:  # noqa: ASYNC110 - a number is waited for
                         await asyncio.sleep(0)
-                    assert await intake.take(delivery(-1)) == (1, {"unknown_table_limit": NEW_PLACES})
+                    assert await intake.accept(delivery(-1)) == (1, {"unknown_table_limit": MAX_PROBES_PER_DELIVERY})
                 assert not any(task.done() for task in slow)
                 lake.go.set()
-            assert [await task for task in slow] == [(1, {"table_not_found": NEW_PLACES})] * len(slow)
-            assert (await intake.take(delivery(-1)))[1] == {"table_not_found": NEW_PLACES}
+            assert [await task for task in slow] == [(1, {"table_not_found": MAX_PROBES_PER_DELIVERY})] * len(slow)
+            assert (await intake.accept(delivery(-1)))[1] == {"table_not_found": MAX_PROBES_PER_DELIVERY}
 
     asyncio.run(scenario())

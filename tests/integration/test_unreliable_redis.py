@@ -123,11 +123,11 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
         with pytest.raises(RetryableError, match=reason):
             decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
         with pytest.raises(RetryableError, match=reason):
-            decider.run(decider.services.intake.discovered(table.path.as_uri()))
+            decider.run(decider.services.intake.register_if_new(table.path.as_uri()))
         assert stored(client) == before
         mend_it(own_redis_server, client)
     decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
-    assert decider.run(decider.services.intake.discovered(table.path.as_uri()))
+    assert decider.run(decider.services.intake.register_if_new(table.path.as_uri()))
 
 
 def test_a_reliable_redis_is_asked_once_a_second_at_most(decider: LiveDecider, own_redis_server: RedisServer) -> None:

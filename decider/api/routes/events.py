@@ -11,14 +11,14 @@ from decider.api.dependencies import Parts, Services
 from decider.api.event_examples import BODY
 from decider.api.openapi import failures
 from decider.api.schemas.events import EventsAccepted, IgnoredEvents, SubscriptionValidation
-from decider.events.detect import SHAPES, recognise
+from decider.events.detect import FORMATS, parse_body
 from decider.events.table_hint import ParsedEvents, SubscriptionConfirmation, ValidationHandshake
 from decider.web.errors import ApiError
 from shared.errors import InvalidInput
 
 router = APIRouter(prefix="/v1/events", tags=["events"])
 
-SOURCES = tuple(shape.source for shape in SHAPES)
+SOURCES = tuple(one.source for one in FORMATS)
 
 MINUTE_S = 60
 
@@ -132,7 +132,7 @@ def _grant(origin: str, parts: Services) -> Response:
 async def _take(request: Request, source: str | None, parts: Services) -> EventsAccepted | Response:
     body = await request.body()
     try:
-        read = partial(recognise, body, source=source, bucket_locations=parts.settings.bucket_locations)
+        read = partial(parse_body, body, source=source, bucket_locations=parts.settings.bucket_locations)
         if len(body) > LONG_BODY_BYTES:
             taken = await asyncio.to_thread(read, headers=request.headers)
         else:
@@ -147,7 +147,7 @@ async def _take(request: Request, source: str | None, parts: Services) -> Events
 
 
 async def _take_hints(taken: ParsedEvents, parts: Services) -> EventsAccepted:
-    accepted, refused = await parts.intake.take(taken.hints)
+    accepted, refused = await parts.intake.accept(taken.hints)
     for reason, count in taken.ignored:
         refused[reason] += count
     if isinstance(taken.handshake, SubscriptionConfirmation):

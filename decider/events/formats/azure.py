@@ -25,40 +25,40 @@ _URL = re.compile(r"https://([a-z0-9-]+)\.(?:blob|dfs)\.([a-z0-9.-]+)/([^/?#]+)/
 
 
 def matches(event: Fields) -> bool:
-    """Say whether an event looks like this shape."""
+    """Return whether an event has this format."""
     return "eventType" in event and "data" in event
 
 
-def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
+def parse(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     """Turn one event into a hint or a code to send back; raises InvalidInput naming the field."""
-    kind = reading.text(event, "eventType")
-    data = reading.fields(event.get("data"), "data")
+    kind = context.text(event, "eventType")
+    data = context.fields(event.get("data"), "data")
     if kind == VALIDATION:
-        yield _echo(data, reading.within("data"))
+        yield _echo(data, context.within("data"))
     else:
-        yield blob(kind, data, reading.within("data"))
+        yield blob(kind, data, context.within("data"))
 
 
-def _echo(data: Fields, reading: ReadContext) -> ValidationHandshake:
-    code = reading.text(data, "validationCode")
+def _echo(data: Fields, context: ReadContext) -> ValidationHandshake:
+    code = context.text(data, "validationCode")
     if len(code) > MAX_CODE_CHARS:
-        raise wrong(reading.place("validationCode"), code, f"at most {MAX_CODE_CHARS} characters")
+        raise wrong(context.place("validationCode"), code, f"at most {MAX_CODE_CHARS} characters")
     return ValidationHandshake(code)
 
 
-def blob(kind: str, data: object, reading: ReadContext) -> Outcome:
+def blob(kind: str, data: object, context: ReadContext) -> Outcome:
     """Return what an event about a blob is, in either of Event Grid's schemas; raises InvalidInput for a wrong URL."""
     field = URL_FIELDS.get(kind)
     if field is None:
         return IgnoredReason.UNKNOWN_EVENT
-    text = reading.text(reading.fields(data), field)
+    text = context.text(context.fields(data), field)
     match = _URL.fullmatch(text)
     if match is None:
-        raise wrong(reading.place(field), text, "https://<account>.blob.core.windows.net/<container>/<path> or .dfs.")
+        raise wrong(context.place(field), text, "https://<account>.blob.core.windows.net/<container>/<path> or .dfs.")
     account, domain, container, encoded = match.groups()
     try:
         key = unquote(encoded, errors="strict")
     except UnicodeDecodeError:
         return IgnoredReason.BAD_KEY
     place = f"abfss://{container}@{account}.dfs.{domain}"
-    return hint_of_key(reading.buckets.get(f"{account}/{container}", place), key)
+    return hint_of_key(context.buckets.get(f"{account}/{container}", place), key)

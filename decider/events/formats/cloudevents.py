@@ -16,27 +16,27 @@ HEADER = "ce-"
 
 
 def matches(event: Fields) -> bool:
-    """Say whether an event looks like this shape."""
+    """Return whether an event has this format."""
     return "specversion" in event
 
 
-def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
+def parse(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     """Turn an event into the hints that its data hold; raises InvalidInput naming the field."""
-    version = reading.text(event, "specversion")
+    version = context.text(event, "specversion")
     if not version.startswith("1."):
-        raise wrong(reading.place("specversion"), version, "1.0")
-    reading.text(event, "id")
-    reading.text(event, "source")
-    kind = reading.text(event, "type")
-    data, field = _data(event, reading)
+        raise wrong(context.place("specversion"), version, "1.0")
+    context.text(event, "id")
+    context.text(event, "source")
+    kind = context.text(event, "type")
+    data, field = _data(event, context)
     if kind.startswith(azure.STORAGE):
-        yield azure.blob(kind, data, reading.within(field))
+        yield azure.blob(kind, data, context.within(field))
     elif kind == gcs.FINALIZED:
-        yield gcs.finalized(data, reading.within(field))
+        yield gcs.finalized(data, context.within(field))
     elif data is None:
         yield IgnoredReason.UNKNOWN_EVENT
     else:
-        yield from reading.unwrap(data, field)
+        yield from context.unwrap(data, field)
 
 
 def from_headers(headers: Mapping[str, str], data: object) -> Fields | None:
@@ -49,9 +49,9 @@ def from_headers(headers: Mapping[str, str], data: object) -> Fields | None:
     return {**attributes, "data": data}
 
 
-def _data(event: Fields, reading: ReadContext) -> tuple[object, str]:
+def _data(event: Fields, context: ReadContext) -> tuple[object, str]:
     """Return the data and the field they stand in; a text is JSON once more, as some senders encode it twice."""
     if event.get("data_base64") is not None:
-        return reading.json(reading.base64(event, "data_base64"), "data_base64"), "data_base64"
+        return context.json(context.base64(event, "data_base64"), "data_base64"), "data_base64"
     data = event.get("data")
-    return (reading.json(data, "data") if isinstance(data, str) else data), "data"
+    return (context.json(data, "data") if isinstance(data, str) else data), "data"

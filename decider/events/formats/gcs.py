@@ -16,16 +16,16 @@ FINALIZED = "google.cloud.storage.object.v1.finalized"
 
 
 def matches(event: Fields) -> bool:
-    """Say whether an event looks like this shape."""
+    """Return whether an event has this format."""
     message = event.get("message")
     return isinstance(message, dict) and ("attributes" in message or "data" in message)
 
 
-def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
+def parse(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     """Turn a push message into a hint; raises InvalidInput naming the field that is missing or wrong."""
-    message = reading.fields(event.get("message"), "message")
-    reading.text(event, "subscription")
-    inner = reading.within("message")
+    message = context.fields(event.get("message"), "message")
+    context.text(event, "subscription")
+    inner = context.within("message")
     inner.text(message, "messageId")
     attributes = inner.fields(message.get("attributes") or {}, "attributes")
     if "eventType" not in attributes and "data" in message:
@@ -33,15 +33,15 @@ def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
         return
     place = inner.within("attributes")
     written = place.text(attributes, "eventType") == WRITTEN
-    found = _object(place.text(attributes, "bucketId"), place.text(attributes, "objectId"), reading)
+    found = _object(place.text(attributes, "bucketId"), place.text(attributes, "objectId"), context)
     yield found if written else IgnoredReason.UNKNOWN_EVENT
 
 
-def finalized(data: object, reading: ReadContext) -> Outcome:
+def finalized(data: object, context: ReadContext) -> Outcome:
     """Return what the data of Eventarc's CloudEvent are; raises InvalidInput naming the field."""
-    about = reading.fields(data)
-    return _object(reading.text(about, "bucket"), reading.text(about, "name"), reading)
+    about = context.fields(data)
+    return _object(context.text(about, "bucket"), context.text(about, "name"), context)
 
 
-def _object(bucket: str, key: str, reading: ReadContext) -> Outcome:
-    return hint_of_key(reading.buckets.get(bucket, f"gs://{bucket}"), key)
+def _object(bucket: str, key: str, context: ReadContext) -> Outcome:
+    return hint_of_key(context.buckets.get(bucket, f"gs://{bucket}"), key)

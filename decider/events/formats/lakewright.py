@@ -17,27 +17,27 @@ FIELDS = ("table", "version", "operation", "added", "removed")
 
 
 def matches(event: Fields) -> bool:
-    """Say whether an event looks like this shape."""
+    """Return whether an event has this format."""
     return "table" in event
 
 
-def take(event: Fields, reading: ReadContext) -> Iterable[Outcome]:
+def parse(event: Fields, context: ReadContext) -> Iterable[Outcome]:
     """Turn one event into a hint; raises InvalidInput naming the field that is wrong."""
     unknown = sorted(set(event) - set(FIELDS))
     if unknown:
         field = ascii(unknown[0])[1:-1] or "a field without a name"
-        raise wrong(reading.place(field), event[unknown[0]], f"only the fields {', '.join(FIELDS)}")
-    reading.optional_text(event, "operation")
+        raise wrong(context.place(field), event[unknown[0]], f"only the fields {', '.join(FIELDS)}")
+    context.optional_text(event, "operation")
     for name in ("added", "removed"):
         if event.get(name) is not None:
-            _check_files(event[name], reading.within(name))
-    version = _whole_number(event, "version", reading)
-    yield table_hint(reading.text(event, "table"), reading.place("table"), version)
+            _check_files(event[name], context.within(name))
+    version = _whole_number(event, "version", context)
+    yield table_hint(context.text(event, "table"), context.place("table"), version)
 
 
-def _check_files(files: object, reading: ReadContext) -> None:
-    for index, item in enumerate(reading.objects(files)):
-        place = reading.item(index)
+def _check_files(files: object, context: ReadContext) -> None:
+    for index, item in enumerate(context.objects(files)):
+        place = context.item(index)
         file = place.fields(item)
         place.text(file, "path")
         _whole_number(file, "size", place)
@@ -45,10 +45,10 @@ def _check_files(files: object, reading: ReadContext) -> None:
             place.fields(file["partition_values"], "partition_values")
 
 
-def _whole_number(event: Fields, field: str, reading: ReadContext) -> int | None:
+def _whole_number(event: Fields, field: str, context: ReadContext) -> int | None:
     value = event.get(field)
     if value is None:
         return None
     if type(value) is not int or not 0 <= value <= MAX_VERSION:
-        raise wrong(reading.place(field), value, "a whole number from 0 on")
+        raise wrong(context.place(field), value, "a whole number from 0 on")
     return value

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from decider.api.sns_confirmation import ConfirmationResult
-from decider.events.detect import SHAPES, recognise_value
+from decider.events.detect import FORMATS, parse_value
 from decider.events.table_hint import IgnoredReason
 
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "events"
@@ -16,7 +16,7 @@ PLACES = ("outside_allowed_roots", "table_not_found", "location_unreadable", "un
 GUIDES = {path.name: path.read_text() for path in FOLDER.glob("*.md")}
 
 
-@pytest.mark.parametrize("source", [shape.source for shape in SHAPES if shape.source != "lakewright"])
+@pytest.mark.parametrize("source", [shape.source for shape in FORMATS if shape.source != "lakewright"])
 def test_every_source_has_a_guide_that_names_its_address(source: str) -> None:
     assert any(f"/v1/events/{source}" in text for text in GUIDES.values())
 
@@ -39,7 +39,7 @@ def test_events_in_the_guides_are_understood() -> None:
         *re.findall(r"```json\n(.*?)```", GUIDES["lakewright.md"], re.DOTALL),
     ]
     assert len(bodies) == 3
-    assert all(recognise_value(json.loads(body)).hints for body in bodies)
+    assert all(parse_value(json.loads(body)).hints for body in bodies)
 
 
 def test_the_callback_of_airflow_is_python() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.events.detect import SHAPES, recognise, recognise_value
+from decider.events.detect import FORMATS, parse_body, parse_value
 from decider.events.field_reader import MAX_WRAPPINGS
 from decider.events.table_hint import MAX_BATCH, ParsedEvents, SubscriptionConfirmation, TableHint
 from shared.errors import InvalidInput
@@ -20,32 +20,32 @@ DAMAGED = [
 
 def test_every_file_is_a_sample_and_every_shape_has_one() -> None:
     assert {path.stem for path in FOLDER.glob("*.json")} == {sample.file for sample in SAMPLES}
-    assert {shape.source for shape in SHAPES} <= {sample.source for sample in SAMPLES}
+    assert {shape.source for shape in FORMATS} <= {sample.source for sample in SAMPLES}
     assert len(DAMAGED) >= 200
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
 def test_the_sample_is_taken_as_what_it_is(sample: Sample) -> None:
-    assert recognise(dumped(sample.body)) == recognise(dumped(sample.body), source=sample.source) == sample.taken
+    assert parse_body(dumped(sample.body)) == parse_body(dumped(sample.body), source=sample.source) == sample.taken
 
 
 @pytest.mark.parametrize(("sample", "damage"), DAMAGED)
 def test_a_damaged_sample_is_refused_by_the_field_and_what_was_expected(sample: Sample, damage: Damage) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        recognise(damage.body, source=sample.source)
+        parse_body(damage.body, source=sample.source)
     assert (refusal.value.field or "").startswith(damage.field)
     assert refusal.value.allowed
     if (sample.source, damage.name) != ("minio", "EventName missing"):  # which makes it a good notification of S3
         with pytest.raises(InvalidInput):
-            recognise(damage.body)
+            parse_body(damage.body)
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda sample: sample.file)
 def test_a_cloudevent_in_binary_mode_holds_any_other_event(sample: Sample) -> None:
     headers = {"ce-specversion": "1.0", "ce-id": "1", "ce-source": "/w", "ce-type": "com.example", "host": "x"}
-    assert recognise(dumped(sample.body), headers=headers) == sample.taken
+    assert parse_body(dumped(sample.body), headers=headers) == sample.taken
     with pytest.raises(InvalidInput, match="id is nothing"):
-        recognise(dumped(sample.body), headers={"ce-specversion": "1.0"})
+        parse_body(dumped(sample.body), headers={"ce-specversion": "1.0"})
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
@@ -73,14 +73,14 @@ def test_whatever_is_put_anywhere_into_a_sample_it_is_taken_or_refused(
 
 def outcome(body: Any, source: str | None) -> tuple[ParsedEvents, InvalidInput | None]:
     try:
-        return recognise_value(body, source=source), None
+        return parse_value(body, source=source), None
     except InvalidInput as refusal:
         return ParsedEvents(), refusal
 
 
 def test_a_batch_may_hold_events_of_many_senders() -> None:
     single = [sample for sample in SAMPLES if isinstance(sample.body, dict)]
-    taken = recognise_value([sample.body for sample in single])
+    taken = parse_value([sample.body for sample in single])
     assert set(taken.hints) == {hint for sample in single for hint in sample.taken.hints}
     assert isinstance(taken.handshake, SubscriptionConfirmation)
 
@@ -88,12 +88,12 @@ def test_a_batch_may_hold_events_of_many_senders() -> None:
 def test_a_body_asks_for_one_handshake_and_a_short_one() -> None:
     (code,) = next(sample.body for sample in SAMPLES if sample.file == "azure_validation")
     topic = next(sample.body for sample in SAMPLES if sample.file == "sns_subscription")
-    assert recognise_value([code, code]).handshake == recognise_value(code).handshake
+    assert parse_value([code, code]).handshake == parse_value(code).handshake
     for two in ([code, topic], [topic, topic | {"SubscribeURL": "https://elsewhere"}]):
         with pytest.raises(InvalidInput, match="two handshakes"):
-            recognise_value(two)
+            parse_value(two)
     with pytest.raises(InvalidInput, match="at most 256"):
-        recognise_value(code | {"data": {"validationCode": "x" * 257}})
+        parse_value(code | {"data": {"validationCode": "x" * 257}})
 
 
 def wrapped(times: int) -> dict[str, Any]:
@@ -104,17 +104,17 @@ def wrapped(times: int) -> dict[str, Any]:
 
 
 def test_events_are_unwrapped_so_deep_and_no_deeper() -> None:
-    assert recognise_value(wrapped(MAX_WRAPPINGS)).hints == (TableHint(name="sales.orders"),)
+    assert parse_value(wrapped(MAX_WRAPPINGS)).hints == (TableHint(name="sales.orders"),)
     with pytest.raises(InvalidInput, match="wrapped in each other") as refusal:
-        recognise_value(wrapped(MAX_WRAPPINGS + 1))
+        parse_value(wrapped(MAX_WRAPPINGS + 1))
     assert refusal.value.field == ".".join(["data"] * (MAX_WRAPPINGS + 1))
 
 
 def test_the_events_of_all_wrappings_together_are_bounded() -> None:
     event = {"dag_id": "d", "state": "success", "outlets": ["sales.orders"] * (MAX_BATCH // 2)}
-    assert recognise_value([event, event]).hints == (TableHint(name="sales.orders"),)
+    assert parse_value([event, event]).hints == (TableHint(name="sales.orders"),)
     with pytest.raises(InvalidInput, match="at most 10000"):
-        recognise_value([event, event, {"table": "sales.orders"}])
+        parse_value([event, event, {"table": "sales.orders"}])
 
 
 def test_damage_inside_a_wrapping_is_named_with_its_whole_place() -> None:
@@ -126,7 +126,7 @@ def test_damage_inside_a_wrapping_is_named_with_its_whole_place() -> None:
         (record | {"body": "{"}, "Records[0].body"),
     ):
         with pytest.raises(InvalidInput) as refusal:
-            recognise_value({"Records": [body]})
+            parse_value({"Records": [body]})
         assert refusal.value.field == field
 
 
@@ -159,20 +159,20 @@ def test_a_good_event_that_is_no_commit_is_counted_with_its_reason(
     file: str, changes: dict[str, Any], reason: str
 ) -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == file)
-    assert recognise_value(body | changes) == ParsedEvents(ignored=((reason, 1),))
+    assert parse_value(body | changes) == ParsedEvents(ignored=((reason, 1),))
 
 
 def test_an_iceberg_commit_in_a_bucket_is_ignored_for_what_it_is() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "eventbridge")
     body["detail"]["object"]["key"] = "sales/orders/metadata/00043-9c1f.metadata.json"
-    assert recognise_value(body) == ParsedEvents(ignored=(("iceberg_not_supported", 1),))
+    assert parse_value(body) == ParsedEvents(ignored=(("iceberg_not_supported", 1),))
 
 
 def test_buckets_and_containers_can_stand_for_other_places() -> None:
     found = {
         hint.location
         for sample in SAMPLES
-        for hint in recognise_value(
+        for hint in parse_value(
             sample.body, bucket_locations={"lake": "file:///lake", "lakeacct/lake": "file:///azure"}
         ).hints
         if hint.version is not None and hint.location is not None and sample.file != "lakewright_commit"
@@ -183,14 +183,14 @@ def test_buckets_and_containers_can_stand_for_other_places() -> None:
 def test_a_symlink_names_the_table_where_its_place_is_unknown() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "openlineage")
     body["outputs"][0]["namespace"] = "hive://metastore:9083"
-    assert recognise_value(body).hints == (TableHint(name="sales.orders"), TableHint(name="sales.returns"))
+    assert parse_value(body).hints == (TableHint(name="sales.orders"), TableHint(name="sales.returns"))
 
 
 def test_a_push_message_without_attributes_of_storage_holds_another_event() -> None:
     body = next(sample.body for sample in SAMPLES if sample.file == "gcs")
     body["message"]["attributes"] = {}
     body["message"]["data"] = "eyJ0YWJsZSI6ICJzYWxlcy5vcmRlcnMifQ=="
-    assert recognise_value(body).hints == (TableHint(name="sales.orders"),)
+    assert parse_value(body).hints == (TableHint(name="sales.orders"),)
     body["message"]["data"] = "not base64"
     with pytest.raises(InvalidInput, match="base64"):
-        recognise_value(body)
+        parse_value(body)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.events.detect import SHAPES, recognise, recognise_value
+from decider.events.detect import FORMATS, parse_body, parse_value
 from decider.events.table_hint import MAX_BATCH, ParsedEvents, TableHint
 from shared.errors import InvalidInput
 
@@ -32,7 +32,7 @@ def s3(*records: object) -> dict[str, Any]:
     "event", ["ObjectCreated:Put", "ObjectCreated:CompleteMultipartUpload", "s3:ObjectCreated:Copy"]
 )
 def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
-    assert recognise_value(s3(record(event=event))).hints == (TableHint("s3://lake/t", version=7),)
+    assert parse_value(s3(record(event=event))).hints == (TableHint("s3://lake/t", version=7),)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_written_commit_file_is_a_hint_with_its_version(event: str) -> None:
     ],
 )
 def test_a_key_is_decoded_exactly_once(key: str, location: str) -> None:
-    assert recognise_value(s3(record(key))).hints == (TableHint(location, version=7),)
+    assert parse_value(s3(record(key))).hints == (TableHint(location, version=7),)
 
 
 @pytest.mark.parametrize(
@@ -71,38 +71,34 @@ def test_a_key_is_decoded_exactly_once(key: str, location: str) -> None:
     ],
 )
 def test_any_other_object_is_ignored_with_a_counted_reason(key: str, reason: str) -> None:
-    taken = recognise_value(s3(record(key), record(key)))
+    taken = parse_value(s3(record(key), record(key)))
     assert (taken.hints, taken.ignored) == ((), ((reason, 2),))
 
 
 def test_an_object_that_was_not_written_is_no_hint() -> None:
-    taken = recognise_value(s3(record(event="ObjectRemoved:Delete"), record()))
+    taken = parse_value(s3(record(event="ObjectRemoved:Delete"), record()))
     assert (len(taken.hints), taken.ignored) == (1, (("unknown_event", 1),))
 
 
 def test_the_test_event_of_a_bucket_is_taken_without_hints() -> None:
-    taken = recognise_value({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"})
+    taken = parse_value({"Service": "Amazon S3", "Event": "s3:TestEvent", "Bucket": "lake"})
     assert (taken.hints, taken.ignored) == ((), (("test_event", 1),))
 
 
 def test_a_bucket_can_stand_for_a_directory() -> None:
-    taken = recognise_value(
+    taken = parse_value(
         s3(record("a+b/_delta_log/00000000000000000007.json")), bucket_locations={"lake": "file:///data"}
     )
     assert taken.hints == (TableHint("file:///data/a%20b", version=7),)
 
 
 def test_a_doubled_notification_is_one_hint() -> None:
-    assert recognise_value(s3(record(), record())).hints == (TableHint("s3://lake/t", version=7),)
+    assert parse_value(s3(record(), record())).hints == (TableHint("s3://lake/t", version=7),)
 
 
 def test_minio_is_recognised_before_s3_and_its_records_count() -> None:
     body = {"EventName": "s3:ObjectCreated:Put", "Key": f"lake/{COMMIT}", **s3(record(event="s3:ObjectCreated:Put"))}
-    assert (
-        recognise_value(body).hints
-        == recognise_value(body, source="minio").hints
-        == (TableHint("s3://lake/t", version=7),)
-    )
+    assert parse_value(body).hints == parse_value(body, source="minio").hints == (TableHint("s3://lake/t", version=7),)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +117,7 @@ def test_minio_is_recognised_before_s3_and_its_records_count() -> None:
     ],
 )
 def test_our_own_shape_names_tables(body: object, hints: tuple[TableHint, ...]) -> None:
-    assert recognise_value(body).hints == hints
+    assert parse_value(body).hints == hints
 
 
 MALFORMED: list[tuple[Any, str | None, str]] = [
@@ -165,7 +161,7 @@ MALFORMED: list[tuple[Any, str | None, str]] = [
 @pytest.mark.parametrize(("body", "source", "field"), MALFORMED)
 def test_a_malformed_event_is_refused_by_the_name_of_the_field(body: object, source: str | None, field: str) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        recognise_value(body, source=source)
+        parse_value(body, source=source)
     assert refusal.value.field == field
     assert refusal.value.allowed
     assert "expected" in str(refusal.value) or "cannot be used" in str(refusal.value)
@@ -183,7 +179,7 @@ def test_a_malformed_event_is_refused_by_the_name_of_the_field(body: object, sou
 )
 def test_a_body_that_is_not_json_is_refused(body: bytes, why: str) -> None:
     with pytest.raises(InvalidInput, match=why):
-        recognise(body)
+        parse_body(body)
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(st.characters(), max_size=20)
@@ -220,11 +216,11 @@ NEAR_S3 = st.fixed_dictionaries(
 
 @given(
     JSON | NEAR_S3 | st.fixed_dictionaries({"table": SCALARS}, optional={"version": SCALARS}),
-    st.none() | st.sampled_from([shape.source for shape in SHAPES]),
+    st.none() | st.sampled_from([shape.source for shape in FORMATS]),
 )
 def test_any_json_value_yields_hints_or_invalid_input(body: object, source: str | None) -> None:
     """No event, however strange, may raise anything else: an unforeseen exception is a 500 that a sender repeats."""
-    taken, refusal = outcome(lambda: recognise_value(body, source=source))
+    taken, refusal = outcome(lambda: parse_value(body, source=source))
     assert all((hint.location is None) != (hint.name is None) for hint in taken.hints)
     assert refusal is None or refusal.field
     assert str(refusal).encode()
@@ -232,7 +228,7 @@ def test_any_json_value_yields_hints_or_invalid_input(body: object, source: str 
 
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_yield_hints_or_invalid_input(body: bytes) -> None:
-    taken, refusal = outcome(lambda: recognise(body))
+    taken, refusal = outcome(lambda: parse_body(body))
     assert refusal is None or (refusal.field and not taken.hints)
 
 
