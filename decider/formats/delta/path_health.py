@@ -47,7 +47,7 @@ class MissedRemove:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class FileAction:
     """An `add` or `remove` of one commit, as far as paths go."""
 
     path: str
@@ -64,12 +64,12 @@ class PathCommit:
     version: int
     engine: str
     operation: str
-    actions: tuple[Action, ...]
+    actions: tuple[FileAction, ...]
 
 
 def read_path_commit(body: bytes, log: LogFile) -> PathCommit:
     """Decode a commit; raises Corrupt for damaged lines."""
-    actions: list[Action] = []
+    actions: list[FileAction] = []
     info: Mapping[str, Any] = {}
     for position, line in parsed_lines(split_lines(body), log):
         if isinstance(found := line.get("commitInfo"), dict):
@@ -81,7 +81,7 @@ def read_path_commit(body: bytes, log: LogFile) -> PathCommit:
     return PathCommit(log.version, str(engine), str(info.get("operation") or ""), tuple(actions))
 
 
-def _action(file: object, log: LogFile, position: int, kind: str) -> Action:
+def _action(file: object, log: LogFile, position: int, kind: str) -> FileAction:
     if not isinstance(file, dict) or type(file.get("path")) is not str:
         raise log.wrong(position, f"{kind}.path", file, "a text")
     vector = file.get("deletionVector")
@@ -89,7 +89,7 @@ def _action(file: object, log: LogFile, position: int, kind: str) -> Action:
     if isinstance(vector, dict):
         offset = vector.get("offset")
         dv_id = f"{vector.get('storageType')}{vector.get('pathOrInlineDv')}" + ("" if offset is None else f"@{offset}")
-    return Action(file["path"], kind == "add", file.get("dataChange") is not False, dv_id)
+    return FileAction(file["path"], kind == "add", file.get("dataChange") is not False, dv_id)
 
 
 def meant_file(location: str, path: str) -> str:
@@ -146,7 +146,7 @@ class MissedRemoves:
     def _spellings(self, path: str) -> dict[str, _Spelled]:
         return self._live.setdefault(meant_file(self.location, path), {})
 
-    def _remove(self, commit: PathCommit, action: Action, missed: dict[str, list[MissedRemove]]) -> None:
+    def _remove(self, commit: PathCommit, action: FileAction, missed: dict[str, list[MissedRemove]]) -> None:
         spellings = self._spellings(action.path)
         hit = spellings.pop(canonical_path(action.path), None)
         if hit is not None:
