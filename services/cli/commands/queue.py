@@ -84,7 +84,7 @@ def set_weight(
     context: typer.Context,
     scope: ScopeArgument,
     name: NameArgument,
-    weight: Annotated[float | None, typer.Option(help="Weight relative to its siblings, 0.01 to 100.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Weight, 0.01 to 100; the default is 1.")] = None,
     limit: Annotated[
         int | None, typer.Option(min=0, help="Maximum number of concurrent jobs; 0 removes the limit.")
     ] = None,
