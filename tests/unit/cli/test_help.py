@@ -1,4 +1,4 @@
-"""Help texts are instructions in whole sentences; which words they may use is held by tests/unit/docs/test_language.py."""
+"""Help texts are instructions in whole sentences; tests/unit/docs/test_language.py holds the words they may use."""
 
 from collections.abc import Iterator
 from typing import Any
