@@ -24,87 +24,88 @@ T = TypeVar("T")
 N = TypeVar("N", int, float)
 
 REDIS_URL = "LAKEWRIGHT_REDIS_URL"
-"""Redis or Valkey, with AOF on and `maxmemory-policy noeviction`. Default: the Unix socket of the standalone's own, in
-a folder of LAKEWRIGHT_DATA_DIR that no other user of the machine can enter."""
+"""Redis or Valkey, with AOF on and `maxmemory-policy noeviction`. Default: the Unix socket of the standalone's Redis,
+in a folder of LAKEWRIGHT_DATA_DIR that no other user of the machine can enter."""
 
 QUEUE = "LAKEWRIGHT_QUEUE"
-"""Name of the queue that deciders and actors share; another name is another world. Default: `default`."""
+"""Name of the queue that deciders and actors share; queues are isolated by name. Default: `default`."""
 
 HTTP_ADDRESS = "LAKEWRIGHT_HTTP_ADDRESS"
-"""`host:port` of the REST API. Default: the loopback address, because without a token nobody else may call."""
+"""`host:port` of the REST API. Default: the loopback address, because without a token only local callers are
+allowed."""
 
 TOKEN = "LAKEWRIGHT_TOKEN"  # noqa: S105 - the name of a variable, not a secret
-"""Bearer token of an administrator, and what the command line shows. Default: none; some token, or a secret for
-signatures, is needed to listen beyond the loopback address."""
+"""Bearer token of an administrator, and the token that the command line sends. Default: none. Listening beyond the
+loopback address requires a token or a secret for signatures."""
 
 TOKENS = "LAKEWRIGHT_TOKENS"
 """`role:token` pairs, comma-separated; the roles are hook, viewer, operator and admin. A token may be given as
 `sha256:<hex>`. Default: none."""
 
 TOKENS_FILE = "LAKEWRIGHT_TOKENS_FILE"
-"""File with such pairs, one per line, `#` before words: for secrets that are mounted. Default: none."""
+"""File with such pairs, one per line, and `#` comments: for mounted secrets. Default: none."""
 
 HMAC_SECRETS = "LAKEWRIGHT_HMAC_SECRETS"
-"""Secrets, comma-separated, with which webhooks may be signed; two let one replace the other. Default: none."""
+"""Secrets, comma-separated, that webhooks may be signed with; two allow rotation. Default: none."""
 
 HMAC_WINDOW_S = "LAKEWRIGHT_HMAC_WINDOW_S"
-"""Seconds that a signature's time may be away from ours, either way. Default 300: room for retries and bad clocks."""
+"""Maximum difference in seconds between a signature's time and ours. Default 300: allows for retries and clock skew."""
 
 EVENTS_PER_S = "LAKEWRIGHT_EVENTS_PER_S"
-"""Calls per second that one client may make to /v1/events, each with up to 10,000 events. Default 1,000: above what a
-bucket's notifications need, below what would keep others waiting."""
+"""Maximum requests per second and client to /v1/events, each with up to 10,000 events. Default 1,000: above what a
+bucket's notifications need, below what delays other clients."""
 
 CALLS_PER_S = "LAKEWRIGHT_CALLS_PER_S"
-"""Other calls per second that one client may make. Default 200: people and dashboards need fewer."""
+"""Maximum other requests per second and client. Default 200: people and dashboards need fewer."""
 
 BODY_TIMEOUT_S = "LAKEWRIGHT_BODY_TIMEOUT_S"
-"""Seconds within which a call's body must have arrived. Default 10: a megabyte takes less over any line."""
+"""Seconds within which a request body must have arrived. Default 10: a megabyte takes less over any line."""
 
 SNS_TOPICS = "LAKEWRIGHT_SNS_TOPICS"
-"""Names (ARNs) of topics, comma-separated, whose subscriptions are confirmed by visiting their page. Default: none, so
-people confirm them."""
+"""ARNs of SNS topics, comma-separated, whose subscriptions are confirmed automatically. Default: none; people confirm
+them."""
 
 WEBHOOK_ORIGINS = "LAKEWRIGHT_WEBHOOK_ORIGINS"
-"""Origins, comma-separated, that may send CloudEvents by their handshake. Default: eventgrid.azure.net."""
+"""Origins, comma-separated, that pass the CloudEvents webhook validation. Default: eventgrid.azure.net."""
 
 ROOTS = "LAKEWRIGHT_ROOTS"
-"""Locations, comma-separated, below which tables are looked for and taken from events; where there are any, a
-call may register tables below them only. Default: none, so by call only, and anywhere."""
+"""Allowed roots: locations, comma-separated, below which tables are discovered and registered from events. With roots,
+tables outside of them cannot be registered. Default: none; tables are registered explicitly, at any location."""
 
 ALLOW_EXTERNAL_FILES = "LAKEWRIGHT_ALLOW_EXTERNAL_FILES"
 """`true` to rewrite tables whose log names files outside of the table, as shallow clones do, where these lie below
-`LAKEWRIGHT_ROOTS`; read by deciders and actors, who need both. Default `false`: whoever writes to a table could have
-files copied into it that only we may read."""
+`LAKEWRIGHT_ROOTS`; set both for deciders and for actors. Default `false`: a writer of a table could otherwise have
+files copied into it that only Lakewright may read."""
 
 DRIFT_S = "LAKEWRIGHT_DRIFT_S"
 """Seconds between two checks of a table's state against the checksum in its log; 0 for none. Default 3600: one small
 read per hour and table that moves."""
 
 TENANT = "LAKEWRIGHT_TENANT"
-"""Tenant of tables that nobody gave one. Default `path`: the first folder below the table's root, as in
+"""Tenant of tables without an explicit one. Default `path`: the first folder below the table's root, as in
 `<root>/<tenant>/<table>`; a table right below its root belongs to `default`."""
 
 DISCOVERY_S = "LAKEWRIGHT_DISCOVERY_S"
-"""Seconds between two walks through the roots in search of tables; 0 for none. Default 3600: new tables are told of by
-their events, and after a loss of Redis the first walk starts at once."""
+"""Seconds between two discovery scans of the allowed roots; 0 disables them. Default 3600: events register new tables
+earlier, and after a loss of Redis the first scan starts at once."""
 
 DISCOVERY_REQUESTS_PER_S = "LAKEWRIGHT_DISCOVERY_REQUESTS_PER_S"
-"""Requests to the store per second while walking. Default 10: two per folder, so 18,000 folders an hour."""
+"""Requests per second to the store during discovery. Default 10: two per folder, so 18,000 folders an hour."""
 
 DISCOVERY_DEPTH = "LAKEWRIGHT_DISCOVERY_DEPTH"
-"""Folders below a root in which tables are looked for. Default 5: catalog, schema, table and two to spare."""
+"""Maximum folder depth below a root for discovery. Default 5: catalog, schema, table and two to spare."""
 
 BUCKETS = "LAKEWRIGHT_BUCKETS"
-"""`bucket=uri` pairs, comma-separated: where a bucket that an event names is found. Default: the sender's scheme."""
+"""`bucket=uri` pairs, comma-separated: location of a bucket that events name. Default: the sender's scheme."""
 
 SWEEP_S = "LAKEWRIGHT_SWEEP_S"
-"""Seconds between two looks at a table nobody spoke of. Default 300: how late a lost event is noticed, at two small
-requests per table and interval."""
+"""Sweep interval: seconds between two refreshes of a table without events. Default 300: how late a lost event is
+noticed, at two small requests per table and interval."""
 
 STORE_OPTIONS = "LAKEWRIGHT_STORE_OPTIONS"
-"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; a place (`s3://`, `gs://bucket`) has
-options of its own: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read by deciders and actors
-alike. Default: none; the usual environment variables and instance credentials apply."""
+"""JSON object with options of the object stores, such as {"region": "eu-west-1"}; options for one location (`s3://`,
+`gs://bucket`) go below it: {"s3://logs": {"endpoint": "http://minio:9000", "allow_http": true}}. Read by deciders and
+actors. Default: none; the usual environment variables and instance credentials apply."""
 
 POLICY = "LAKEWRIGHT_POLICY"
 """Defaults of the service for all tables, as in `target-file-size=64mb,min-input-files=8`. Default: those of the
@@ -118,25 +119,25 @@ MAX_BODY_BYTES = "LAKEWRIGHT_MAX_BODY_BYTES"
 """Largest request body in bytes. Default 1 MiB: ten thousand events fit, and a thousand such requests fit in memory."""
 
 ARCHIVE = "LAKEWRIGHT_ARCHIVE"
-"""Location of the Delta table that keeps every decision for good; made, registered and compacted by Lakewright itself.
-Default: none, and decisions are kept in Redis only, the newest thousand of each table."""
+"""Location of the Delta table that archives every decision; Lakewright creates, registers and compacts it.
+Default: none; decisions are kept in Redis only, the newest thousand of each table."""
 
 OPTIMIZATIONS = "LAKEWRIGHT_OPTIMIZATIONS"
-"""Location of the Delta table that lists every rewrite of every table, for SQL; made, registered and compacted by
-Lakewright itself. Default: none, and each table's own log, REST and the command line tell its history."""
+"""Location of the Delta table that lists every rewrite of every table, for SQL; Lakewright creates, registers and
+compacts it. Default: none; history is available from each table's log, the REST API and the command line."""
 
 DATA_DIR = "LAKEWRIGHT_DATA_DIR"
 """Folder for Redis data, logs and scratch space. Default: `.lakewright` in the working directory."""
 
 START_TIMEOUT_S = "LAKEWRIGHT_START_TIMEOUT_S"
-"""Seconds that the standalone waits for Redis, and then for the decider, to be ready while the process is alive.
+"""Seconds that the standalone waits for each of Redis, decider and actor to be ready while the process is alive.
 Default 600: Redis loads some 100 MB per second, and on a busy machine the decider's imports may take minutes."""
 
 JAVA = "LAKEWRIGHT_JAVA"
 """`auto`, `system`, `bundled`, or the home of a Java 17 or 21. Default `auto`: the machine's, else the bundled one."""
 
 IVY_DIR = "LAKEWRIGHT_IVY_DIR"
-"""Where the jars that Delta adds to Spark lie. Default: `ivy` in the folder of downloads."""
+"""Folder of the jars that Delta adds to Spark. Default: `ivy` in the folder of downloads."""
 
 LOG_LEVEL = "LAKEWRIGHT_LOG_LEVEL"
 """debug, info, warning or error. Default: info."""
@@ -145,7 +146,7 @@ LOG_FORMAT = "LAKEWRIGHT_LOG_FORMAT"
 """`json`, one object a line; `console`, lines for people; or `auto`. Default: auto, JSON unless it is a terminal."""
 
 URL = "LAKEWRIGHT_URL"
-"""Where the command line finds the decider. Default: http://127.0.0.1:7420, as the decider's own default."""
+"""Address of the decider for the command line. Default: http://127.0.0.1:7420."""
 
 DEFAULT_HTTP_ADDRESS = "127.0.0.1:7420"
 DEFAULT_URL = f"http://{DEFAULT_HTTP_ADDRESS}"

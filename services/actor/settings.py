@@ -36,7 +36,7 @@ MEMORY = "LAKEWRIGHT_DRIVER_MEMORY"
 """Heap of the driver, in Spark's spelling. Default `1g`: enough for two rewrites of a 128 MiB target at once."""
 
 NAME = "LAKEWRIGHT_ACTOR_NAME"
-"""Name of this actor among the workers. Default: host name and process id."""
+"""Name of this actor. Default: host name and process id."""
 
 ALLOW_S3 = "LAKEWRIGHT_ALLOW_S3"
 """`true` if no writer of tables on S3 uses Delta's default log store there (docs/object-stores.md). Default `false`:
@@ -47,9 +47,9 @@ RESERVED_DISK = "LAKEWRIGHT_RESERVED_DISK_MIB"
 table's own writers, which is worse than files left small."""
 
 CLASS_ARCHIVE = "LAKEWRIGHT_CLASS_ARCHIVE"
-"""Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because the first
-one that is told of it takes longer to write it at its end than it took to start; worth it where Spark starts often, as
-with `lakewright optimize`. A directory that cannot be written is no reason not to start."""
+"""Directory for an archive of Java's classes (190 MB), from which a JVM starts faster. Default: none, because writing
+it takes longer than one start; worth it where Spark starts often, as with `lakewright optimize`. A directory that
+cannot be written is ignored."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ A failure is one line: what, where, and what to do about it.
 """
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ TIMEOUT_S = 30.0
 
 SILENCE_S = 60.0
 """Longest silence of an event stream: the decider says something every fifteen seconds."""
+
+
+_CHANGE, _COMMAND = re.compile(r"PATCH /v1/tables/(\S+)"), r"`lakewright tables change \1`"
+"""A call that the API advises, and the command that makes it."""
 
 
 class CallFailed(LakewrightError):  # noqa: N818 - the name says what happened
@@ -138,7 +143,7 @@ class ApiClient:
             advice = "; set LAKEWRIGHT_TOKEN"
         if answer.status_code == HTTPStatus.FORBIDDEN:
             advice = "; the role of LAKEWRIGHT_TOKEN does not allow it"
-        return f"{problem['detail']}{advice}"
+        return f"{_CHANGE.sub(_COMMAND, str(problem['detail']))}{advice}"
 
 
 def segment(name: str) -> str:

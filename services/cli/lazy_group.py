@@ -14,15 +14,16 @@ from typer.core import TyperGroup
 from services.cli.cli_context import CliContext
 
 
-def lazy_group(commands: Mapping[str, str]) -> type[TyperGroup]:
-    """Return a group class that also has these commands: `module:attribute` by name.
+def lazy_group(commands: Mapping[str, str], *, at_end: bool = False) -> type[TyperGroup]:
+    """Return a group class that also has these commands: `module:attribute` by name; `--help` lists them first or last.
 
     The attribute is a Typer application for a group of commands, or a function for one command.
     """
 
     class LazyGroup(TyperGroup):
         def list_commands(self, ctx: Any) -> list[str]:
-            return [*commands, *super().list_commands(ctx)]
+            own = [name for name in super().list_commands(ctx) if name not in commands]
+            return [*own, *commands] if at_end else [*commands, *own]
 
         def get_command(self, ctx: Any, cmd_name: str) -> Any:
             if cmd_name in commands and cmd_name not in self.commands:

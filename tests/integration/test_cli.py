@@ -72,7 +72,7 @@ def test_a_tables_life_from_the_command_line(decider: LiveDecider, table: Writte
     decider.drain()
     assert table.path.as_uri() in said(decider, "tables", "list", "--prefix", "sales.")
     shown = said(decider, "tables", "show", "sales.orders")
-    assert "1, 1 of them worth a rewrite" in shown
+    assert "1, 1 of them eligible" in shown
     assert "lakewright.target-file-size" in shown
     assert "dt=2026-01-01" in said(decider, "tables", "partitions", "sales.orders")
     table.append(1)
@@ -149,8 +149,8 @@ def test_the_token_travels_with_every_call(redis_url: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said_why"),
     [
-        (("tables", "show", "no.such"), "there is no table 'no.such'"),
-        (("jobs", "show", "no.such"), "there is no job 'no.such'"),
+        (("tables", "show", "no.such"), "table 'no.such' does not exist"),
+        (("jobs", "show", "no.such"), "job 'no.such' does not exist"),
         (("tables", "add", "relative/path"), "it is a relative path"),
         (("optimize", "orders", "--priority", "asap"), "priority"),
         (("jobs", "list", "--state", "lost"), "state"),

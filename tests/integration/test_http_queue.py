@@ -97,7 +97,7 @@ def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queu
     assert decider.post("/v1/queue/resume", {"scope": "tenant", "name": "sales"}).status_code == 200
     body = {"scope": "table", "name": "orders-1", "weight": 2, "limit": 1}
     said = decider.client.put("/v1/queue/weights", json=body).json()["message"]
-    assert said == "Table orders-1: weight 2, at most 1 at once."
+    assert said == "Table orders-1: weight 2, at most 1 concurrent job."
     assert len(claimed(queue, "n2")) == 1
     assert decider.get("/v1/queue")["settings"] == {"weight:table|orders-1": "2", "limit:table|orders-1": "1"}
 

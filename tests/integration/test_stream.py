@@ -130,7 +130,7 @@ def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: 
         reader.next("connected")
     refused = decider.client.get("/v1/stream")
     assert refused.status_code == 503
-    assert "2 readers watch already" in refused.json()["detail"]
+    assert "limit 2, per client" in refused.json()["detail"]
     leave_all(decider, *readers)
     until("their places are free", lambda: decider.services.seats.taken == 0)
     next_one = Reader(decider)
@@ -240,7 +240,7 @@ def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
         return result.stdout
 
     hello, decision = watch().splitlines()[:2]
-    assert hello == "Watching 1 tables."
+    assert hello == "Watching 1 table."
     assert "orders  Version 1, dt=2026-01-01: skip." in decision
     events = [json.loads(line) for line in watch("--json").splitlines()]
     assert [event["event"] for event in events] == ["connected", "decision"]

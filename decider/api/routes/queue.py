@@ -86,7 +86,8 @@ async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
         said.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
         await parts.steering.limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
-        said.append(f"at most {body.limit} concurrent jobs" if body.limit else "no limit")
+        jobs = "job" if body.limit == 1 else "jobs"
+        said.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
     return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing changed'}.")
 
 

@@ -1,4 +1,4 @@
-"""`lakewright actors …`: who drains the queue, and letting one finish before it is stopped."""
+"""`lakewright actors …`: list the actors, and drain one before it is stopped."""
 
 from typing import Annotated
 
@@ -8,12 +8,12 @@ from services.cli.cli_context import setting_of
 from services.cli.client import segment
 from services.cli.render import at, duration, shown
 
-app = typer.Typer(no_args_is_help=True, help="List actors, and drain one.")
+app = typer.Typer(no_args_is_help=True, help="List and drain actors.")
 
 
 @app.command("list")
 def list_actors(context: typer.Context) -> None:
-    """List the actors that are there with their slots, jobs and versions."""
+    """List the actors with their slots, jobs and versions."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/actors")
@@ -41,7 +41,7 @@ def list_actors(context: typer.Context) -> None:
 
 @app.command("drain")
 def drain_actor(context: typer.Context, actor: Annotated[str, typer.Argument(help="Name of the actor.")]) -> None:
-    """Let an actor finish the jobs it has and take no more, so that it can be stopped without losing work."""
+    """Let an actor finish its jobs and take no new ones, so that stopping it loses no work."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.post(f"/v1/actors/{segment(actor)}/drain", {})

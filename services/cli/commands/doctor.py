@@ -86,10 +86,10 @@ def doctor_settings(environ: Mapping[str, str]) -> DoctorSettings:
 def doctor(
     context: typer.Context,
     table: Annotated[
-        str | None, typer.Argument(help="Examine this table instead: a path, a URI, or a registered name.")
+        str | None, typer.Argument(help="Check this table instead: a path, a URI, or a registered name.")
     ] = None,
 ) -> None:
-    """Check what Lakewright needs on this machine, or whether a table was harmed. Exit code 1: something is wrong."""
+    """Check this machine and the services, or whether a table was damaged. Exit code 1: a check failed."""
     if table is not None:
         from services.cli.commands.doctor_table import doctor_table  # noqa: PLC0415 - it reads logs, which takes optional parts
 

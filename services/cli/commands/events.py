@@ -1,4 +1,4 @@
-"""`lakewright events post`: tell the decider of a commit, as a store or a writer would."""
+"""`lakewright events post`: post a commit event to the decider, as a store or a writer does."""
 
 import sys
 from pathlib import Path
@@ -21,15 +21,15 @@ def group() -> None:
 def post_event(
     context: typer.Context,
     file: Annotated[
-        str | None, typer.Argument(help="File with an event in any known shape; '-' is standard input.")
+        str | None, typer.Argument(help="File with an event in any supported format; '-' is standard input.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="Name or location of a table, instead of a file.")] = None,
-    version: Annotated[int | None, typer.Option(min=0, help="The version that was committed.")] = None,
+    version: Annotated[int | None, typer.Option(min=0, help="Committed version.")] = None,
     source: Annotated[
-        str | None, typer.Option(help="The shape that the file must have, such as s3, sns or azure.")
+        str | None, typer.Option(help="Format that the file must have, such as s3, sns or azure.")
     ] = None,
 ) -> None:
-    """Post an event: what a file holds, or a table that may have changed."""
+    """Post an event from a file, or for a table that may have changed."""
     if (file is None) == (table is None):
         raise typer.BadParameter("give either a file ('-' for standard input) or --table")
     if version is not None and table is None:
@@ -45,7 +45,7 @@ def post_event(
     if out.as_json:
         return out.raw(answer)
     if "validationResponse" in answer:
-        return out.line("A handshake, which was answered; it told of no commit.")
+        return out.line("Subscription handshake answered; it held no commit event.")
     ignored = ", ".join(f"{one['count']} {one['reason']}" for one in answer["ignored"])
     return out.line(f"{answer['accepted']} accepted" + (f"; ignored: {ignored}" if ignored else ""))
 

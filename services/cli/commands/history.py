@@ -1,4 +1,4 @@
-"""`lakewright optimizations` and `lakewright scheduled`: what was rewritten, and what comes by itself.
+"""`lakewright optimizations` and `lakewright scheduled`: past rewrites, and automatic ones that are due.
 
 A location is read directly, from the table's own log: its history needs no decider and no registration.
 """
@@ -18,11 +18,11 @@ from services.settings import store_options
 def optimizations(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of items to show.")] = 20,
-    before: Annotated[int | None, typer.Option(min=0, help="Only versions below this one.")] = None,
-    files: Annotated[bool, typer.Option("--files", help="List every file; requires --json.")] = False,  # noqa: FBT002
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 20,
+    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites below this version.")] = None,
+    files: Annotated[bool, typer.Option("--files", help="List every file; needs --json.")] = False,  # noqa: FBT002
 ) -> None:
-    """List the rewrites of a table, newest first, from its own log."""
+    """List the rewrites of a table from its own log, newest first."""
     out = setting_of(context).output()
     if files and not out.as_json:
         raise typer.BadParameter("--files needs --json: a rewrite may name thousands")
@@ -39,10 +39,10 @@ def optimizations(
 def scheduled(
     context: typer.Context,
     prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
-    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of tables to check.")] = 100,
-    page_token: Annotated[str | None, typer.Option(help="`next_page_token` of the previous page.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of tables to examine.")] = 100,
+    page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
 ) -> None:
-    """List automatically optimized tables with their next due time and latest result."""
+    """List tables that are optimized automatically: what is due, and how the last run ended."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/scheduled", {"prefix": prefix, "limit": limit, "page_token": page_token})
@@ -60,9 +60,9 @@ def scheduled(
         )
         for one in answer["tables"]
     ]
-    columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "ended", "switched on by")
+    columns = ("table", "state", "jobs", "next due (UTC)", "last run (UTC)", "result", "enabled by")
     out.rows("Scheduled", columns, rows)
-    return out.line(f"There are more: --page-token {answer['next_page_token']}") if answer["next_page_token"] else None
+    return out.line(f"More tables: --page-token {answer['next_page_token']}") if answer["next_page_token"] else None
 
 
 def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
@@ -97,6 +97,6 @@ def _show(out: Output, answer: Any) -> None:
         )
         for one in answer["optimizations"]
     ]
-    out.rows("Rewrites", ("version", "at (UTC)", "kind", "partition", "files", "bytes", "rows", "duration"), rows)
+    out.rows("Rewrites", ("version", "at (UTC)", "kind", "partition", "files", "bytes", "rows", "took"), rows)
     if answer["before"] is not None:
-        out.line(f"The log goes further back: --before {answer['before']}")
+        out.line(f"Older rewrites: --before {answer['before']}")

@@ -1,4 +1,4 @@
-"""`lakewright jobs …`: what runs, waits and is over; and calling one off."""
+"""`lakewright jobs …`: list and show running, waiting and finished jobs; cancel, expedite and requeue them."""
 
 from typing import Annotated, Any
 
@@ -8,7 +8,7 @@ from services.cli.cli_context import setting_of
 from services.cli.client import segment
 from services.cli.render import at, measured_runs, shown
 
-app = typer.Typer(no_args_is_help=True, help="List, show and cancel jobs.")
+app = typer.Typer(no_args_is_help=True, help="List, show, cancel, expedite and requeue jobs.")
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 
@@ -17,12 +17,12 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 def list_jobs(
     context: typer.Context,
     state: Annotated[
-        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished; default: all.")
+        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished. Default: all.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Table name or id; default: all tables.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of items to show.")] = 50,
+    table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of rows.")] = 50,
 ) -> None:
-    """List jobs: running, waiting, quarantined, then finished runs."""
+    """List jobs: running, queued, delayed and quarantined ones, then finished runs."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/jobs", {"state": state, "table": table, "limit": limit})
@@ -45,7 +45,7 @@ def list_jobs(
 
 @app.command("show")
 def show_job(context: typer.Context, job: JobArgument) -> None:
-    """Show a job with its timeline and its predicted and measured cost."""
+    """Show a job: its timeline, and what was predicted and measured."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/jobs/{segment(job)}")
@@ -60,7 +60,7 @@ def show_job(context: typer.Context, job: JobArgument) -> None:
 
 @app.command("cancel")
 def cancel_job(context: typer.Context, job: JobArgument) -> None:
-    """Delete a waiting job, or stop a running one."""
+    """Cancel a job: delete it if it waits, stop it if it runs."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.delete(f"/v1/jobs/{segment(job)}")
@@ -75,7 +75,7 @@ def promote_job(context: typer.Context, job: JobArgument) -> None:
 
 @app.command("requeue")
 def requeue_job(context: typer.Context, job: JobArgument) -> None:
-    """Make a delayed or quarantined job ready and reset its failed attempts."""
+    """Make a delayed or quarantined job ready now, and reset its failures."""
     _move(context, job, "requeue")
 
 

@@ -1,4 +1,4 @@
-"""`lakewright optimize`: a registered table by its name through the decider, any table by its location on the spot."""
+"""`lakewright optimize`: a registered table by name, through the decider; any table by location, in this process."""
 
 import math
 import sys
@@ -28,23 +28,25 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
     partition: Annotated[
         list[str] | None, typer.Option(help="Only this partition, such as dt=2026-01-01; may be repeated.")
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show the plan.")] = False,  # noqa: FBT002
-    force: Annotated[bool, typer.Option("--force", help="Set aside tolerance and enabled=false.")] = False,  # noqa: FBT002
-    priority: Annotated[str, typer.Option(help="By name: urgent, high, normal or low.")] = PRIORITY,
-    mode: Annotated[str, typer.Option(help="By location: levels, idle (merge all small files once), or full.")] = MODE,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan and change nothing.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Ignore tolerance and enabled=false.")] = False,  # noqa: FBT002
+    priority: Annotated[str, typer.Option(help="By name only: urgent, high, normal or low.")] = PRIORITY,
+    mode: Annotated[
+        str, typer.Option(help="By location only: levels, idle (merge all small files once), or full.")
+    ] = MODE,
     target_file_size: Annotated[
-        str | None, typer.Option(help="By location: size that files should reach, such as 128mb.")
+        str | None, typer.Option(help="By location only: target file size, such as 128mb.")
     ] = None,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="By location: another policy value, as min-input-files=4; may be repeated."),
+        typer.Option("--set", help="By location only: policy property, such as min-input-files=4; may be repeated."),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="By location: do not ask.")] = False,  # noqa: FBT002
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="By location only: skip the confirmation.")] = False,  # noqa: FBT002
 ) -> None:
-    """Optimize a table now. A name is asked of the decider; a location is planned, shown, confirmed and rewritten here.
+    """Optimize a table now: by name, queue jobs at the decider; by location, plan, confirm and rewrite here.
 
-    Exit code 0: done, or nothing to do. 1: failed, or not confirmed. 3: others took some of the files. 130: stopped by
-    Ctrl-C, with what was written by then committed.
+    Exit code 0: done, or nothing to do. 1: failed, or not confirmed. 3: other writers changed some of the files.
+    130: stopped by Ctrl-C; finished groups are committed.
     """
     setting = setting_of(context)
     wishes = {**({"target-file-size": target_file_size} if target_file_size else {}), **pairs(set_ or [])}
@@ -58,7 +60,9 @@ def optimize(  # noqa: PLR0913, PLR0917 - the options of a command
             "--priority needs the name of a registered table: a location is rewritten here and now"
         )
     if not (dry_run or yes) and (setting.as_json or not sys.stdin.isatty()):
-        raise typer.BadParameter("nobody can be asked here: give --yes, or --dry-run to see the plan")
+        raise typer.BadParameter(
+            "cannot ask for confirmation without a terminal: pass --yes, or --dry-run to see the plan"
+        )
     from services.cli.local import optimize as alone  # noqa: PLC0415 - the parts of a decider are optional, and slow to import
 
     asked = alone.OptimizeArguments(table, mode, tuple(partition or ()), wishes, dry_run=dry_run, force=force, yes=yes)

@@ -1,4 +1,4 @@
-"""`lakewright queue …`: who waits, who is next and why; weights, limits, pauses and the audit."""
+"""`lakewright queue …`: queue depth, the next jobs and why; weights, limits, pauses, settings and the audit."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -10,12 +10,12 @@ from services.cli.charts.queue_chart import picture
 from services.cli.charts.simulation import ArrivalLoad, arrivals, fair, fifo, outcome
 from services.cli.cli_context import setting_of
 from services.cli.commands.queue_settings import COLUMNS, changes, rows
-from services.cli.render import at, duration
+from services.cli.render import at, counted, duration
 from shared.queue.limits import MAX_FORESEEN
 
 app = typer.Typer(no_args_is_help=True, help="Show and administer the queue.")
 
-ScopeArgument = Annotated[str, typer.Argument(help="queue, band, tenant or table.")]
+ScopeArgument = Annotated[str, typer.Argument(help="Scope: queue, band, tenant or table.")]
 NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table id.")]
 
 
@@ -23,7 +23,7 @@ NameArgument = Annotated[str, typer.Argument(help="Band 0 to 3, tenant, or table
 def show_queue(
     context: typer.Context,
     claims: Annotated[
-        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="Maximum number of next jobs to show.")
+        int, typer.Option("--next", min=1, max=MAX_FORESEEN, help="Number of upcoming jobs to show.")
     ] = MAX_FORESEEN,
 ) -> None:
     """Show queue depth and the next jobs to be dispatched."""
@@ -67,9 +67,11 @@ def show_settings(context: typer.Context) -> None:
 @app.command("set")
 def change_settings(
     context: typer.Context,
-    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...", help="Such as aging=60s max-attempts=5.")],
+    settings: Annotated[
+        list[str], typer.Argument(metavar="NAME=VALUE...", help="Settings, such as aging=60s max-attempts=5.")
+    ],
 ) -> None:
-    """Change queue settings at run time; see `lakewright queue settings` for their names."""
+    """Change settings of the running queue; others stay. `lakewright queue settings` lists the names."""
     asked = changes(settings)
     out = setting_of(context).output()
     with setting_of(context).api() as api:
@@ -82,11 +84,13 @@ def set_weight(
     context: typer.Context,
     scope: ScopeArgument,
     name: NameArgument,
-    weight: Annotated[float | None, typer.Option(help="Weight.")] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="Maximum concurrent jobs; 0 removes the limit.")] = None,
-    quota: Annotated[int | None, typer.Option(min=1, max=100, help="Maximum share of all slots in percent.")] = None,
+    weight: Annotated[float | None, typer.Option(help="Weight, 0.01 to 100; the default is 1.")] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=0, help="Maximum number of concurrent jobs; 0 removes the limit.")
+    ] = None,
+    quota: Annotated[int | None, typer.Option(min=1, max=100, help="Maximum share of all slots, in percent.")] = None,
 ) -> None:
-    """Set a weight, limit or quota."""
+    """Set the weight, the limit or the quota of a band, a tenant or a table."""
     body = {"scope": scope, "name": name, "weight": weight, "limit": limit, "quota_percent": quota}
     out = setting_of(context).output()
     with setting_of(context).api() as api:
@@ -102,7 +106,7 @@ def pause(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgu
 
 @app.command("resume")
 def resume(context: typer.Context, scope: ScopeArgument = "queue", name: NameArgument = "") -> None:
-    """Dispatch jobs of a paused scope again."""
+    """Dispatch jobs in this scope again."""
     _post(context, "/v1/queue/resume", {"scope": scope, "name": name})
 
 
@@ -115,20 +119,20 @@ def audit(context: typer.Context) -> None:
     return (
         out.raw(answer)
         if out.as_json
-        else out.line(f"{answer['keys_checked']} keys checked, {answer['repaired']} repaired")
+        else out.line(f"{counted(answer['keys_checked'], 'key')} checked, {answer['repaired']:,} repaired")
     )
 
 
 @app.command("sim")
 def simulate(
     context: typer.Context,
-    tenants: Annotated[int, typer.Option(min=2, max=50, help="Tenants; the first has most jobs.")] = 8,
-    jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Jobs that arrive.")] = 4_000,
-    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Jobs at once.")] = 4,
+    tenants: Annotated[int, typer.Option(min=2, max=50, help="Number of tenants; the first has most jobs.")] = 8,
+    jobs: Annotated[int, typer.Option(min=100, max=200_000, help="Number of jobs.")] = 4_000,
+    slots: Annotated[int, typer.Option(min=1, max=1_000, help="Number of slots.")] = 4,
     load: Annotated[float, typer.Option(min=0.1, max=2.0, help="Target utilization.")] = 0.95,
-    svg: Annotated[Path | None, typer.Option(help="Write an SVG chart to this file.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write a chart to this file, as SVG.")] = None,
 ) -> None:
-    """Simulate sojourn times of Zipf-distributed tenants under fair queueing and FIFO; sends no requests."""
+    """Simulate sojourn time for Zipf-distributed tenants, under fair queueing and first come, first served."""
     out = setting_of(context).output()
     setting = ArrivalLoad(tenants=tenants, jobs=jobs, slots=slots, load=load)
     drawn = arrivals(setting)
@@ -142,8 +146,8 @@ def simulate(
         for number, (a, b) in enumerate(zip(first.dwell, shared.dwell, strict=True))
     ]
     columns = ("tenant", "jobs", "fifo p50", "fifo p95", "fair p50", "fair p95")
-    out.rows("Sojourn time, seconds", columns, dwells)
-    return out.line(f"Jain's fairness index, all tenants backlogged: FIFO {first.jain:.3f}, fair {shared.jain:.3f}")
+    out.rows("Sojourn time (arrival to end), seconds", columns, dwells)
+    return out.line(f"Jain's fairness index under full backlog: first come {first.jain:.3f}, fair {shared.jain:.3f}")
 
 
 def _wait(wait_s: float | None) -> str:

@@ -1,4 +1,4 @@
-"""`lakewright status`: the service at a glance."""
+"""`lakewright status`: the state of the service."""
 
 from typing import Any
 
@@ -9,22 +9,22 @@ from services.cli.render import duration, size
 
 
 def status(context: typer.Context) -> None:
-    """Show the service at a glance."""
+    """Show the state of the service: Redis, tables, queue, actors and savings."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get("/v1/status")
     if out.as_json:
         return out.raw(answer)
     out.pairs("Lakewright", _status(answer))
-    return out.rows("Funnel", ("step", "count"), list(answer["funnel"].items()))
+    return out.rows("Funnel", ("stage", "count"), list(answer["funnel"].items()))
 
 
 def _status(answer: dict[str, Any]) -> dict[str, object]:
     redis, backlog, queue, saved = answer["redis"], answer["backlog"], answer["queue"], answer["savings"]
     return {
         "version": answer["version"],
-        "up for": duration(answer["uptime_s"]),
-        "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "does not answer",
+        "uptime": duration(answer["uptime_s"]),
+        "redis": f"{redis['name']} {redis['version']}" if redis["reachable"] else "unreachable",
         "redis issues": "; ".join(redis["issues"]) or "none",
         "tables": answer["tables"],
         "tables refused": answer["tables_refused"],

@@ -1,4 +1,4 @@
-"""`lakewright tables …`: register, list, show and forget tables, and ask why."""
+"""`lakewright tables …`: register, list, show and unregister tables, and explain decisions."""
 
 import re
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from services.cli.render import Output, at, counted, duration, measured_runs, sh
 HISTORY = "services.cli.commands.history"
 
 app = typer.Typer(
-    cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}),
+    cls=lazy_group({"optimizations": f"{HISTORY}:optimizations", "scheduled": f"{HISTORY}:scheduled"}, at_end=True),
     no_args_is_help=True,
-    help="Register, list, show and unregister tables; list decisions.",
+    help="Register, list, show, pause and unregister tables; show their partitions and decisions.",
 )
 
 FIRST_READ_S = 20.0
@@ -26,15 +26,15 @@ FIRST_READ_S = 20.0
 CLOCK_SKEW = timedelta(minutes=1)
 """How far the clocks of this machine and of whoever names a moment may differ."""
 
-HOT_SHOWN = 5
-"""Hot cells that fit into one line."""
+BUSY_SHOWN = 5
+"""Partitions under DML that fit into one line."""
 
 Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[
     list[str] | None,
     typer.Option("--set", help="Property that overrides the table's own, such as fan-in=4; may be repeated."),
 ]
-Limit = Annotated[int, typer.Option(min=1, max=500, help="Maximum number of items to show.")]
+Limit = Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")]
 
 
 @app.command("list")
@@ -42,11 +42,12 @@ def list_tables(
     context: typer.Context,
     prefix: Annotated[str, typer.Option(help="Name prefix.")] = "",
     limit: Limit = 100,
+    page_token: Annotated[str | None, typer.Option(help="Token that the previous page ended with.")] = None,
 ) -> None:
-    """List registered tables by name."""
+    """List registered tables by name, with the state of each."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
-        answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit})
+        answer = api.get("/v1/tables", {"prefix": prefix, "limit": limit, "page_token": page_token})
     if out.as_json:
         return out.raw(answer)
     rows = [(table["name"], table["tenant"], table["location"], _state(table)) for table in answer["tables"]]
@@ -54,7 +55,7 @@ def list_tables(
     if any(table["refusal"] or table["error"] for table in answer["tables"]):
         out.line("Why a table is not optimized: lakewright tables show NAME")
     if answer["next_page_token"]:
-        out.line(f"There are more; the next name comes after {answer['next_page_token']}.")
+        out.line(f"More tables: --page-token {answer['next_page_token']}")
     return None
 
 
@@ -63,7 +64,7 @@ def add_table(
     context: typer.Context,
     location: Annotated[str, typer.Argument(help="Absolute path or URI of the table.")],
     name: Annotated[str | None, typer.Option(help="Display name.")] = None,
-    tenant: Annotated[str | None, typer.Option(help="Tenant.")] = None,
+    tenant: Annotated[str | None, typer.Option(help="Tenant that owns the table.")] = None,
     set_: Properties = None,
     paused: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--paused", help="Queue rewrites, but run none until `tables resume`.")
@@ -97,9 +98,9 @@ def change_table(
     new_name: Annotated[str | None, typer.Option("--name", help="New display name.")] = None,
     tenant: Annotated[str | None, typer.Option(help="New tenant.")] = None,
     set_: Properties = None,
-    unset: Annotated[list[str] | None, typer.Option(help="Remove a property override.")] = None,
+    unset: Annotated[list[str] | None, typer.Option(help="Property override to remove; may be repeated.")] = None,
 ) -> None:
-    """Change the name, tenant or property overrides of a table."""
+    """Rename a table, or change its tenant or its property overrides."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         body: dict[str, Any] = {"name": new_name, "tenant": tenant}
@@ -112,7 +113,8 @@ def change_table(
         )
     if out.as_json:
         return out.raw(answer)
-    return out.line(f"{answer['name']} of {answer['tenant']}: {shown(answer['properties']) or 'no overrides'}")
+    overrides = shown(answer["properties"]) if answer["properties"] else "no overrides"
+    return out.line(f"{answer['name']} of {answer['tenant']}: {overrides}")
 
 
 @app.command("discover")
@@ -145,7 +147,7 @@ def discover(
 
 @app.command("remove")
 def remove_table(context: typer.Context, name: Name) -> None:
-    """Unregister a table: cancel its jobs and delete its state; table data is not touched."""
+    """Unregister a table and cancel its jobs; the data of the table stays untouched."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         api.delete(f"/v1/tables/{segment(name)}")
@@ -156,7 +158,7 @@ def remove_table(context: typer.Context, name: Name) -> None:
 
 @app.command("show")
 def show_table(context: typer.Context, name: Name) -> None:
-    """Show a table: policy and its sources, layout, latest decision, latest job."""
+    """Show a table: its policy and the source of each value, its layout, last decision and last job."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}")
@@ -176,7 +178,7 @@ def show_table(context: typer.Context, name: Name) -> None:
 
 @app.command("partitions")
 def list_cells(context: typer.Context, name: Name, limit: Limit = 100) -> None:
-    """List the partitions of a table with their current decision."""
+    """List the partitions of a table with the decision that each would get now."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}/partitions", {"limit": limit})
@@ -203,17 +205,19 @@ def list_decisions(
     context: typer.Context,
     name: Name,
     partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
-    at_: Annotated[str | None, typer.Option("--at", help="Decision effective at that time (RFC 3339).")] = None,
+    at_: Annotated[
+        str | None, typer.Option("--at", help="Show the decisions effective at this time (RFC 3339).")
+    ] = None,
     limit: Limit = 20,
 ) -> None:
-    """List decisions, newest first."""
+    """List the decisions about a table, skips included, newest first."""
     out = setting_of(context).output()
     with setting_of(context).api() as api:
         answer = api.get(f"/v1/tables/{segment(name)}/decisions", {"partition": partition, "at": at_, "limit": limit})
     if out.as_json:
         return out.raw(answer)
     rows = [(at(one["at"]), one["decision"], one["message"]) for one in answer["decisions"]]
-    return out.rows("Decisions", ("at (UTC)", "decision", "reason"), rows)
+    return out.rows("Decisions", ("at (UTC)", "decision", "why"), rows)
 
 
 @app.command("why")
@@ -221,12 +225,12 @@ def why(
     context: typer.Context,
     name: Name,
     at_: Annotated[
-        str | None, typer.Option("--at", help="Time (RFC 3339, or 14:03 for today in UTC); default: now.")
+        str | None, typer.Option("--at", help="Time of interest: RFC 3339, or 14:03 for today in UTC. Default: now.")
     ] = None,
     partition: Annotated[str | None, typer.Option(help="Only this partition, such as dt=2026-01-01.")] = None,
     limit: Limit = 20,
 ) -> None:
-    """Explain why a table was or was not optimized: the decision effective at a time for each partition."""
+    """Explain why each partition of a table was, or was not, optimized at a given time."""
     out = setting_of(context).output()
     moment = _moment(at_)
     with setting_of(context).api() as api:
@@ -272,13 +276,13 @@ def _past(moment: datetime, now: datetime) -> datetime:
 
 @app.command("pause")
 def pause_table(context: typer.Context, name: Name) -> None:
-    """Stop dispatching jobs of the table; running jobs continue."""
+    """Stop dispatching jobs of a table; running jobs continue."""
     _steer(context, name, "pause")
 
 
 @app.command("resume")
 def resume_table(context: typer.Context, name: Name) -> None:
-    """Dispatch jobs of the table again."""
+    """Dispatch the jobs of a paused table again."""
     _steer(context, name, "resume")
 
 
@@ -318,16 +322,16 @@ def _summary(answer: dict[str, Any]) -> dict[str, object]:
         "last decision": decision["message"] if decision else "-",
         "last job": f"{job['id']} {job['state']} {job['result']}" if job else "-",
         "manual run": answer["manual_run"]["message"] if answer["manual_run"] else "-",
-        "MERGE, UPDATE, DELETE": _heat(answer["write_contention"]),
+        "MERGE, UPDATE, DELETE": _contention(answer["write_contention"]),
         "predicted and measured": _calibration(answer["calibration"]),
         "counters": shown(answer["counters"]),
     }
 
 
-def _heat(cells: list[dict[str, Any]]) -> str:
-    shown_cells = (f"{cell['partition_label']} {cell['busy_ratio']:.0%}" for cell in cells[:HOT_SHOWN])
-    more = f" and {len(cells) - HOT_SHOWN} more" if len(cells) > HOT_SHOWN else ""
-    return ", ".join(shown_cells) + more + " of the last hour" if cells else "no DML in the last hour"
+def _contention(cells: list[dict[str, Any]]) -> str:
+    busiest = (f"{cell['partition_label']} {cell['busy_ratio']:.0%}" for cell in cells[:BUSY_SHOWN])
+    more = f" and {len(cells) - BUSY_SHOWN} more" if len(cells) > BUSY_SHOWN else ""
+    return ", ".join(busiest) + more + " of the last hour" if cells else "no DML in the last hour"
 
 
 def _calibration(learned: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`lakewright watch`: decisions, jobs and the queue as they happen; a lost connection is taken up where it broke."""
+"""`lakewright watch`: decisions, jobs and the queue as they happen; a lost connection is resumed where it broke."""
 
 import sys
 import time
@@ -21,9 +21,11 @@ def watch(
     ] = None,
     about: Annotated[list[str] | None, typer.Option(help="Only decisions, jobs or queue; may be repeated.")] = None,
     since: Annotated[str | None, typer.Option(help="Resume after the event with this id.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events; without it, at Ctrl-C.")] = None,
+    count: Annotated[
+        int | None, typer.Option(min=1, help="Exit after this many events. Default: run until Ctrl-C.")
+    ] = None,
 ) -> None:
-    """Show decisions, jobs and the queue as they happen; with --json one event per line."""
+    """Stream decisions, jobs and the queue as they happen; with --json one event per line."""
     setting = setting_of(context)
     out = setting.output()
     left, last_id, was_connected = count, since, False
@@ -54,7 +56,7 @@ def _show(out: Output, told: ServerSentEvent) -> None:
 def _line(event: str, data: Any) -> str:
     match event:
         case "connected":
-            more = "" if data["all_tables"] else "; there are more: name those that matter with --table"
+            more = "" if data["all_tables"] else "; there are more: select some with --table"
             return f"Watching {counted(data['tables'], 'table')}{more}."
         case "decision":
             return f"{at(data['at'])}  {data['table']}  {data['message']}"

@@ -27,7 +27,7 @@ from shared.policy import Policy
 BAR_CELLS = 18
 """Width of a bar in characters: the table still fits into 100 columns."""
 
-_PRICES = "What things cost (assumptions: set your own)"
+_PRICES = "Cost model (assumptions: set your own)"
 
 
 def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questions
@@ -35,32 +35,36 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
     table: Annotated[str, typer.Argument(help="Path or URI of any Delta table, or the name of a registered one.")],
     queries_per_hour: Annotated[
         float,
-        typer.Option(min=0, max=1_000_000, help="Queries an hour that read the whole table.", rich_help_panel=_PRICES),
+        typer.Option(
+            min=0, max=1_000_000, help="Queries per hour, each reading the whole table.", rich_help_panel=_PRICES
+        ),
     ] = 10.0,
     open_s: Annotated[
         float,
-        typer.Option(
-            min=0, max=3_600, help="Core-seconds a query spends on each file: open, footer.", rich_help_panel=_PRICES
-        ),
+        typer.Option(min=0, max=3_600, help="Core-seconds per query and file: open, footer.", rich_help_panel=_PRICES),
     ] = 0.05,
     write_s_per_gib: Annotated[
         float,
         typer.Option(
-            min=0, max=1_000_000, help="Core-seconds of rewriting 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
+            min=0, max=1_000_000, help="Core-seconds to rewrite 1 GiB: read, decode, encode.", rich_help_panel=_PRICES
         ),
     ] = 20.0,
     tail_hours: Annotated[
         float,
-        typer.Option(min=0, max=8_760, help="Hours of reads after the last commit.", rich_help_panel=_PRICES),
+        typer.Option(min=0, max=8_760, help="Hours of reading after the last commit.", rich_help_panel=_PRICES),
     ] = 24.0,
-    max_commits: Annotated[int, typer.Option(min=1, max=20_000, help="Newest commits to replay.")] = 20_000,
+    max_commits: Annotated[
+        int, typer.Option(min=1, max=20_000, help="Maximum number of commits to replay, newest first.")
+    ] = 20_000,
     set_: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Replay this policy value, too, as target-file-size=64MiB; may be repeated."),
+        typer.Option(
+            "--set", help="Also replay this policy property, such as target-file-size=64MiB; may be repeated."
+        ),
     ] = None,
-    svg: Annotated[Path | None, typer.Option(help="Draw the curves into this file, as SVG.")] = None,
+    svg: Annotated[Path | None, typer.Option(help="Write the charts to this file, as SVG.")] = None,
 ) -> None:
-    """Replay a table's own history: left alone, under Lakewright, under others' rules. Changes nothing."""
+    """Replay a table's history without compaction, under Lakewright and under other engines' rules; read-only."""
     setting = setting_of(context)
     out = setting.output()
     prices = {
@@ -70,9 +74,9 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         "tail_hours": tail_hours,
     }
     if not all(map(math.isfinite, prices.values())):
-        raise typer.BadParameter("a price is a number, and nan is none")
+        raise typer.BadParameter("costs must be finite numbers")
     if svg is not None and svg.suffix.lower() not in ("", ".svg"):
-        raise typer.BadParameter(f"only SVG is drawn, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
+        raise typer.BadParameter(f"charts are SVG, not {svg.suffix}: name the file {svg.with_suffix('.svg').name}")
     said = pairs(set_ or [])
     if is_location(table):
         setting.prepare_logs()
@@ -86,7 +90,7 @@ def what_if(  # noqa: PLR0913, PLR0917 - a command has as many options as questi
         return out.raw(answer)
     _show(out, answer)
     if svg is not None:
-        out.line(f"The curves are in {svg}.")
+        out.line(f"Charts written to {svg}.")
     return None
 
 

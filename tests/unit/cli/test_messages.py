@@ -21,6 +21,12 @@ def test_a_failed_call_shows_the_sentence_and_neither_verb_nor_path() -> None:
     assert failure(httpx.Response(404, json=PROBLEM)) == "there is no table 'sales'"
 
 
+def test_a_call_that_the_api_advises_is_shown_as_the_command_that_makes_it() -> None:
+    problem = PROBLEM | {"detail": "the name is 'a.b'; change it with PATCH /v1/tables/a.b"}
+    said = failure(httpx.Response(409, json=problem))
+    assert said == "the name is 'a.b'; change it with `lakewright tables change a.b`"
+
+
 def test_what_is_allowed_is_shown() -> None:
     problem = PROBLEM | {"detail": "unknown state 'ready'", "allowed": "queued, leased"}
     assert failure(httpx.Response(422, json=problem)) == "unknown state 'ready' (allowed: queued, leased)"

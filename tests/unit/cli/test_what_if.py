@@ -102,7 +102,7 @@ def test_settings_that_cannot_be_used_are_refused_before_anything_is_read(said: 
 def test_a_picture_is_an_svg_or_is_refused_before_anything_is_read(tmp_path: Path, name: str) -> None:
     result = CliRunner().invoke(app, ["what-if", "/nowhere/at/all", "--svg", str(tmp_path / name)])
     assert result.exit_code == 2
-    assert "only SVG" in result.output
+    assert "charts are SVG" in result.output
     assert list(tmp_path.iterdir()) == []
 
 
