@@ -37,7 +37,7 @@ log = structlog.get_logger()
 class TableProbe(Protocol):
     """Tells where tables are below a root."""
 
-    async def has_log(self, path: str) -> bool:
+    async def has_table(self, path: str) -> bool:
         """Say whether there is a table at a path below the root."""
 
     def path_of(self, location: str) -> str:
@@ -160,7 +160,7 @@ class EventResolver:
             try:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
-                return "" if await lake.has_log(lake.path_of(location)) else "table_not_found"
+                return "" if await lake.has_table(lake.path_of(location)) else "table_not_found"
             except Unsupported as problem:
                 log.warning("location_rejected", location=location, error=str(problem))
                 return "outside_allowed_roots"

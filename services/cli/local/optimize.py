@@ -111,12 +111,13 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
 
 def _snapshot(location: str) -> Snapshot:
     with decider_parts(extra="standalone"):
-        from decider.formats.delta.log import open_log  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
+        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
     stores = ObjectStores(store_options())
-    log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
-    return asyncio.run(log.snapshot())
+    formats = table_formats(StorageAccess(ReadMeter(), stores, boundary()))
+    return asyncio.run(formats.open(location).snapshot())
 
 
 def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[TableEngine]:

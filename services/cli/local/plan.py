@@ -20,7 +20,6 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import FileGroup, Plan, state_of
 from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import PREFIX, read_properties
-from shared.refusals import refusal
 from shared.table import PartitionColumn, Snapshot
 
 NO_CUT_BYTES = 2**62
@@ -79,7 +78,7 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
     cannot be used and for a partition that the table does not have.
     """
-    refused = refusal(snapshot.metadata, snapshot.protocol)
+    refused = snapshot.refusal
     if refused is not None:
         raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
     in_force = effective(default, snapshot.metadata.configuration, {})
