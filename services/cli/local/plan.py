@@ -55,6 +55,7 @@ class LocalPlan:
     reasons: Mapping[DecisionReason, int]
     issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
+    format: str = ""
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
@@ -89,7 +90,7 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
         location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
-        after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid,
+        after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
     )  # fmt: skip
 
 

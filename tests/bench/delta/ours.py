@@ -10,6 +10,7 @@ import time
 
 from pyspark.sql import SparkSession
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
 from actor.queue_executor import SyncQueueExecutor
@@ -58,7 +59,7 @@ class Lakewright(LeaveAlone):
         self._heartbeat.start()
         actor = ActorContext("bench", self._heartbeat, threading.Event())
         self._worker = Worker(
-            self._engine, SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings()
+            EngineSet([self._engine]), SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings()
         )
         self._versions: list[int] = []
         self._loop.run(self._follower.follow(self._ref))
