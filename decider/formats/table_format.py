@@ -68,6 +68,8 @@ class TableReader(Protocol):
 
         `metadata` is in force at `after`. Every commit has a position after the one before it, and lists every file
         that it adds and removes. Ends where the next commit is not there, rather than skip one.
+        Operations carry Delta's names where they mean the same (MERGE, UPDATE, DELETE; RESTORE and the like, after which
+        the table is another one): contention and rebuilds are decided by them.
         """
 
     async def contains(self, position: Position) -> bool:
