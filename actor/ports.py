@@ -87,7 +87,13 @@ class Control(Protocol):
 
 
 class TableEngine(Protocol):
-    """Reading and rewriting tables of one format."""
+    """Reading and rewriting tables of one format.
+
+    Versions grow by one with every commit, or by more: what follows a commit of version n + 1 right after version n is
+    taken to be known, anything else is read anew.
+    """
+
+    format: str
 
     def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch.

@@ -23,12 +23,16 @@ DEATH_KEPT_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class ActorInfo:
-    """What does not change while an actor lives; `versions` by what they are of, `started_ms` since 1970."""
+    """What does not change while an actor lives; `versions` by what they are of, `started_ms` since 1970.
+
+    `abilities`: what it can do, each as `format/action`; it claims no other jobs.
+    """
 
     slots: int
     started_ms: int
     host: str
     versions: Mapping[str, str]
+    abilities: tuple[str, ...] = ()
 
 
 class Presence:
@@ -46,6 +50,7 @@ class Presence:
             "started_ms": about.started_ms,
             "host": about.host,
             "versions": json.dumps(dict(about.versions), separators=(",", ":")),
+            "abilities": json.dumps(about.abilities),
             "kept_ms": kept_ms,
         }
         self._is_new = True

@@ -15,16 +15,17 @@ from enum import StrEnum
 
 import structlog
 
+from actor.engines import ACTIONS, EngineSet
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.outage_log import OutageLog
-from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest, TableEngine
+from actor.ports import EngineDied, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from actor.queue_executor import SyncQueueExecutor
 from actor.report import RunReport
 from actor.slot_gate import SlotGate
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
-from shared.job_payload import COMPACT, JobPayload, RewriteKind
+from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
 from shared.policy import Policy
 from shared.properties import is_switched_off, terms
@@ -88,13 +89,13 @@ class Worker:
 
     def __init__(
         self,
-        engine: TableEngine,
+        engines: EngineSet,
         queue: SyncQueueExecutor,
         actor: ActorContext,
         settings: WorkerSettings,
         reached: Reached = lambda _claim, _point: None,
     ) -> None:
-        self._engine = engine
+        self._engines = engines
         self._queue = queue
         self._heartbeat = actor.heartbeat
         self._stopping = actor.stopping
@@ -130,7 +131,7 @@ class Worker:
             self._gate.leave()
 
     def _claim_and_run(self) -> bool:
-        if not self._engine.is_alive():
+        if not self._engines.is_alive():
             # Before a job is claimed, which would be blamed for it.
             raise EngineDied(f"the engine died between jobs: {self._cause_of_death()}")
         sent = time.monotonic()
@@ -141,6 +142,7 @@ class Worker:
                 nonce=uuid.uuid4().hex,
                 slots=1,
                 lease_ms=self._heartbeat.lease_ms,
+                abilities=self._engines.abilities,
             )
         )
         for claim in claims:
@@ -160,7 +162,7 @@ class Worker:
             logger.warning("lease_lost", error=str(lost))
             return
         except Exception as failure:
-            if not self._engine.is_alive():
+            if not self._engines.is_alive():
                 raise self._engine_died(claim, report, failure) from failure
             error = f"{type(failure).__name__}: {failure}"
             if lease.stop_reason is not None:
@@ -182,7 +184,7 @@ class Worker:
 
         Then nothing is reported: the lease runs out, and an actor that can work takes the job.
         """
-        death = self._engine.bury()
+        death = self._engines.bury()
         if death is None:
             return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
         finished = self._finish(claim, RunResult.YIELD if death.was_asked else RunResult.CRASHED, report, death.cause)
@@ -192,7 +194,7 @@ class Worker:
         return EngineDied(f"the engine died while job {claim.id} ran: {death.cause}")
 
     def _cause_of_death(self) -> str:
-        death = self._engine.bury()
+        death = self._engines.bury()
         return "it does not answer and cannot be ended" if death is None else death.cause
 
     def _work_where_it_may(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
@@ -212,7 +214,8 @@ class Worker:
         """Plan and rewrite until nothing is left to do."""
         facts = report.facts
         cell = PartitionKey(claim.key.cell)
-        live = self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+        engine = self._engines.of(facts.format)
+        live = engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.recovered_version = self._recovered(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
@@ -234,7 +237,7 @@ class Worker:
                 return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or self._engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+            live = _after(live, outcome) or engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
         report.saw(live.version, state_of(live.files, facts.policy.ladder))
         return _JobEnd.ROUNDS_USED_UP
 
@@ -247,7 +250,7 @@ class Worker:
         if claim.previous_token is None:
             return None
         try:
-            return self._engine.find_origin(
+            return self._engines.of(facts.format).find_origin(
                 facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
@@ -264,7 +267,7 @@ class Worker:
             should_stop=lambda: self._should_stop(lease),
             reached=lambda point: self._note(claim, lease, report, point, planned=len(planned.groups)),
         )
-        return self._engine.rewrite(request, control)
+        return self._engines.of(report.facts.format).rewrite(request, control)
 
     def _should_stop(self, lease: Lease) -> bool:
         return self._stopping.is_set() or lease.stop_reason is not None
@@ -333,13 +336,13 @@ def _plan(cell: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> P
 def _require_known_kind(claim: Claim) -> None:
     """Raise RetryableError for a job of another kind: only a newer release knows what its cell and facts mean.
 
-    Such a job backs off like any failure, so that during an upgrade a newer actor comes to it, and ends in quarantine
-    with this reason where there is none.
+    Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
+    backs off like any failure, so that a newer actor comes to it, and ends in quarantine with this reason otherwise.
     """
-    if claim.key.kind != COMPACT:
+    if claim.key.kind not in ACTIONS:
         raise RetryableError(
-            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {COMPACT!r} only: nothing was "
-            "done; upgrade the actors, then `lakewright jobs requeue` it"
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {'/'.join(ACTIONS)!r} only: "
+            "nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
         )
 
 

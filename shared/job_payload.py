@@ -70,7 +70,7 @@ class JobPayload:
     was asked for although the table is switched off; any other is given up where the table says so when it runs.
     `closed_ms`: with time windows, those that ended by then are settled, None: all. `table_uuid` is the `id` of the
     table's `metaData` that was decided on: another one at the same place is another table. Empty: a release wrote the
-    job that did not say it.
+    job that did not say it. `format` names the table's format, whose engine runs the job; empty: the actor's only one.
     """
 
     location: str
@@ -84,6 +84,7 @@ class JobPayload:
     despite_switch: bool = False
     closed_ms: int | None = None
     table_uuid: str = ""
+    format: str = ""
 
     def reaching(self, reach: int) -> "JobPayload":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
@@ -104,6 +105,7 @@ class JobPayload:
                 "despite_switch": self.despite_switch,
                 **({} if self.closed_ms is None else {"closed_ms": self.closed_ms}),
                 "table_uuid": self.table_uuid,
+                "format": self.format,
             },
             separators=(",", ":"),
         )
@@ -124,4 +126,5 @@ class JobPayload:
             raw.get("despite_switch", False),
             raw.get("closed_ms"),
             raw.get("table_uuid", ""),
+            raw.get("format", ""),
         )

@@ -32,7 +32,7 @@ def partition_key(columns: Sequence[PartitionColumn], values: Mapping[str, str |
         if column.physical not in values:
             raise InvalidInput(
                 f"file action has no value for partition column {column.name!r}; it has {sorted(values)}",
-                field="partitionValues",
+                field="partition_values",
                 allowed=column.physical,
             )
         canonical[column.physical] = _canonical(values[column.physical], column.type)

@@ -81,7 +81,7 @@ class Policy:
     portable_paths: PortablePaths = PortablePaths.AUTO
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
-    # Said by the table's log and by nobody else: the key of the refusal (see `refusals`), empty where there is none.
+    # Said by the table's log and by nobody else: key of the refusal (see `shared.refusals`), empty if there is none.
     refused: str = ""
 
     def __post_init__(self) -> None:

@@ -1,40 +1,10 @@
-"""Tables that no rewrite may touch: one rule for decider, actor and command line, asked of metadata and protocol alone.
+"""A refusal: why a table must not be rewritten as it stands; each format decides it by a rule of its own.
 
-A table feature that is not known to be safe is unsafe: the list names those whose meaning an exact rewrite was tested
-to preserve, or which concern it not at all. Cells that are refused for their files are `worth`'s business.
+The decider asks the rule first, shows the answer on the table and queues nothing; the actor asks the same rule again.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-
-from shared.table import TableMetadata, TableProtocol
-
-SAFE_FEATURES = frozenset(
-    {
-        "allowColumnDefaults",
-        "appendOnly",
-        "changeDataFeed",
-        "checkConstraints",
-        "checkpointProtection",
-        "columnMapping",
-        "deletionVectors",
-        "domainMetadata",
-        "generatedColumns",
-        "identityColumns",
-        "inCommitTimestamp",
-        "invariants",
-        "rowTracking",
-        "timestampNtz",
-        "typeWidening",
-        "v2Checkpoint",
-        "vacuumProtocolCheck",
-    }
-)
-"""Table features that a rewrite by Delta's own transaction keeps intact."""
-
-QBEAST = "qbeast.lastRevisionID"
-"""The property that marks a table with a Qbeast index."""
 
 
 class RefusalCode(StrEnum):
@@ -63,56 +33,3 @@ class Refusal:
     def sentence(self) -> str:
         """Reason and action as sentences for people, to be put behind the name of the table."""
         return f"{self.reason}. {self.action}."
-
-
-_CATALOG = "Use the maintenance of the catalog"
-_ICEBERG = "Iceberg readers need metadata that a rewrite does not write"
-_CLUSTERING = (
-    "Run OPTIMIZE of the table's own engine, which keeps it; or remove the clustering with ALTER TABLE ... CLUSTER BY "
-    "NONE and ALTER TABLE ... DROP FEATURE clustering"
-)
-_KNOWN_REASONS: Mapping[str, tuple[str, str]] = {
-    "catalogManaged": ("a catalog coordinates its commits, which is not supported", _CATALOG),
-    "coordinatedCommits-preview": ("a commit coordinator coordinates its commits, which is not supported", _CATALOG),
-    "clustering": ("merging its files would undo the clustering", _CLUSTERING),
-    **{f"icebergCompatV{number}": (_ICEBERG, "Run OPTIMIZE of the table's own engine") for number in (1, 2, 3)},
-}
-_UNKNOWN_REASON = "rewrites of tables with this feature are not known to be safe"
-_UNKNOWN_ACTION = "Run OPTIMIZE of the table's own engine, or drop the feature if it is unused"
-
-_LAST_LEGACY_READER = 2
-_LAST_LEGACY_WRITER = 6
-_FEATURES_READER = 3
-_FEATURES_WRITER = 7
-ALLOWED_VERSIONS = "reader 1-3 with writer 7, or reader 1-2 with writer 1-6"
-"""The protocol versions of Delta whose meaning is known here."""
-
-
-def refusal(metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
-    """Say why a table must not be rewritten, None if it may be; of several reasons the first one."""
-    if not _is_known_version(protocol):
-        versions = f"reader {protocol.min_reader}, writer {protocol.min_writer}"
-        return Refusal(
-            RefusalCode.PROTOCOL,
-            "protocol",
-            f"the table has protocol {versions}, which is unknown (known: {ALLOWED_VERSIONS})",
-            "Update Lakewright",
-        )
-    unsafe = sorted((protocol.reader_features | protocol.writer_features) - SAFE_FEATURES)
-    if unsafe:
-        reason, action = _KNOWN_REASONS.get(unsafe[0], (_UNKNOWN_REASON, _UNKNOWN_ACTION))
-        return Refusal(RefusalCode.FEATURE, unsafe[0], f"the table has the feature {unsafe[0]!r}: {reason}", action)
-    if QBEAST in metadata.configuration:
-        return Refusal(
-            RefusalCode.QBEAST,
-            QBEAST,
-            f"this is a Qbeast table ({QBEAST} is set): merging its files would destroy its index",
-            f"Optimize it with Qbeast; or unset {QBEAST} if the index is no longer used",
-        )
-    return None
-
-
-def _is_known_version(protocol: TableProtocol) -> bool:
-    reader, writer = protocol.min_reader, protocol.min_writer
-    is_legacy = 1 <= reader <= _LAST_LEGACY_READER and 1 <= writer <= _LAST_LEGACY_WRITER
-    return is_legacy or (1 <= reader <= _FEATURES_READER and writer == _FEATURES_WRITER)

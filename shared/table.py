@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NewType
 
+from shared.refusals import Refusal
+
 TableId = NewType("TableId", str)
 """Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
 
@@ -90,11 +92,12 @@ class PartitionColumn:
 
 @dataclass(frozen=True, slots=True)
 class TableMetadata:
-    """The part of a `metaData` action that decisions depend on."""
+    """The part of a table's metadata that decisions depend on; `format` names the format that decoded it."""
 
     table_uuid: str
     partition_columns: tuple[PartitionColumn, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict, hash=False)
+    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,31 @@ class CommitOrigin:
 
     job: str
     token: int
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Place in the history of one table: right after one commit of it.
+
+    Positions of one table are totally ordered by `version`, which grows with every commit; how much it grows is the
+    format's business, so nobody but the format computes with it. `digest` names the commit by its content (empty: not
+    known): a table made anew at the same place has the same versions and other digests.
+    Delta: version and digest of the commit. Iceberg: sequence number and snapshot id.
+    """
+
+    version: int
+    digest: str = ""
+
+    def __lt__(self, other: "Position") -> bool:
+        """Say whether this position comes before another one of the same table."""
+        return self.version < other.version
+
+
+MAX_VERSION = 2**63 - 1
+"""The greatest version: formats count in 64 bits."""
+
+BEFORE_FIRST = Position(-1)
+"""The position before a table's first commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +167,18 @@ class Commit:
     execution_ms: int = 0
     external: str = ""
 
+    @property
+    def position(self) -> Position:
+        """The position that this commit leads to."""
+        return Position(self.version, self.digest)
+
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up."""
+    """All live files of one version, each key once; `digest` is that of its commit, empty if it was cleaned up.
+
+    `refusal` is why the table must not be rewritten as it stands there, by the rule of its format.
+    """
 
     version: int
     timestamp_ms: int
@@ -150,3 +186,9 @@ class Snapshot:
     protocol: TableProtocol
     files: tuple[DataFile, ...]
     digest: str = ""
+    refusal: Refusal | None = None
+
+    @property
+    def position(self) -> Position:
+        """The position of this version."""
+        return Position(self.version, self.digest)

@@ -20,8 +20,7 @@ from decider.background.timer_runner import TimerRunner
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import EventResolver
-from decider.formats.delta.log import DeltaLog
-from decider.formats.delta.rewrites import RewriteHistory
+from decider.formats.table_format import RewriteReader, TableReader
 from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
 from decider.gateway.credentials import Credentials
 from decider.optimize.on_demand import OnDemandOptimizer
@@ -130,9 +129,9 @@ class Services:
     finished_runs: FinishedRuns
     adhoc: OnDemandOptimizer
     wishes: ManualRunStore
-    open_log: Callable[[str], DeltaLog]
+    open_log: Callable[[str], TableReader]
     confirmer: SubscriptionConfirmer
-    open_history: Callable[[str], RewriteHistory]
+    open_history: Callable[[str], RewriteReader]
     meter: ReadMeter
     metrics: Metrics
     now_ms: Callable[[], int]

@@ -78,6 +78,7 @@ class MetricsSnapshot:
     inbox_oldest_s: float
     object_reads: Mapping[str, int]
     funnel: Mapping[str, int]
+    unserved: Mapping[str, int]
 
 
 class Metrics:
@@ -183,6 +184,12 @@ class _SnapshotCollector(Collector):
         for state in ACTOR_STATES:
             actors.add_metric([state], now.actors.get(state, 0))
         yield actors
+        unserved = GaugeMetricFamily(
+            "lakewright_jobs_without_actor", "Jobs that no actor can run, by what they need.", labels=["ability"]
+        )
+        for ability, count in now.unserved.items():
+            unserved.add_metric([ability], count)
+        yield unserved
         yield GaugeMetricFamily(
             "lakewright_stream_readers", "Readers of the event stream of this decider.", now.streams
         )

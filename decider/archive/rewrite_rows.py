@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from decider.formats.delta.rewrites import FileStats, Rewrite
+from decider.formats.rewrites import FileStats, Rewrite
 from shared.table import TableRef
 
 _STATS = pa.struct(

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import structlog
 
-from decider.formats.delta.scan import ScannedFolder
+from decider.formats.scanner import ScannedFolder
 from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
 

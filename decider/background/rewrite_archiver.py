@@ -14,7 +14,8 @@ from decider.archive.delta_archive import DeltaArchive
 from decider.archive.rewrite_rows import optimization_row
 from decider.background.periodic import run_periodically
 from decider.events.refresh_queue import RefreshQueue
-from decider.formats.delta.rewrites import MAX_SCANNED, Rewrite, RewriteHistory
+from decider.formats.rewrites import Rewrite
+from decider.formats.table_format import MAX_SCANNED, RewriteReader
 from decider.store.counters import CounterReader
 from decider.store.table_registry import TableRegistry
 from decider.store.table_state import TableState, TableStateStore
@@ -40,7 +41,7 @@ class RewriteSources:
     registry: TableRegistry
     states: TableStateStore
     counters: CounterReader
-    open_history: Callable[[str], RewriteHistory]
+    open_history: Callable[[str], RewriteReader]
 
 
 class RewriteArchiver:

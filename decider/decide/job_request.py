@@ -45,6 +45,7 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         despite_switch=trigger.is_forced or is_switched_off(configuration),
         closed_ms=trigger.closed_ms,
         table_uuid=context.metadata.table_uuid,
+        format=context.metadata.format,
     )
     return JobRequest(
         key=JobKey(context.table.id, decision.cell, decision.action),

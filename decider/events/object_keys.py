@@ -6,9 +6,9 @@ Any bucket can be mapped onto a place of another kind, such as a directory that 
 import re
 
 from decider.events.table_hint import IgnoredReason, TableHint
-from decider.formats.delta.listing import MAX_VERSION
 from shared.errors import InvalidInput
 from shared.locations import key_location
+from shared.table import MAX_VERSION
 
 COMMIT_KEY = re.compile(r"(.+)/_delta_log/(\d{20})\.json", re.ASCII | re.DOTALL)
 """The only keys that matter; checksums, checkpoints, staged, compacted and temporary files do not match."""

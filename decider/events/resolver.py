@@ -37,8 +37,8 @@ log = structlog.get_logger()
 class TableProbe(Protocol):
     """Probes locations below a root for tables."""
 
-    async def has_log(self, path: str) -> bool:
-        """Return whether there is a table log at a path below the root."""
+    async def has_table(self, path: str) -> bool:
+        """Return whether there is a table at a path below the root."""
 
     def path_of(self, location: str) -> str:
         """Return the path of a canonical location relative to the root."""
@@ -160,7 +160,7 @@ class EventResolver:
             try:
                 lake = self._lakes.get(root) or self._places.open_lake(root)
                 self._lakes[root] = lake
-                return "" if await lake.has_log(lake.path_of(location)) else IgnoredReason.NO_TABLE
+                return "" if await lake.has_table(lake.path_of(location)) else IgnoredReason.NO_TABLE
             except Unsupported as problem:
                 log.warning("location_rejected", location=location, error=str(problem))
                 return IgnoredReason.OUTSIDE_ROOTS

@@ -19,12 +19,12 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger, TriggerSource
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
+from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
 from decider.state.effective_policy import LogFacts
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
-from decider.tracking.log_cache import TrackedLog
 from decider.tracking.shared_defaults import DefaultsProvider
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
@@ -33,7 +33,7 @@ from shared.layout.planner import Plan
 from shared.policy import Policy, PortablePaths
 from shared.queue import commands, queries
 from shared.queue.model import Band, EnqueueOutcome, JobId, JobRequest, JobState
-from shared.refusals import Refusal, refusal
+from shared.refusals import Refusal
 from shared.table import PartitionColumn, PartitionKey, TableRef
 
 MAX_JOBS = 1_000
@@ -132,7 +132,7 @@ class OnDemandOptimizer:
         self,
         queue: AsyncQueueExecutor,
         follower: TableTracker,
-        open_log: Callable[[str], TrackedLog],
+        open_log: Callable[[str], TableReader],
         now_ms: Callable[[], int],
         *,
         standing: DefaultsProvider,
@@ -194,7 +194,7 @@ class OnDemandOptimizer:
         snapshot = await self._open_log(table.location).snapshot()
         cursor = await self._states.cursor(table.id)
         last_good = cursor.last_good if cursor else {}
-        refused = refusal(snapshot.metadata, snapshot.protocol)
+        refused = snapshot.refusal
         facts = LogFacts(refused, cursor is not None and cursor.is_stopped)
         policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, facts).policy
         calibration = await self._states.calibration(table.id)

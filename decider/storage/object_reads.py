@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from http import HTTPStatus
+from typing import Any
 
 from obstore.exceptions import (
     BaseError,
@@ -64,6 +65,14 @@ class ReadMeter:
         self.counts[kind] += requests
 
 
+@dataclass(frozen=True, slots=True)
+class ListedFolders:
+    """Names of folders, in no order, and the number of requests that listing them took."""
+
+    names: tuple[str, ...]
+    requests: int = 1
+
+
 class ObjectReader:
     """Reads the objects below one table's location."""
 
@@ -112,6 +121,32 @@ class ObjectReader:
         finally:
             self._meter.add(ReadKind.LIST, max(pages, 1))
         return sorted(names)
+
+    async def first_names(self, prefix: str) -> Sequence[str]:
+        """Return the keys below a prefix, without it, as far as one request lists them; none if there are none."""
+        below = self._place.key(prefix)
+        self._meter.add(ReadKind.LIST)
+        try:
+            async for page in self._place.client.list(below, chunk_size=LIST_PAGE):
+                return [entry["path"].removeprefix(below + "/") for entry in page]
+        except FileNotFoundError:
+            return ()
+        except (BaseError, OSError) as problem:
+            raise self._failed("list", prefix, problem) from problem
+        return ()
+
+    async def folders(self, path: str) -> ListedFolders:
+        """Return the folders right below a path; none if there is no such path."""
+        try:
+            found: Any = await self._place.client.list_with_delimiter_async(self._place.key(path).rstrip("/") or None)
+        except FileNotFoundError:
+            return ListedFolders(())
+        except (BaseError, OSError) as problem:
+            raise self._failed("list", path, problem) from problem
+        pages = 1 + (len(found["objects"]) + len(found["common_prefixes"])) // LIST_PAGE
+        self._meter.add(ReadKind.LIST, pages)
+        names = (prefix.rstrip("/").rpartition("/")[2] for prefix in found["common_prefixes"])
+        return ListedFolders(tuple(name for name in names if name), pages)
 
     def _failed(self, doing: str, key: str, problem: Exception) -> LakewrightError:
         first_line = str(problem).split("\n", 1)[0]

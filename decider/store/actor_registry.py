@@ -1,7 +1,7 @@
 """Which actors are there, as they say themselves; one that stopped saying so is not listed, and soon forgotten."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,8 @@ DRAIN_KEPT_S = 86_400
 class ActorRecord:
     """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone.
 
-    `died` says why it ended, where it could not go on; such an actor is listed for a while.
+    `died` says why it ended, where it could not go on; such an actor is listed for a while. `abilities`: what it can
+    do, each as `format/action`.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ActorRecord:
     age_ms: int
     kept_ms: int
     died: str = ""
+    abilities: tuple[str, ...] = ()
 
     @property
     def takes_jobs(self) -> bool:
@@ -81,6 +83,23 @@ class ActorRegistry:
         return sum(one.slots for one in await self.all() if one.takes_jobs)
 
     @translate_redis_errors
+    async def waiting_by_ability(self) -> dict[str, int]:
+        """Count the jobs that were set aside because no actor that claimed could run them, by the ability they need."""
+        found: Any = await self._redis.smembers(keys.aside(self._queue))
+        names = sorted(text(name) for name in found)
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for name in names:
+                pipe.zcard(keys.aside_jobs(self._queue, name))
+            counts = await pipe.execute()
+        return {name: count for name, count in zip(names, counts, strict=True) if count}
+
+    async def unserved(self, actors: Iterable[ActorRecord]) -> dict[str, int]:
+        """Count the jobs that none of these actors can run, by the ability that they need."""
+        served = {ability for one in actors if one.takes_jobs for ability in one.abilities}
+        waiting = await self.waiting_by_ability()
+        return {name: count for name, count in waiting.items() if name not in served}
+
+    @translate_redis_errors
     async def drain(self, name: str) -> bool:
         """Tell an actor to take no more jobs; False if it is not there."""
         if not await self._redis.exists(keys.actor(self._queue, name)):
@@ -106,4 +125,5 @@ def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | 
         age_ms=max(0, kept_ms - left_ms) if left_ms >= 0 else kept_ms,
         kept_ms=kept_ms,
         died=said.get("died", ""),
+        abilities=tuple(json.loads(said["abilities"])),
     )

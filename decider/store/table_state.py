@@ -18,8 +18,8 @@ from decider.store.redis_errors import redis_answers, translate_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.queue import keys
 from shared.queue.decode import text
-from shared.refusals import Refusal, refusal
-from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, TableProtocol
+from shared.refusals import Refusal, RefusalCode
+from shared.table import PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableProtocol
 
 PAGE = 1_000
 """Cells read per round trip: decoding them takes a few milliseconds, which other calls may wait for."""
@@ -33,7 +33,8 @@ class TableState:
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
     at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
     MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
-    `is_stopped` says that Qbeast's switch was unset.
+    `is_stopped` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it stands at
+    this version, by the rule of its format; None if it may be.
     """
 
     version: int
@@ -49,6 +50,7 @@ class TableState:
     steered: str = ""
     heat: WriteContention = COLD
     is_stopped: bool = False
+    refusal: Refusal | None = None
 
     def encode(self) -> dict[str, str]:
         """Write the cursor as the fields of its hash."""
@@ -65,6 +67,8 @@ class TableState:
             "rebuild_reason": self.rescan_reason,
             "steered": self.steered,
             "stopped": str(int(self.is_stopped)),
+            "format": self.metadata.format,
+            "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
             "heat": json.dumps(self.heat.encode(), separators=(",", ":")),
         }
 
@@ -86,17 +90,18 @@ class TableState:
             values.get("steered", ""),
             WriteContention.decode(json.loads(values.get("heat", "{}"))),
             values.get("stopped") == "1",
+            _refusal(values.get("refusal", "")),
         )
+
+    @property
+    def position(self) -> Position:
+        """Where in the table's history this state stands."""
+        return Position(self.version, self.digest)
 
     @property
     def facts(self) -> LogFacts:
         """What the log says of the policy beside the properties."""
         return LogFacts(self.refusal, self.is_stopped)
-
-    @property
-    def refusal(self) -> Refusal | None:
-        """Why the table must not be rewritten as it stands at this version; None if it may be."""
-        return None if self.protocol is None else refusal(self.metadata, self.protocol)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,4 +221,11 @@ def _protocol(encoded: str) -> TableProtocol | None:
 def _metadata(encoded: str) -> TableMetadata:
     raw = json.loads(encoded)
     columns = tuple(PartitionColumn(**column) for column in raw["partition_columns"])
-    return TableMetadata(raw["table_uuid"], columns, raw["configuration"])
+    return TableMetadata(raw["table_uuid"], columns, raw["configuration"], raw["format"])
+
+
+def _refusal(encoded: str) -> Refusal | None:
+    if not encoded:
+        return None
+    raw = json.loads(encoded)
+    return Refusal(RefusalCode(raw["code"]), raw["subject"], raw["reason"], raw["action"])

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from decider.formats.table_format import TableReader
 from decider.store.table_state import TableState, TableStateStore
-from decider.tracking.log_cache import TrackedLog
 from shared.layout.partition_stats import EMPTY_STATS
 from shared.table import TableId, TableRef
 
@@ -49,7 +49,7 @@ class DriftCheck:
         self._every_ms = every_ms
         self._last: dict[TableId, _LastCheck] = {}
 
-    async def found(self, table: TableRef, reader: TrackedLog) -> StateDrift | None:
+    async def found(self, table: TableRef, reader: TableReader) -> StateDrift | None:
         """Compare, if it is time to, and return what differs; None if nothing does or nothing can be said."""
         now_ms = self._now_ms()
         last = self._last.setdefault(table.id, _LastCheck(now_ms, -1))
@@ -59,13 +59,13 @@ class DriftCheck:
         if cursor is None or cursor.version == last.version:
             return None
         self._last[table.id] = _LastCheck(now_ms, cursor.version)
-        said = await reader.checksum(cursor.version)
+        said = await reader.totals(cursor.position)
         if said is None:
             return None
         files, total = await self._counted(table)
         if (files, total) == (said.files, said.bytes) or not await self._stands_still(table, cursor):
             return None
-        snapshot = await reader.snapshot(cursor.version)
+        snapshot = await reader.snapshot(cursor.position)
         live = (len(snapshot.files), sum(file.size_bytes for file in snapshot.files))
         if live == (files, total):
             self._last[table.id] = _LastCheck(now_ms, cursor.version, is_distrusted=True)

@@ -17,6 +17,7 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, Trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
+from decider.formats.table_format import TableReader
 from decider.state.contention import COLD
 from decider.state.effective_policy import LogFacts
 from decider.state.fold import count_live_files
@@ -25,7 +26,6 @@ from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_queue_limits import steer, wanted
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
-from decider.tracking.log_cache import TrackedLog
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
@@ -33,7 +33,6 @@ from shared.properties import is_stopped
 from shared.queue import commands
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
-from shared.refusals import refusal
 from shared.table import PartitionKey, Snapshot, TableRef
 
 RECORDS = 500
@@ -65,7 +64,7 @@ class StateRebuilder:
     async def recount(
         self,
         table: TableRef,
-        reader: TrackedLog,
+        reader: TableReader,
         old: TableState | None,
         reason: str,
         *,
@@ -77,7 +76,7 @@ class StateRebuilder:
         the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        facts = LogFacts(refusal(snapshot.metadata, snapshot.protocol), _is_stopped(old, snapshot))
+        facts = LogFacts(snapshot.refusal, _is_stopped(old, snapshot))
         in_force = self._standing.current.effective(
             table,
             snapshot.metadata.configuration,
@@ -99,6 +98,7 @@ class StateRebuilder:
             heat=heat,
             is_stopped=facts.is_stopped,
             steered=wanted(in_force.policy),
+            refusal=snapshot.refusal,
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
         await steer(self._queue, table.id, cursor.steered)

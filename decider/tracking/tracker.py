@@ -5,27 +5,30 @@ ingest script moves the cursor only if nobody else did; so lost, doubled, reorde
 but the moment at which a commit is seen.
 """
 
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, replace
 
 import structlog
 
 from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.formats.table_format import TableReader
 from decider.state.effective_policy import EffectivePolicy, LogFacts
-from decider.state.fold import fold
+from decider.state.fold import FoldedCommit, fold
 from decider.store.ingest import ingest
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.tracking.commit_batch import CommitBatch
 from decider.tracking.drift_check import DRIFT, DriftCheck
-from decider.tracking.log_cache import LogCache, TrackedLog
+from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import RetryableError
 from shared.properties import is_stopped
 from shared.queue.commands import LEDGER_KEPT
-from shared.refusals import Refusal, refusal
-from shared.table import Commit, TableId, TableRef
+from shared.refusals import Refusal
+from shared.table import BEFORE_FIRST, Commit, Position, TableId, TableMetadata, TableRef
 
 COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
@@ -70,13 +73,49 @@ class _TrackStep:
     refusal: Refusal | None = None
 
 
+@dataclass(slots=True)
+class _SeenTable:
+    """What this process knows of a table beside its state: where it was verified, and whether its log was listed."""
+
+    verified: Position = BEFORE_FIRST
+    verified_ms: int = 0
+    is_listed: bool = False
+
+    def is_trusted(self, position: Position, now_ms: int) -> bool:
+        """Say whether a table is taken to be the same one without asking, because that is known of this position."""
+        return self.verified == position and now_ms - self.verified_ms < TRUSTED_MS
+
+    def verify(self, position: Position, now_ms: int) -> None:
+        """Note that the table goes through this position."""
+        self.verified, self.verified_ms = position, now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What following any table needs."""
+
+    queue: AsyncQueueExecutor
+    states: TableStateStore
+    drift: DriftCheck
+    rebuilder: StateRebuilder
+    standing: DefaultsProvider
+    now_ms: Callable[[], int]
+    ledger_kept: int
+    actions: ActionRegistry
+
+    @property
+    def max_changes(self) -> int:
+        """Changes per ingest: each action leaves a ledger record of each, whose number the script bounds as well."""
+        return CHANGES_PER_INGEST // len(self.actions)
+
+
 class TableTracker:
     """Brings the stored state of a table up to its log; safe to run in any number of processes."""
 
     def __init__(  # noqa: PLR0913 - every part is independent of the others
         self,
         queue: AsyncQueueExecutor,
-        open_log: Callable[[str], TrackedLog],
+        open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
         standing: DefaultsProvider,
         *,
@@ -85,19 +124,15 @@ class TableTracker:
         actions: ActionRegistry = ACTIONS,
     ) -> None:
         """`ledger_kept`: records per table that stay in Redis at most, None for what the queue keeps by itself."""
-        self._queue = queue
         self.ledger_kept = ledger_kept or LEDGER_KEPT
-        self._states = TableStateStore(queue)
-        self._now_ms = now_ms
-        self._standing = standing
-        self._drift = drift or DriftCheck(self._states, now_ms)
-        self._logs = LogCache(open_log)
-        self._recounter = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept, actions=actions)
         self.actions = actions
-        # Each action leaves a ledger record of each change, whose number the script bounds as well.
-        self._max_changes = CHANGES_PER_INGEST // len(actions)
-        self._listed: set[TableId] = set()
-        self._trusted: dict[TableId, tuple[int, int]] = {}
+        states = TableStateStore(queue)
+        rebuilder = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept, actions=actions)
+        self._parts = _Parts(
+            queue, states, drift or DriftCheck(states, now_ms), rebuilder, standing, now_ms, self.ledger_kept, actions
+        )
+        self._logs = LogCache(open_table)
+        self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
 
     async def follow(self, table: TableRef, hinted: int | None = None) -> TrackResult:
         """Fold what is new in a table's log; `hinted` is the version an event spoke of, None to probe for the next.
@@ -105,101 +140,122 @@ class TableTracker:
         Raises InvalidInput or Corrupt where the log cannot be read, RetryableError where somebody keeps winning the
         race or the store does not answer. Nothing is half done in any case.
         """
+        reader = self._logs.at(table.location)
+        return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted)
+
+    def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
+        """Return the policy in force for a table whose cursor stands there."""
+        defaults = self._parts.standing.current
+        return defaults.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.facts)
+
+
+class _TableTracking:
+    """Following one table once."""
+
+    def __init__(self, parts: _Parts, table: TableRef, reader: TableReader, seen: _SeenTable) -> None:
+        self._parts = parts
+        self._table = table
+        self._reader = reader
+        self._seen = seen
+
+    async def follow(self, hinted: int | None) -> TrackResult:
+        """Advance until the end of the history, or the hinted version, is reached."""
         total = races = 0
         rescan = ""
-        reader = self._logs.at(table.location)
         while races < MAX_RACES:
-            cursor = await self._states.cursor(table.id)
+            cursor = await self._parts.states.cursor(self._table.id)
             if cursor is None:
-                step = await self._recount(table, reader, None, FIRST_SIGHT)
+                step = await self._recount(None, FIRST_SIGHT)
             else:
-                step = await self._advance(table, reader, cursor, hinted)
+                step = await self._advance(cursor, hinted)
                 if step.rescan:
-                    step = await self._recount(table, reader, cursor, step.rescan)
+                    step = await self._recount(cursor, step.rescan)
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
             if step.caught_up:
-                drifted = await self._drift.found(table, reader)
+                drifted = await self._parts.drift.found(self._table, self._reader)
                 if drifted is None:
                     return TrackResult(step.version, total, rescan, step.refusal)
                 rescan = drifted.reason
-                await self._recounter.recount(table, reader, drifted.cursor, rescan, counters={DRIFT: 1})
-        raise RetryableError(f"table {table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
+                await self._recount(drifted.cursor, rescan, counters={DRIFT: 1})
+        raise RetryableError(f"table {self._table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
-    async def _advance(self, table: TableRef, reader: TrackedLog, cursor: TableState, hinted: int | None) -> _TrackStep:
+    async def _advance(self, cursor: TableState, hinted: int | None) -> _TrackStep:
         """Fold the next batch of commits behind the cursor."""
-        at = cursor.version
-        policy = self.effective(table, cursor).policy
+        policy = self._in_force(cursor).policy
         if policy.version != cursor.policy:
             # Another decider may have started with other defaults; or another look of ours has just found that out.
-            await self._standing.refresh()
-            policy = self.effective(table, cursor).policy
+            await self._parts.standing.refresh()
+            policy = self._in_force(cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
-            return _TrackStep(at, rescan="the policy of the service, the tenant or the registration changed")
-        if not await self._is_same_table(table, reader, cursor):
+            return _TrackStep(
+                cursor.version, rescan="the policy of the service, the tenant or the registration changed"
+            )
+        if not await self._is_same_table(cursor.position):
             return _TrackStep(
                 cursor.version, rescan=f"commit {cursor.version} is gone or another one: the table was made anew"
             )
-        batch = CommitBatch(table, policy, cursor.metadata, self.actions)
+        batch = CommitBatch(self._table, policy, cursor.metadata, self._parts.actions)
         last = cursor
-        more = hinted is None or hinted > cursor.version
-        while more and len(batch) < COMMITS_PER_INGEST:
-            commit = await reader.commit(last.version + 1, last.metadata)
-            if commit is None:
-                break
-            folded = fold(commit, last.metadata, batch.policy, batch.files)
-            moved = self._moved(table, last, commit)
-            if folded.rescan is not None or moved is None:
-                return _TrackStep(
-                    at, rescan=folded.rescan or "the policy of the table changed, or whether it is refused"
-                )
-            if len(folded.changes) > self._max_changes:
-                return _TrackStep(at, rescan=f"commit {commit.version} touches {len(folded.changes)} cells")
-            if batch.changes + len(folded.changes) > self._max_changes:
-                break
-            heat, aborts = last.heat.after(commit, folded.changes, self._now_ms())
-            batch.add(commit, folded, aborts=aborts)
-            last = replace(moved, heat=heat)
-            more = hinted is None or hinted > last.version
+        async with aclosing(self._reader.changes(cursor.position, cursor.metadata, until=hinted)) as commits:
+            async for commit in commits:
+                folded = fold(commit, last.metadata, batch.policy, batch.files)
+                moved = self._moved(last, commit)
+                reason = _why_not_folded(folded, moved, self._parts.max_changes)
+                if reason or moved is None:
+                    return _TrackStep(cursor.version, rescan=reason)
+                if batch.changes + len(folded.changes) > self._parts.max_changes:
+                    break
+                heat, aborts = last.heat.after(commit, folded.changes, self._parts.now_ms())
+                batch.add(commit, folded, aborts=aborts)
+                last = replace(moved, heat=heat)
+                if len(batch) == COMMITS_PER_INGEST:
+                    break
         if not len(batch):
-            return await self._nothing_new(table, reader, cursor, hinted)
-        return await self._ingest(table, cursor, last, batch, caught_up=not more)
+            return await self._nothing_new(cursor, hinted)
+        return await self._ingest(cursor, last, batch, caught_up=hinted is not None and hinted <= last.version)
 
-    def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
-        """Return the policy in force for a table whose cursor stands there."""
-        return self._standing.current.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.facts)
+    def _in_force(self, cursor: TableState) -> EffectivePolicy:
+        """Return the policy for a table as it stands there, by the rule of refusals that this release has."""
+        facts = cursor.facts
+        if cursor.protocol is not None:
+            facts = LogFacts(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped)
+        return self._effective(cursor.metadata, cursor.last_good, facts)
 
-    async def _is_same_table(self, table: TableRef, reader: TrackedLog, cursor: TableState) -> bool:
-        """Whether the commit that the cursor stands on is still the same one.
+    def _effective(self, metadata: TableMetadata, last_good: Mapping[str, str], facts: LogFacts) -> EffectivePolicy:
+        return self._parts.standing.current.effective(self._table, metadata.configuration, last_good, facts)
+
+    async def _is_same_table(self, position: Position) -> bool:
+        """Whether the table's history still goes through the cursor's position.
 
         A table that was dropped and made anew at its place starts over at version 0 and would be folded onto a dead
         table's cells. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
         """
-        now_ms = self._now_ms()
-        version, since_ms = self._trusted.get(table.id, (-1, 0))
-        if not cursor.digest or (version == cursor.version and now_ms - since_ms < TRUSTED_MS):
+        now_ms = self._parts.now_ms()
+        if not position.digest or self._seen.is_trusted(position, now_ms):
             return True
-        if await reader.digest(cursor.version) != cursor.digest:
+        if not await self._reader.contains(position):
             return False
-        self._trusted[table.id] = (cursor.version, now_ms)
+        self._seen.verify(position, now_ms)
         return True
 
-    def _moved(self, table: TableRef, cursor: TableState, commit: Commit) -> TableState | None:
+    def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
         """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
         metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
-        stopped = cursor.is_stopped
+        facts = cursor.facts
         if commit.metadata is not None or commit.protocol is not None:
-            before = self.effective(table, cursor)
+            before = self._in_force(cursor)
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
             if protocol is None:
                 return None
-            stopped = is_stopped(cursor.metadata.configuration, metadata.configuration, was_stopped=stopped)
-            facts = LogFacts(refusal(metadata, protocol), stopped)
-            after = self._standing.current.effective(table, metadata.configuration, before.last_good, facts)
+            was, now = cursor.metadata.configuration, metadata.configuration
+            stopped = is_stopped(was, now, was_stopped=cursor.is_stopped)
+            facts = LogFacts(self._reader.refusal(metadata, protocol), stopped)
+            after = self._effective(metadata, before.last_good, facts)
             if after.policy != before.policy:
                 return None
             last_good = after.last_good
@@ -209,46 +265,57 @@ class TableTracker:
             digest=commit.digest,
             metadata=metadata,
             protocol=protocol,
-            is_stopped=stopped,
+            is_stopped=facts.is_stopped,
+            refusal=facts.refusal,
             last_good=last_good,
             commit_ms=commit.timestamp_ms,
         )
 
-    async def _nothing_new(
-        self, table: TableRef, reader: TrackedLog, cursor: TableState, hinted: int | None
-    ) -> _TrackStep:
-        """The next version is not there: either we are caught up, or the log was cleaned up behind the cursor.
+    async def _nothing_new(self, cursor: TableState, hinted: int | None) -> _TrackStep:
+        """The next commit is not there: either we are caught up, or the log was cleaned up behind the cursor.
 
-        The listing that tells them apart is asked for once per table and process, and when an event spoke of more.
+        The request that tells them apart is made once per table and process, and when an event spoke of more.
         """
-        at = cursor.version
-        expects_more = hinted is not None and hinted > at
-        if expects_more or table.id not in self._listed:
-            later = await reader.versions_after(at)
-            self._listed.add(table.id)
-            if later and later[0] > at + 1:
-                return _TrackStep(at, rescan=f"versions {at + 1} to {later[0] - 1} are gone from the log")
-            if later:
-                return _TrackStep(at, raced=True)
-        return _TrackStep(at, caught_up=True, refusal=cursor.refusal)
+        expects_more = hinted is not None and hinted > cursor.version
+        if expects_more or not self._seen.is_listed:
+            end = await self._reader.end_of_history(cursor.position)
+            self._seen.is_listed = True
+            if end.lost:
+                return _TrackStep(cursor.version, rescan=end.lost)
+            if not end.is_end:
+                return _TrackStep(cursor.version, raced=True)
+        return _TrackStep(cursor.version, caught_up=True, refusal=cursor.refusal)
 
-    async def _ingest(
-        self, table: TableRef, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool
-    ) -> _TrackStep:
-        known = await self._states.known(table.id, batch.cells)
-        done = batch.decide(known, new.heat, self._now_ms())
+    async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
+        known = await self._parts.states.known(self._table.id, batch.cells)
+        done = batch.decide(known, new.heat, self._parts.now_ms())
         if not done.is_possible:
             return _TrackStep(old.version, rescan="the log removed files that the state never held")
-        new = replace(new, folded_ms=self._now_ms())
-        step = replace(done.step, ledger_kept=self.ledger_kept)
-        if not await ingest(self._queue, table.id, old=old, new=new, step=step):
+        new = replace(new, folded_ms=self._parts.now_ms())
+        step = replace(done.step, ledger_kept=self._parts.ledger_kept)
+        if not await ingest(self._parts.queue, self._table.id, old=old, new=new, step=step):
             return _TrackStep(old.version, raced=True)
-        self._trusted[table.id] = (new.version, self._now_ms())
-        log.info("commits_applied", table=table.name, version=new.version, commits=len(batch), jobs=len(done.step.jobs))
+        self._seen.verify(new.position, self._parts.now_ms())
+        log.info(
+            "commits_applied", table=self._table.name, version=new.version, commits=len(batch), jobs=len(step.jobs)
+        )
         return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
-    async def _recount(self, table: TableRef, reader: TrackedLog, old: TableState | None, reason: str) -> _TrackStep:
-        cursor = await self._recounter.recount(table, reader, old, reason)
+    async def _recount(
+        self, old: TableState | None, reason: str, *, counters: Mapping[str, int] | None = None
+    ) -> _TrackStep:
+        cursor = await self._parts.rebuilder.recount(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(old.version if old else -1, raced=True)
         return _TrackStep(cursor.version, rescan=reason)
+
+
+def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:
+    """Return why the table is recounted instead of taking a commit; empty if it is taken."""
+    if folded.rescan is not None:
+        return folded.rescan
+    if moved is None:
+        return "the policy of the table changed, or whether it is refused"
+    if len(folded.changes) > max_changes:
+        return f"commit {folded.version} touches {len(folded.changes)} cells"
+    return ""

@@ -7,32 +7,21 @@ Delta's replay of a log does, and nothing is replayed across a hole in it.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Protocol
 
+from decider.formats.table_format import TableReader
 from decider.whatif.trace import CommitTrace
 from shared.errors import Corrupt, InvalidInput
 from shared.path_keys import canonical_path, path_key
-from shared.refusals import Refusal, refusal
-from shared.table import Commit, DataFile, RemovedFile, Snapshot, TableMetadata
+from shared.refusals import Refusal
+from shared.table import BEFORE_FIRST, Commit, DataFile, Position, RemovedFile, Snapshot, TableMetadata, TableProtocol
 
 MAX_COMMITS = 20_000
 """Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
 
-
-class TraceSource(Protocol):
-    """Reads the log of one table."""
-
-    location: str
-
-    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        """Return one commit, None if that version does not exist."""
-
-    async def versions_after(self, version: int) -> tuple[int, ...]:
-        """Return the versions above `version` that have a commit file, ascending."""
-
-    async def snapshot(self, version: int | None = None) -> Snapshot:
-        """Return all live files of a version, the newest by default."""
+RefusalRule = Callable[[TableMetadata, TableProtocol], Refusal | None]
+"""Says why a table must not be rewritten; the rule of its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,54 +44,51 @@ class TableTrace:
 
 
 async def read_history(
-    log: TraceSource, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
+    log: TableReader, *, max_commits: int = MAX_COMMITS, read: Callable[[int, int], None] = lambda _done, _all: None
 ) -> TableTrace:
     """Read the newest commits of a log, from the oldest version that can still be rebuilt.
 
     Raises InvalidInput where there is no log or nothing was committed since that version, and what reading it raises.
     """
-    versions = await log.versions_after(-1)
-    if not versions:
+    retained = await log.retained()
+    if not retained.positions:
         # Checkpoints may be all that is left; where there is no log at all, this says so.
-        raise _TraceBuilder(await log.snapshot()).nothing(log.location)
-    versions, missing = _behind_the_last_hole(versions)
-    base = await _oldest(log, versions[-max_commits - 1 :])
-    wanted = [version for version in versions if version > base.version]
-    if base.version == 0 and len(wanted) < max_commits:
+        base = await log.snapshot()
+        raise _TraceBuilder(base, log.refusal).nothing(log.location)
+    positions = retained.positions[-max_commits - 1 :]
+    base = await _oldest(log, positions)
+    wanted = [position for position in positions if base.position < position]
+    after = base.position
+    is_first = retained.is_whole and base.version == retained.positions[0].version
+    if is_first and len(wanted) < max_commits:
         # Nothing lay there before the first commit, so it is part of what can be replayed.
-        base = replace(base, files=())
-        wanted = [0, *wanted]
-    reading = _TraceBuilder(base)
-    for done, version in enumerate(wanted):
-        read(done, len(wanted))
-        commit = await log.commit(version, reading.metadata)
-        if commit is None:
-            raise Corrupt(f"{log.location}: commit {version} is listed and not there")
-        reading.add(commit)
+        base, after = replace(base, files=()), BEFORE_FIRST
+        wanted = [retained.positions[0], *wanted]
+    reading = _TraceBuilder(base, log.refusal)
+    last = wanted[-1].version if wanted else after.version
+    async with aclosing(log.changes(after, base.metadata, until=last)) as commits:
+        for done, position in enumerate(wanted):
+            read(done, len(wanted))
+            commit = await anext(commits, None)
+            if commit is None:
+                raise Corrupt(f"{log.location}: commit {position.version} is listed and not there")
+            reading.add(commit)
     if not reading.commits:
         raise reading.nothing(log.location)
-    return replace(reading.result(log.location, wanted[-1]), missing=missing)
+    return replace(reading.result(log.location, last), missing=retained.missing)
 
 
-def _behind_the_last_hole(versions: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, int] | None]:
-    """Return the versions above the newest gap, and the gap; commits below it do not lead to those above."""
-    for index in range(len(versions) - 1, 0, -1):
-        if versions[index] != versions[index - 1] + 1:
-            return versions[index:], (versions[index - 1] + 1, versions[index] - 1)
-    return versions, None
-
-
-async def _oldest(log: TraceSource, versions: Sequence[int]) -> Snapshot:
-    """Return the oldest snapshot that can be rebuilt; if one version can be, so can all later ones."""
+async def _oldest(log: TableReader, positions: Sequence[Position]) -> Snapshot:
+    """Return the oldest snapshot that can be rebuilt; if one position can be, so can all later ones."""
     try:
-        return await log.snapshot(versions[0])
+        return await log.snapshot(positions[0])
     except (InvalidInput, Corrupt):
-        low, high = 1, len(versions) - 1
-        found = await log.snapshot(versions[-1])
+        low, high = 1, len(positions) - 1
+        found = await log.snapshot(positions[-1])
     while low < high:
         middle = (low + high) // 2
         try:
-            found = await log.snapshot(versions[middle])
+            found = await log.snapshot(positions[middle])
             high = middle
         except (InvalidInput, Corrupt):
             low = middle + 1
@@ -112,7 +98,8 @@ async def _oldest(log: TraceSource, versions: Sequence[int]) -> Snapshot:
 class _TraceBuilder:
     """A history while it is read: commits by others, and where the bytes of rewritten files came from."""
 
-    def __init__(self, base: Snapshot) -> None:
+    def __init__(self, base: Snapshot, refusal: RefusalRule) -> None:
+        self._refusal = refusal
         self.metadata = base.metadata
         self._protocol = base.protocol
         self.commits: list[Commit] = []
@@ -148,7 +135,7 @@ class _TraceBuilder:
             rewrites=self._rewrites,
             bytes_rewritten=self._bytes_rewritten,
             files_now=len(self._files),
-            refusal=refusal(self.metadata, self._protocol),
+            refusal=self._refusal(self.metadata, self._protocol),
         )
 
     def nothing(self, location: str) -> InvalidInput:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from actor.formats.delta.engine import start_engine
+from actor.formats.registry import start_engines
 from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
 from actor.presence import ActorInfo
@@ -20,7 +20,7 @@ from services.actor.scratch import scratch_dir
 from services.actor.secrets import known_secrets
 from services.actor.serve import serve, wait_for_redis
 from services.actor.settings import ActorSettings, actor_settings
-from services.actor.spark import engine_settings, start_spark
+from services.actor.spark import engine_options, start_spark
 from services.bootstrap import prepare
 from services.logs import configure_logs
 from services.paths import java_search
@@ -69,20 +69,20 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
     java = find_java(java_search(environment))
     log.info("starting_spark", master=settings.master, java=java.version, java_from=java.source)
     spark = start_spark(settings, scratch=scratch, java=java)
-    rules = replace(engine_settings(settings), secrets=known_secrets(settings, environment))
-    engine, verdict = start_engine(spark, rules, scratch=scratch.resolve().as_uri())
+    options = replace(engine_options(settings), secrets=known_secrets(settings, environment))
+    engines, verdict = start_engines(spark, options, scratch=scratch.resolve().as_uri())
     log.info("self_test_completed", passed=verdict.passed, took_ms=verdict.took_ms, reason=verdict.reason)
     try:
-        serve(settings, engine, _about(settings, java.version), reached)
+        serve(settings, engines, _about(settings, java.version, engines.abilities), reached)
     finally:
         stop_session(spark)
 
 
-def _about(settings: ActorSettings, java: str) -> ActorInfo:
+def _about(settings: ActorSettings, java: str, abilities: tuple[str, ...]) -> ActorInfo:
     """What this actor says of itself."""
     packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
-    return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java})
+    return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java}, abilities)
 
 
 if __name__ == "__main__":

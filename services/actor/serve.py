@@ -10,9 +10,10 @@ from pathlib import Path
 import structlog
 from redis.exceptions import RedisError
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.outage_log import OutageLog
-from actor.ports import EngineDied, TableEngine
+from actor.ports import EngineDied
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, address, connect
 from actor.worker import ActorContext, Reached, Worker, WorkerSettings
@@ -32,7 +33,7 @@ BEATS_PER_LEASE = 12
 """A lease survives eleven lost heartbeats, and a sixth of it is the margin before our own deadline."""
 
 
-def serve(settings: ActorSettings, engine: TableEngine, about: ActorInfo, reached: Reached) -> None:
+def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached: Reached) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
 
     A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
@@ -51,10 +52,10 @@ def serve(settings: ActorSettings, engine: TableEngine, about: ActorInfo, reache
             log.info("actor_draining", actor=settings.name, jobs=len(jobs))
             draining.set()
 
-    heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engine.cancel, announce=announce)
+    heartbeat = Heartbeat(_queue(settings), settings.name, times, cancel=engines.cancel, announce=announce)
     actor = ActorContext(settings.name, heartbeat, _stop_on_signals(), draining, outage=outage)
     heartbeat.start()
-    workers = [Worker(engine, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
+    workers = [Worker(engines, _queue(settings), actor, WorkerSettings(), reached) for _ in range(settings.slots)]
     failures: list[Exception] = []
     slots = [
         threading.Thread(target=_run_slot, args=(worker, actor.stopping, failures), name=f"slot-{number}")

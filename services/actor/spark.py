@@ -4,8 +4,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from actor.formats.delta.engine import EngineSettings
-from actor.formats.delta.transaction import TransactionSettings
+from actor.formats.registry import EngineOptions
 from actor.jvm.java import JavaHome
 from actor.jvm.s3a import hadoop_settings
 from actor.jvm.spark import SparkSettings, build_session
@@ -27,10 +26,10 @@ def start_spark(settings: ActorSettings, *, scratch: Path, java: JavaHome) -> Sp
     )
 
 
-def engine_settings(settings: ActorSettings) -> EngineSettings:
-    """Return what the engine may do under these settings."""
-    return EngineSettings(
-        allow_s3=settings.allow_s3,
+def engine_options(settings: ActorSettings) -> EngineOptions:
+    """Return what the engines may do under these settings."""
+    return EngineOptions(
         boundary=settings.boundary,
-        transaction=TransactionSettings(reserved_disk_bytes=settings.reserved_disk_bytes),
+        allow_s3=settings.allow_s3,
+        reserved_disk_bytes=settings.reserved_disk_bytes,
     )

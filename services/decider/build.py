@@ -6,8 +6,7 @@ Nothing connects while it is built, so the decider starts and answers its probes
 import os
 import secrets
 import time
-from collections.abc import Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 
 from fastapi import FastAPI
 
@@ -31,9 +30,8 @@ from decider.background.timer_runner import TimerRunner
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import AllowedRoots, EventResolver
-from decider.formats.delta.log import open_log
-from decider.formats.delta.rewrites import open_own_commits
-from decider.formats.delta.scan import open_lake
+from decider.formats.registry import TableFormats, table_formats
+from decider.formats.table_format import StorageAccess
 from decider.gateway.authentication import require_credentials_beyond_loopback
 from decider.optimize.on_demand import OnDemandOptimizer
 from decider.optimize.property_trigger import PropertyTriggers
@@ -73,10 +71,15 @@ def release() -> str:
     return installed("lakewright") or "unreleased"
 
 
-def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS) -> Services:
+def build_services(
+    settings: DeciderSettings,
+    actions: ActionRegistry = ACTIONS,
+    *,
+    with_formats: Callable[[StorageAccess], TableFormats] = table_formats,
+) -> Services:
     """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
 
-    actions: those that partitions are evaluated for.
+    actions: those that partitions are evaluated for. with_formats: makes the table formats that are read.
     """
     require_credentials_beyond_loopback(settings.address.host, settings.credentials)
     roots = tuple(canonical_location(root) for root in settings.roots)
@@ -90,26 +93,24 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
     meter, metrics = ReadMeter(), Metrics()
     stores = ObjectStores(settings.store_options)
     boundary = Boundary(roots, settings.allow_external_files, os.path.realpath)
-    lake = partial(open_lake, meter=meter, stores=stores, boundary=boundary)
-    opened = partial(open_log, meter=meter, stores=stores, boundary=boundary)
+    formats = with_formats(StorageAccess(meter, stores, boundary))
     states, wishes = TableStateStore(queue), ManualRunStore(redis)
     drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
     follower = TableTracker(
         queue,
-        opened,
+        formats.open,
         now_ms,
         standing,
         ledger_kept=LEDGER_KEPT if settings.archive else None,
         drift=drift,
         actions=actions,
     )
-    adhoc = OnDemandOptimizer(queue, follower, opened, now_ms, standing=standing)
+    adhoc = OnDemandOptimizer(queue, follower, formats.open, now_ms, standing=standing)
     manual = PropertyTriggers(wishes, states, adhoc, standing, now_ms)
     inbox = RefreshQueue(metrics.measured(TableRefresher(follower, registry, queue, now_ms, after=manual.look).look))
-    intake = EventResolver(registry, inbox, AllowedRoots(roots, lake, settings.tenant, boundary))
+    intake = EventResolver(registry, inbox, AllowedRoots(roots, formats.scanner, settings.tenant, boundary))
     rounds = DiscoveryLeases(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
     pace = DiscoveryLimits(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
-    open_history = partial(open_own_commits, meter=meter, stores=stores)
     return Services(
         redis=redis,
         safety=safety,
@@ -125,10 +126,10 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
         queue_care=QueueMaintenance(levers, actors.slots),
         settle=TimerRunner(queue, registry, follower, now_ms),
         intake=intake,
-        discovery=Discovery(roots, lake, intake.register_if_new, rounds, pace=pace, now_ms=now_ms),
+        discovery=Discovery(roots, formats.scanner, intake.register_if_new, rounds, pace=pace, now_ms=now_ms),
         archive=ledger_archive(settings, queue, registry, inbox, actions),
         optimizations=optimizations_table(
-            settings, RewriteSources(registry, TableStateStore(queue), CounterReader(queue), open_history), inbox
+            settings, RewriteSources(registry, TableStateStore(queue), CounterReader(queue), formats.rewrites), inbox
         ),
         inbox=inbox,
         standing=standing,
@@ -137,8 +138,8 @@ def build_services(settings: DeciderSettings, actions: ActionRegistry = ACTIONS)
         adhoc=adhoc,
         wishes=wishes,
         confirmer=SubscriptionConfirmer(settings.sns_topics),
-        open_log=opened,
-        open_history=open_history,
+        open_log=formats.open,
+        open_history=formats.rewrites,
         meter=meter,
         metrics=metrics,
         now_ms=now_ms,

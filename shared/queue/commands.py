@@ -52,12 +52,21 @@ def enqueue(queue: str, spec: JobRequest) -> Command[Enqueued]:
     return Command(ScriptName.ENQUEUE, _keys(queue), _wish(spec), decode.enqueued)
 
 
-def claim(queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int) -> Command[tuple[Claim, ...]]:
-    """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again."""
+def claim(
+    queue: str, *, worker: str, nonce: str, slots: int, lease_ms: int, abilities: Sequence[str] = ()
+) -> Command[tuple[Claim, ...]]:
+    """Lease up to `slots` jobs for `lease_ms`; the same worker and nonce get the same jobs again.
+
+    abilities: what the worker can do, each as `format/kind`; jobs that need another one are set aside for those that
+    have it. None: every job.
+    """
     _require_caller(worker, nonce)
     require_range(slots, "slots", 1, limits.MAX_SLOTS)
     require_range(lease_ms, "lease_ms", *limits.LEASE_RANGE_MS)
-    return Command(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms), decode.claims)
+    require_count(len(abilities), "abilities", limits.MAX_ABILITIES)
+    for ability in abilities:
+        require_name(ability, "ability")
+    return Command(ScriptName.CLAIM, _keys(queue), (worker, nonce, slots, lease_ms, *abilities), decode.claims)
 
 
 def heartbeat(

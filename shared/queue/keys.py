@@ -94,6 +94,16 @@ def reply(queue: str, worker: str, nonce: str) -> str:
     return f"{prefix(queue)}w:{worker}|{nonce}"
 
 
+def aside(queue: str) -> str:
+    """Set: abilities (`format/kind`) that jobs wait for, which those who claimed did not have."""
+    return prefix(queue) + "aside"
+
+
+def aside_jobs(queue: str, ability: str) -> str:
+    """Zset: jobs that wait for an actor with this ability, by the time at which they were set aside."""
+    return f"{prefix(queue)}x:{ability}"
+
+
 def cursor(queue: str, table: str) -> str:
     """Hash: how far a table's log has been read; `version` is compared before every move."""
     return f"{prefix(queue)}cur:{table}"

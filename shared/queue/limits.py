@@ -93,6 +93,9 @@ LEASE_RANGE_MS = (1_000, 24 * 3_600_000)
 MAX_DELAY_MS = 7 * 24 * 3_600_000
 """Longest debounce: a week."""
 
+MAX_ABILITIES = 100
+"""Abilities of one actor: formats times kinds of job."""
+
 _NAME = re.compile(r"[^\s|{}\x00-\x1f\x7f]+")
 _QUEUE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 

@@ -34,6 +34,8 @@ def facts(location: Path) -> str:
 class FileTable:
     """Implements `actor.ports.TableEngine` for a worker of one slot."""
 
+    format = "files"
+
     def __init__(self, note: Note, reached: Callable[[Claim, str], None], seed: int) -> None:
         self._note = note
         self._reached = reached

@@ -16,6 +16,7 @@ from typing import Any
 
 import structlog
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -154,7 +155,7 @@ def main(arguments: Sequence[str]) -> None:
     heartbeat = Heartbeat(beats, name, TIMES)
     heartbeat.start()
     actor = ActorContext(name, heartbeat, threading.Event())
-    Worker(table, queue, actor, SETTINGS, reached=barrier.reached).run()
+    Worker(EngineSet([table]), queue, actor, SETTINGS, reached=barrier.reached).run()
 
 
 if __name__ == "__main__":

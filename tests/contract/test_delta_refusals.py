@@ -5,9 +5,9 @@ import pytest
 from actor.formats.delta.preflight import check_files, check_location, check_table
 from actor.ports import RewriteRequest
 from shared.errors import Unsupported
+from shared.formats.delta import SAFE_FEATURES
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE
-from shared.refusals import SAFE_FEATURES
 from shared.table import DataFile, TableMetadata, TableProtocol
 from tests.support import delta_tables as tables
 from tests.support.delta_lab import DeltaLab, mark

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -28,7 +29,7 @@ def work_off(lab: DeltaLab, redis_url: str) -> None:
     heartbeat = Heartbeat(SyncQueueExecutor(connect(redis_url), "default"), "a-1", LeaseTimes())
     heartbeat.start()
     worker = Worker(
-        lab.engine,
+        EngineSet([lab.engine]),
         SyncQueueExecutor(connect(redis_url), "default"),
         ActorContext("a-1", heartbeat, threading.Event()),
         WorkerSettings(),

@@ -4,13 +4,14 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from actor.engines import EngineSet
 from actor.formats.delta.engine import DeltaEngine
-from actor.ports import Control, RewriteOutcome, RewriteRequest
+from actor.ports import Control, RewriteOutcome, RewriteRequest, TableEngine
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
 from shared.commit_metadata import decode
@@ -25,6 +26,8 @@ POLICY = {"lakewright.target-file-size": "128kb", "lakewright.min-input-files": 
 
 class Watched:
     """The engine of the session, which runs something before its n-th rewrite."""
+
+    format = DeltaEngine.format
 
     def __init__(self, engine: DeltaEngine, before: dict[int, Any] | None = None) -> None:
         self._engine = engine
@@ -43,7 +46,7 @@ class Watched:
 def call(engine: object, *arguments: str, as_json: bool = True) -> Result:
     @contextmanager
     def opened(_say: object) -> Iterator[object]:
-        yield engine
+        yield EngineSet([cast("TableEngine", engine)])
 
     setting = CliContext("http://127.0.0.1:9", as_json, engine=opened)
     return CliRunner().invoke(app, ["optimize", *arguments], obj=setting, env={"COLUMNS": "160"})

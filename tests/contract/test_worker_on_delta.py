@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -78,7 +79,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
             deleted.append(350)
             lab.sql(f"DELETE FROM delta.`{location}` WHERE id = 350")
 
-    worker = Worker(lab.engine, queue, actor, WorkerSettings(), delete_one_row)
+    worker = Worker(EngineSet([lab.engine]), queue, actor, WorkerSettings(), delete_one_row)
     assert worker.run_next()
 
     assert rows(location) == [row for row in before if row[0] != 350]
@@ -113,7 +114,7 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
     facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), terms({}))
     spec = JobRequest(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
-    assert Worker(lab.engine, queue, actor, WorkerSettings()).run_next()
+    assert Worker(EngineSet([lab.engine]), queue, actor, WorkerSettings()).run_next()
     table = DeltaTable(str(location))
     assert len(table.file_uris()) < 9
     assert asyncio.run(archive.newest("ledger")) == 9

@@ -9,6 +9,7 @@ import pytest
 from redis import exceptions
 from redis.client import Pipeline
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.presence import DEATH_KEPT_MS, ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
@@ -60,7 +61,9 @@ class LiveActor:
         self.actor = ActorContext(
             name, Heartbeat(queue(url), name, TIMES, announce=self._announce), threading.Event(), threading.Event()
         )
-        self.slot = threading.Thread(target=Worker(engine, queue(url), self.actor, WorkerSettings(idle_s=0.05)).run)
+        self.slot = threading.Thread(
+            target=Worker(EngineSet([engine]), queue(url), self.actor, WorkerSettings(idle_s=0.05)).run
+        )
         self.actor.heartbeat.start()
         self.slot.start()
 

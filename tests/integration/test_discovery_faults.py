@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from decider.background.discovery import TRIES, Discovery, DiscoveryLimits
-from decider.formats.delta.scan import ScannedFolder
+from decider.formats.scanner import ScannedFolder
 from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from decider.store.queue_executor import connect
 from shared.errors import LakewrightError, PermanentError, RetryableError

@@ -1,7 +1,7 @@
 """Following a log into a real Redis through all that can happen to a table; the state always equals a recount."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from shared.policy import MIB, Policy
 from shared.queue import keys, queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
-from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
+from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
 from tests.support.standing import Alone
 
@@ -180,14 +180,17 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
         lagging.commits = list(world.log.commits)
         other = world.new_decider(replace(POLICY, target_bytes=64 * MIB), lagging)
         world.log.add(files(cell(1), 1, "new"))
-        read, before = world.log.commit, []
+        read, before = world.log.changes, []
 
-        async def recounted_meanwhile(version: int, metadata: TableMetadata) -> Any:
-            if not before:
-                before.append(await other.follow(TABLE))
-            return await read(version, metadata)
+        async def recounted_meanwhile(
+            after: Position, metadata: TableMetadata, *, until: int | None = None
+        ) -> AsyncGenerator[Commit, None]:
+            async for commit in read(after, metadata, until=until):
+                if not before:
+                    before.append(await other.follow(TABLE))
+                yield commit
 
-        world.log.commit = recounted_meanwhile  # type: ignore[method-assign]
+        world.log.changes = recounted_meanwhile  # type: ignore[method-assign]
         await world.decider.follow(TABLE)
         assert before
         await world.expect_exact()

@@ -25,7 +25,7 @@ class SlowLake:
         self.go = asyncio.Event()
         self.begun = asyncio.Semaphore(0)
 
-    async def has_log(self, path: str) -> bool:
+    async def has_table(self, path: str) -> bool:
         """Say that there is no table, in the end."""
         assert path
         self.begun.release()

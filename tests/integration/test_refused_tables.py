@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from services.cli.__main__ import app
 from shared.errors import Unsupported
+from shared.formats import delta
 from tests.support.delta_tables import HandTable, added
 from tests.support.live_decider import LiveDecider, decider_settings
 
@@ -243,3 +244,16 @@ def test_a_refused_location_is_not_planned_from_the_command_line(
         assert culprit in str(result.exception)
     told = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
     assert any(culprit in note for note in json.loads(told.stdout)["notes"]), code
+
+
+def test_a_release_with_another_rule_decides_a_table_anew(
+    decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The refusal is stored with the state, and the rule is asked all the same: nothing in the log has changed."""
+    table = written(tmp_path / "t", protocol=CLUSTERED)
+    name = decider.register(table.path, "t")
+    assert (decider.get(f"/v1/tables/{name}")["refusal"]["code"], jobs(decider)) == ("unsafe_feature", [])
+    monkeypatch.setattr(delta, "SAFE_FEATURES", delta.SAFE_FEATURES | {"clustering"})
+    decider.sweep()
+    assert decider.get(f"/v1/tables/{name}")["refusal"] is None
+    assert jobs(decider)

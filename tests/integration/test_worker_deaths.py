@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat
 from actor.ports import EngineDeath, EngineDied
 from actor.queue_executor import SyncQueueExecutor, connect
@@ -150,7 +151,10 @@ def test_no_other_job_of_the_actor_runs_beside_a_suspected_one(bench: Bench) -> 
     slots = [
         threading.Thread(
             target=Worker(
-                bench.engine, SyncQueueExecutor(connect(bench.url), "default"), actor, WorkerSettings(idle_s=0.01)
+                EngineSet([bench.engine]),
+                SyncQueueExecutor(connect(bench.url), "default"),
+                actor,
+                WorkerSettings(idle_s=0.01),
             ).run
         )
         for _ in range(2)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from actor.engines import EngineSet
 from actor.formats.delta.engine import DeltaEngine
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import GroupStatus, RewriteRequest
@@ -97,7 +98,9 @@ def worker_on(engine: DeltaEngine, redis_url: str) -> Iterator[Worker]:
     heartbeat.start()
     try:
         actor = ActorContext("lab", heartbeat, threading.Event())
-        yield Worker(engine, SyncQueueExecutor(connect(redis_url), _QUEUE), actor, WorkerSettings(idle_s=0.05))
+        yield Worker(
+            EngineSet([engine]), SyncQueueExecutor(connect(redis_url), _QUEUE), actor, WorkerSettings(idle_s=0.05)
+        )
     finally:
         heartbeat.close()
 

@@ -7,7 +7,7 @@ import asyncio
 import random
 import sys
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,6 +21,8 @@ from deltalake import DeltaTable, write_deltalake
 from decider.api.app import create_app
 from decider.api.dependencies import Services
 from decider.decide.actions import ACTIONS, ActionRegistry
+from decider.formats.registry import TableFormats, table_formats
+from decider.formats.table_format import StorageAccess
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
 from services.decider.settings import Address, DeciderSettings, parse_policy
@@ -39,10 +41,11 @@ NO_SWEEP_S = 86_400.0
 
 @dataclass(slots=True)
 class LiveDecider:
-    """One decider; `settings` are completed by a free port."""
+    """One decider; `settings` are completed by a free port, `with_formats` makes the formats that it reads."""
 
     settings: DeciderSettings
     actions: ActionRegistry = ACTIONS
+    with_formats: Callable[[StorageAccess], TableFormats] = table_formats
     _server: uvicorn.Server | None = None
     _thread: threading.Thread | None = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -53,7 +56,8 @@ class LiveDecider:
         """Start; `parts` replace those that were built."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
-        self.services = replace(build_services(self.settings, self.actions), **parts)
+        made = build_services(self.settings, self.actions, with_formats=self.with_formats)
+        self.services = replace(made, **parts)
         config = uvicorn.Config(
             create_app(self.services),
             host="127.0.0.1",

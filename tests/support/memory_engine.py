@@ -7,12 +7,15 @@ from itertools import count
 
 from actor.ports import Control, EngineDeath, GroupOutcome, GroupStatus, LivePartition, RewriteOutcome, RewriteRequest
 from shared.errors import OtherTable, Unsupported
+from shared.formats.delta import FORMAT
 from shared.partitions import WHOLE_TABLE
 from shared.table import CommitOrigin, DataFile, PartitionKey, TableMetadata, TableProtocol
 
 
 class MemoryEngine:
     """Implements `actor.ports.TableEngine` for one unpartitioned table; `before_commit` plays the other writers."""
+
+    format = FORMAT
 
     def __init__(self, sizes: Iterable[int] = ()) -> None:
         self.version = 0

@@ -1,11 +1,22 @@
-"""A table's log in memory behind the decider's `LogReader`, for histories that no library writes on demand."""
+"""A table's log in memory behind the decider's `TableReader`, for histories that no library writes on demand."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import replace
 
-from decider.formats.delta.checksum import Checksum
-from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+from decider.formats.table_format import HistoryEnd, RetainedHistory, TableTotals
+from shared.formats import delta
+from shared.refusals import Refusal
+from shared.table import (
+    Commit,
+    CommitOrigin,
+    DataFile,
+    Position,
+    RemovedFile,
+    Snapshot,
+    TableMetadata,
+    TableProtocol,
+)
 
 
 class MemoryLog:
@@ -52,25 +63,40 @@ class MemoryLog:
         made = Commit(len(self.commits), at_ms, operation, tuple(added), execution_ms=execution_ms)
         self.commits.append(replace(made, origin=CommitOrigin("j", 1), data_change=False) if by_us else made)
 
-    async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        if not self.oldest <= version < len(self.commits):
-            return None
-        found = self.commits[version]
-        return replace(found, digest=self._digest(version))
+    async def changes(
+        self, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        version = after.version + 1
+        while self.oldest <= version < len(self.commits) and (until is None or version <= until):
+            yield replace(self.commits[version], digest=self._digest(version))
+            version += 1
 
-    async def digest(self, version: int) -> str | None:
-        return self._digest(version) if self.oldest <= version < len(self.commits) else None
+    async def contains(self, position: Position) -> bool:
+        at = position.version
+        return self.oldest <= at < len(self.commits) and self._digest(at) == position.digest
 
-    async def checksum(self, version: int) -> Checksum | None:
-        if not self.has_checksums or version != len(self.commits) - 1:
+    async def end_of_history(self, after: Position) -> HistoryEnd:
+        first = max(after.version + 1, self.oldest)
+        if first >= len(self.commits):
+            return HistoryEnd(is_end=True)
+        if first > after.version + 1:
+            return HistoryEnd(lost=f"versions {after.version + 1} to {first - 1} are gone from the log")
+        return HistoryEnd()
+
+    async def totals(self, at: Position) -> TableTotals | None:
+        if not self.has_checksums or at.version != len(self.commits) - 1:
             return None
         files = (await self.snapshot()).files
-        return Checksum(len(files), sum(file.size_bytes for file in files))
+        return TableTotals(len(files), sum(file.size_bytes for file in files))
 
-    async def versions_after(self, version: int) -> tuple[int, ...]:
-        return tuple(range(max(version + 1, self.oldest), len(self.commits)))
+    async def retained(self) -> RetainedHistory:
+        positions = map(Position, range(self.oldest, len(self.commits)))
+        return RetainedHistory(tuple(positions), is_whole=not self.oldest)
 
-    async def snapshot(self, version: int | None = None) -> Snapshot:
+    def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+        return delta.refusal(metadata, protocol)
+
+    async def snapshot(self, at: Position | None = None) -> Snapshot:
         live: dict[object, DataFile] = {}
         metadata, protocol = None, TableProtocol(1, 2)
         for commit in self.commits:
@@ -81,7 +107,8 @@ class MemoryLog:
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
         assert metadata is not None
         newest = len(self.commits) - 1
-        return Snapshot(newest, 0, metadata, protocol, tuple(live.values()), self._digest(newest))
+        refused = self.refusal(metadata, protocol)
+        return Snapshot(newest, 0, metadata, protocol, tuple(live.values()), self._digest(newest), refused)
 
     def _digest(self, version: int) -> str:
         return hashlib.blake2b(repr(self.commits[version]).encode(), digest_size=8).hexdigest()

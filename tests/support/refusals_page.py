@@ -15,9 +15,10 @@ from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.optimize.on_demand import RequestIgnored
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.tracking.refresh import UNREADABLE
+from shared.formats.delta import _KNOWN_REASONS as KNOWN
+from shared.formats.delta import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, refusal
 from shared.layout.eligibility import Reason
-from shared.refusals import _KNOWN_REASONS as KNOWN
-from shared.refusals import ALLOWED_VERSIONS, QBEAST, SAFE_FEATURES, Refusal, RefusalCode, refusal
+from shared.refusals import Refusal, RefusalCode
 from shared.table import TableMetadata, TableProtocol
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,7 +41,7 @@ STARTS_WORK = frozenset(
 )
 """Reasons of decisions that enqueue a job: no refusals."""
 
-RULE = "shared/refusals.py"
+RULE = "shared/formats/delta.py"
 LOG = "decider/formats/delta/metadata.py"
 REFRESH = "decider/tracking/refresh.py"
 BOUNDARY = "shared/boundary.py"

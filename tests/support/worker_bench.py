@@ -4,6 +4,7 @@ import threading
 
 import redis
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -46,7 +47,7 @@ class Bench:
         self._hearts.append(heart)
         settings = WorkerSettings(idle_s=0.05, groups_per_commit=groups_per_commit)
         queue = SyncQueueExecutor(connect(self.url), "default")
-        return Worker(self.engine, queue, ActorContext(name, heart, self.stopping), settings)
+        return Worker(EngineSet([self.engine]), queue, ActorContext(name, heart, self.stopping), settings)
 
     def enqueue(self, version: int) -> None:
         self.queue.run(commands.enqueue("default", spec(version)))

@@ -12,6 +12,7 @@ from typing import Any
 from shared import commit_metadata
 from shared.boundary import vector_leads_out
 from shared.errors import Corrupt, InvalidInput, Unsupported
+from shared.formats.delta import FORMAT
 from shared.partitions import partition_key
 from shared.table import CommitOrigin, DataFile, FileKey, PartitionColumn, TableMetadata, TableProtocol
 
@@ -80,6 +81,7 @@ def decode_metadata(text: str) -> TableMetadata:
             _partition_column(name, fields, mapped=mapped) for name in metadata.get("partitionColumns") or ()
         ),
         configuration=configuration,
+        format=FORMAT,
     )
 
 

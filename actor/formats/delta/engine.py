@@ -9,6 +9,7 @@ from typing import Protocol
 import structlog
 from pyspark.sql import SparkSession
 
+from actor.formats.delta.conditional_put import ConditionalPuts
 from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
@@ -18,13 +19,13 @@ from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
 from actor.jvm.autopsy import Autopsy
-from actor.jvm.conditional_put import ConditionalPuts
 from actor.jvm.scala import Scala
 from actor.jvm.sessions import Sessions
 from actor.jvm.spark import jvm_process
 from actor.ports import Control, EngineDeath, LivePartition, RewriteOutcome, RewriteRequest
 from shared.boundary import Boundary
 from shared.errors import LakewrightError
+from shared.formats.delta import FORMAT
 from shared.table import CommitOrigin, PartitionKey
 
 _log = structlog.get_logger(__name__)
@@ -54,6 +55,8 @@ class DeltaEngine:
 
     It rewrites exactly. `use_optimize` changes to the fallback, for good.
     """
+
+    format = FORMAT
 
     def __init__(self, spark: SparkSession, settings: EngineSettings | None = None) -> None:
         self._settings = settings or EngineSettings()

@@ -1,15 +1,16 @@
 """The actor asks once more, right before it reads and before it commits, whether a table may be rewritten.
 
-The decider refuses by the same rule (`shared.refusals`) and queues nothing; but between its decision and the rewrite
-the table may have become another one.
+The decider refuses by the same rule (`shared.formats.delta`) and queues nothing; but between its decision and the
+rewrite the table may have become another one.
 """
 
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from shared.errors import OtherTable, Unsupported
+from shared.formats.delta import ALLOWED_VERSIONS, refusal
 from shared.layout.partition_stats import CUBE_TAG
-from shared.refusals import ALLOWED_VERSIONS, RefusalCode, refusal
+from shared.refusals import RefusalCode
 from shared.table import DataFile, TableMetadata, TableProtocol
 
 S3_SCHEMES = frozenset({"s3", "s3a", "s3n"})

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Path
 
 from decider.api.dependencies import Parts
 from decider.api.openapi import failures
-from decider.api.schemas.actors import ActorList, ActorView
+from decider.api.schemas.actors import ActorList, ActorView, UnservedJobs
 from decider.api.schemas.queue import AdminResult
 from decider.store.actor_registry import ActorRecord
 from decider.web.base_model import moment
@@ -30,10 +30,12 @@ ActorPath = Annotated[
 async def list_actors(parts: Parts) -> ActorList:
     """List actors with their slots, jobs, versions and heartbeat age."""
     seen = await parts.actors.all()
+    unserved = await parts.actors.unserved(seen)
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(len(one.jobs) for one in seen),
         actors=tuple(map(_actor_view, seen)),
+        unserved=tuple(UnservedJobs(ability=name, jobs=count) for name, count in unserved.items()),
     )
 
 
@@ -55,6 +57,7 @@ def _actor_view(one: ActorRecord) -> ActorView:
         slots=one.slots,
         jobs=one.jobs,
         host=one.host,
+        abilities=one.abilities,
         versions=dict(one.versions),
         started_at=moment(one.started_ms),
         heartbeat_age_s=one.age_ms / 1000,

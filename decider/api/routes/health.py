@@ -77,5 +77,6 @@ async def metrics(request: Request, parts: Parts) -> Response:
         inbox_oldest_s=parts.inbox.oldest_wait_s,
         object_reads={str(kind): count for kind, count in parts.meter.counts.items()},
         funnel=pulse.funnel,
+        unserved=pulse.unserved,
     )
     return Response(parts.metrics.render(snapshot), media_type=CONTENT_TYPE)

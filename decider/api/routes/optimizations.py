@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from decider.api.dependencies import KnownTable, Parts
 from decider.api.openapi import failures
 from decider.api.schemas.optimizations import FileStatsView, RewriteList, RewriteView
-from decider.formats.delta import rewrites
+from decider.formats import rewrites
 from decider.optimize.partition_selector import label
 from decider.web.base_model import MAX_PAGE, moment
 from shared.errors import LakewrightError

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from fastapi import APIRouter
 
@@ -37,6 +37,7 @@ class HealthSnapshot:
     funnel: dict[str, int]
     actors: dict[str, int]
     trouble: str
+    unserved: dict[str, int] = field(default_factory=dict)
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -53,10 +54,11 @@ async def read_health(parts: Services) -> HealthSnapshot:
         tables, refused = await parts.registry.count(), await parts.registry.count_refused()
         depth = await parts.queue.run(queries.depth(parts.queue.name))
         funnel = dict(await parts.counters.read())
-        actors = dict(Counter(one.state for one in await parts.actors.all()))
+        seen = await parts.actors.all()
+        actors, unserved = dict(Counter(one.state for one in seen)), await parts.actors.unserved(seen)
     except LakewrightError as problem:
         return HealthSnapshot(None, None, None, NO_DEPTH, {}, {}, str(problem))
-    return HealthSnapshot(server, tables, refused, depth, funnel, actors, "")
+    return HealthSnapshot(server, tables, refused, depth, funnel, actors, "", unserved)
 
 
 class CachedHealth:

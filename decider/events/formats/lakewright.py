@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decider.events.field_reader import Fields, ReadContext, wrong
 from decider.events.table_hint import Outcome
 from decider.events.table_names import table_hint
-from decider.formats.delta.listing import MAX_VERSION
+from shared.table import MAX_VERSION
 
 FIELDS = ("table", "version", "operation", "added", "removed")
 """All fields of the shape; the last three belong to a commit definition."""

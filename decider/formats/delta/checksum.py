@@ -3,16 +3,9 @@
 Not every writer writes one, and nothing obliges it to be right, so it can only ever raise a question.
 """
 
-from dataclasses import dataclass
 from json import loads
 
-
-@dataclass(frozen=True, slots=True)
-class Checksum:
-    """Live files of one version and their total size in bytes."""
-
-    files: int
-    bytes: int
+from decider.formats.table_format import TableTotals
 
 
 def checksum_name(version: int) -> str:
@@ -20,7 +13,7 @@ def checksum_name(version: int) -> str:
     return f"{version:020d}.crc"
 
 
-def read_checksum(body: bytes) -> Checksum | None:
+def read_checksum(body: bytes) -> TableTotals | None:
     """Read a checksum file; None for anything that does not hold both numbers."""
     try:
         found = loads(body)
@@ -29,4 +22,4 @@ def read_checksum(body: bytes) -> Checksum | None:
     files, total = (found.get(name) for name in ("numFiles", "tableSizeBytes")) if isinstance(found, dict) else (0, "")
     if type(files) is not int or type(total) is not int or files < 0 or total < 0:
         return None
-    return Checksum(files, total)
+    return TableTotals(files, total)

@@ -9,12 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from shared.table import MAX_VERSION
+
 LOG_DIRECTORY = "_delta_log"
 SIDECAR_DIRECTORY = f"{LOG_DIRECTORY}/_sidecars"
 LAST_CHECKPOINT = f"{LOG_DIRECTORY}/_last_checkpoint"
-
-MAX_VERSION = 2**63 - 1
-"""Versions are 64-bit integers in the protocol; twenty digits could spell more."""
 
 MAX_PARTS = 100_000
 """Parts of one checkpoint; a name that claims more is not a checkpoint's."""

@@ -16,12 +16,11 @@ import structlog
 from decider.formats.delta import checkpoint
 from decider.formats.delta.actions import commit_time_ms, decode_commit
 from decider.formats.delta.checkpoint import CheckpointPart
-from decider.formats.delta.checksum import Checksum, checksum_name, read_checksum
+from decider.formats.delta.checksum import checksum_name, read_checksum
 from decider.formats.delta.damage import LogFile, no_log
 from decider.formats.delta.listing import (
     LAST_CHECKPOINT,
     LOG_DIRECTORY,
-    MAX_VERSION,
     SIDECAR_DIRECTORY,
     Checkpoint,
     Listing,
@@ -31,12 +30,13 @@ from decider.formats.delta.listing import (
 )
 from decider.formats.delta.metadata import check_readable
 from decider.formats.delta.replay import SnapshotReplay
+from decider.formats.table_format import TableTotals
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared.boundary import Boundary
 from shared.errors import Corrupt, InvalidInput, RetryableError
 from shared.locations import canonical_location
-from shared.table import Commit, DataFile, Snapshot, TableMetadata
+from shared.table import MAX_VERSION, Commit, DataFile, Snapshot, TableMetadata
 
 READ_AHEAD = 8
 """Objects asked for at once: enough to hide the latency of a store, few enough to hold them all in memory."""
@@ -82,7 +82,7 @@ class DeltaLog:
         body = await self._reads.get(f"{LOG_DIRECTORY}/{commit_name(version)}")
         return None if body is None else _digest(body)
 
-    async def checksum(self, version: int) -> Checksum | None:
+    async def checksum(self, version: int) -> TableTotals | None:
         """Return what the writer of a version counted, None where it left nothing that can be used."""
         body = await self._reads.get(f"{LOG_DIRECTORY}/{checksum_name(version)}")
         return None if body is None else read_checksum(body)

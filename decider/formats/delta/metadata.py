@@ -11,6 +11,7 @@ from typing import Any
 
 from decider.formats.delta.damage import LogFile, shown
 from shared.errors import Unsupported
+from shared.formats.delta import FORMAT
 from shared.table import PartitionColumn, TableMetadata, TableProtocol
 
 MAX_READER_VERSION = 3
@@ -108,7 +109,7 @@ def decode_metadata(action: object, log: LogFile, position: int) -> TableMetadat
             columns = tuple(
                 replace(column, physical=_physical(fields[column.name], log, position)) for column in columns
             )
-    return TableMetadata(table_uuid, columns, configuration)
+    return TableMetadata(table_uuid, columns, configuration, FORMAT)
 
 
 def _partition_column(name: str, field: Mapping[str, Any] | None, log: LogFile, position: int) -> PartitionColumn:

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from decider.formats.delta.damage import LogFile
 from shared.errors import InvalidInput
+from shared.formats.delta import refusal
 from shared.partitions import partition_key, partition_values
 from shared.path_keys import PathKey, path_key
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Snapshot, TableMetadata, TableProtocol
@@ -49,7 +50,8 @@ class SnapshotReplay:
             missing = "metaData" if self.metadata is None else "protocol"
             raise log.corrupt(0, f"no {missing} action up to this version; expected one in the first commit")
         files = self._recelled(log) if self._has_moved_columns else tuple(self._files.values())
-        return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files)
+        refused = refusal(self.metadata, self._protocol)
+        return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files, refusal=refused)
 
     def _set_metadata(self, metadata: TableMetadata) -> None:
         columns = metadata.partition_columns

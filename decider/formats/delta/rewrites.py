@@ -7,7 +7,6 @@ where to go on, and the history ends where the log's retention has cut it off.
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from json import loads
 from typing import Any
 
@@ -16,6 +15,8 @@ from decider.formats.delta.damage import LogFile, no_log
 from decider.formats.delta.lines import parsed_lines, split_lines
 from decider.formats.delta.listing import LAST_CHECKPOINT, LOG_DIRECTORY, commit_name, read_listing
 from decider.formats.delta.row_counts import rows_in
+from decider.formats.rewrites import FileStats, Rewrite, RewritePage
+from decider.formats.table_format import MAX_SCANNED
 from decider.storage.object_reads import ObjectReader, ReadMeter
 from decider.storage.stores import ObjectStores
 from shared import commit_metadata
@@ -27,59 +28,11 @@ from shared.locations import canonical_location
 HEAD_BYTES = 16_384
 """Read of each commit to learn whose it is: Delta, which writes ours, puts commitInfo on the first line, some 2 KB."""
 
-MAX_SCANNED = 1_000
-"""Commits that one page looks at; at the read-ahead and 20 ms a request that is a good second."""
-
 READ_AHEAD = 16
 """Commits asked for at once: enough to hide the latency of a store."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileStats:
-    """One side of a rewrite.
-
-    levels: number of files per level, 0 to 6 with full files last, None if the mark does not tell the ladder; rows:
-    those that readers see, None where the log has no statistics; files: paths as the log spells them.
-    """
-
-    num_files: int
-    bytes: int
-    rows: int | None
-    levels: tuple[int, ...] | None
-    files: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """One rewrite of ours as the log tells it; times in milliseconds since 1970, entropy in bytes^2.
-
-    started_ms and entropy_removed are None for commits whose mark does not tell enough: other tools' copies of ours,
-    or of releases before this one.
-    """
-
-    version: int
-    mark: CommitMetadata
-    finished_ms: int
-    inputs: FileStats
-    outputs: FileStats
-    deleted_rows: int
-    entropy_removed: int | None
-
-    @property
-    def process_time_ms(self) -> int | None:
-        """From the start of the rewrite to its commit, by the actor's clock."""
-        return None if self.mark.started_ms is None else max(0, self.finished_ms - self.mark.started_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class RewritePage:
-    """Events, newest first; the next page looks `before` that version, None if this was the last one."""
-
-    events: tuple[Rewrite, ...]
-    before: int | None
-
-
-class RewriteHistory:
+class DeltaRewrites:
     """Finds the commits of ours in one table's log."""
 
     def __init__(self, reads: ObjectReader) -> None:
@@ -174,10 +127,10 @@ def decode_event(body: bytes, place: LogFile) -> Rewrite | None:
     )
 
 
-def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> RewriteHistory:
+def open_own_commits(location: str, *, meter: ReadMeter, stores: ObjectStores | None = None) -> DeltaRewrites:
     """Open the history of the table at a location; raises InvalidInput if there can be none."""
     canonical = canonical_location(location)
-    return RewriteHistory(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))
+    return DeltaRewrites(ObjectReader((stores or ObjectStores()).open(canonical), location=canonical, meter=meter))
 
 
 def _key(version: int) -> str:

@@ -27,16 +27,20 @@ def list_actors(context: typer.Context) -> None:
             ", ".join(one["jobs"]) or "-",
             f"{duration(one['heartbeat_age_s'])} ago",
             at(one["started_at"]),
+            ", ".join(one["abilities"]) or "any",
             shown(one["versions"]),
             one["error"] or "-",
         )
         for one in answer["actors"]
     ]
-    return out.rows(
+    out.rows(
         f"Actors: {answer['busy_slots']} of {answer['slots']} slots busy",
-        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "versions", "error"),
+        ("actor", "state", "slots", "jobs", "heartbeat", "since (UTC)", "can run", "versions", "error"),
         rows,
     )
+    for one in answer["unserved"]:
+        out.line(f"No actor can run {one['ability']}: {one['jobs']:,} jobs wait for one that can")
+    return None
 
 
 @app.command("drain")

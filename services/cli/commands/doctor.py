@@ -251,7 +251,8 @@ def check_service(url: str, token: str | None) -> list[Finding]:
         return [decider]
     try:
         with ApiClient(url.rstrip("/"), token) as api:
-            return [decider, check_actors(api.get("/v1/actors"), url)]
+            answer = api.get("/v1/actors")
+            return [decider, check_actors(answer, url), *check_unserved(answer, url)]
     except CallFailed as problem:
         action = "set LAKEWRIGHT_TOKEN to a token that may read"
         return [decider, Finding("actors", FindingLevel.WARN, f"not known: {problem}", url, action)]
@@ -267,6 +268,20 @@ def check_actors(answer: Mapping[str, Any], where: str) -> Finding:
     what = "none takes jobs" + (f" ({'; '.join(others)})" if others else "")
     action = "start one (`lakewright actor`), or wait: an actor takes jobs about a minute after its start"
     return Finding("actors", FindingLevel.WARN, what, where, action)
+
+
+def check_unserved(answer: Mapping[str, Any], where: str) -> list[Finding]:
+    """No job waits for an actor that nobody started; `answer` is the API's list of actors."""
+    return [
+        Finding(
+            "jobs",
+            FindingLevel.WARN,
+            f"{counted(one['jobs'], 'job')} cannot run: no actor can do {one['ability']}",
+            where,
+            f"start an actor that can do {one['ability']}; `lakewright actors list` shows what each can run",
+        )
+        for one in answer["unserved"]
+    ]
 
 
 def check_decider(url: str) -> Finding:

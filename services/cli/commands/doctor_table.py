@@ -22,7 +22,6 @@ from services.settings import boundary, store_options
 from shared.data_paths import is_portable
 from shared.errors import LakewrightError, RetryableError
 from shared.locations import hadoop_path
-from shared.refusals import refusal
 
 SHOWN = 20
 """Removes and files that are listed for people; `--json` lists all."""
@@ -189,7 +188,7 @@ def _outside(location: str, files: Sequence[Any]) -> Finding:
 
 
 def _refused(snapshot: Any) -> Finding:
-    found = refusal(snapshot.metadata, snapshot.protocol)
+    found = snapshot.refusal
     if found is None:
         return Finding("rewrites", FindingLevel.OK, "nothing in protocol or properties forbids them")
     return Finding("rewrites", FindingLevel.WARN, f"refused: {found.reason}", action=found.action)

@@ -71,13 +71,14 @@ def _read(table: str, limit: int, before: int | None, *, files: bool) -> Any:
     with decider_parts():
         from decider.api.routes.optimizations import event_view  # noqa: PLC0415 - optional
         from decider.api.schemas.optimizations import RewriteList  # noqa: PLC0415
-        from decider.formats.delta.rewrites import open_own_commits  # noqa: PLC0415
+        from decider.formats.registry import table_formats  # noqa: PLC0415
+        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from shared.locations import table_id  # noqa: PLC0415
     location = location_of(table)
-    stores = ObjectStores(store_options())
-    history = open_own_commits(location, meter=ReadMeter(), stores=stores)
+    formats = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options())))
+    history = formats.rewrites(location)
     page = asyncio.run(history.page(limit=limit, before=before))
     events = tuple(event_view(event, table_id(location), (), files=files) for event in page.events)
     return RewriteList(optimizations=events, before=page.before).model_dump(mode="json")

@@ -111,7 +111,8 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
     import asyncio  # noqa: PLC0415 - for reading a log alone
 
     with decider_parts():
-        from decider.formats.delta.log import open_log  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
+        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.state.effective_policy import effective  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
@@ -123,7 +124,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
     columns = (TextColumn("{task.description:56}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         reading = progress.add_task("reading the log", total=None)
-        log = open_log(location, meter=ReadMeter(), stores=ObjectStores(store_options()))
+        log = table_formats(StorageAccess(ReadMeter(), ObjectStores(store_options()))).open(location)
         history = asyncio.run(
             read_history(
                 log,

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from actor.formats.delta.engine import DeltaEngine, start_engine
+from actor.engines import EngineSet
+from actor.formats.registry import start_engines
 from actor.jvm.java import find_java
 from actor.jvm.spark import stop_session
 from services.actor.scratch import scratch_dir
 from services.actor.settings import actor_settings
-from services.actor.spark import engine_settings, start_spark
+from services.actor.spark import engine_options, start_spark
 from services.bootstrap import prepare
 from services.logs import configure_logs
 from services.paths import java_search
@@ -24,7 +25,7 @@ from shared.errors import PermanentError
 
 
 @contextmanager
-def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
+def alone_engine(say: Callable[[str], None]) -> Iterator[EngineSet]:
     """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
 
     Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, there is no scratch space of
@@ -39,12 +40,12 @@ def alone_engine(say: Callable[[str], None]) -> Iterator[DeltaEngine]:
         spark = start_spark(settings, scratch=scratch, java=java)
         try:
             say("trying an exact rewrite on a scratch table")
-            engine, verdict = start_engine(spark, engine_settings(settings), scratch=scratch.resolve().as_uri())
+            engines, verdict = start_engines(spark, engine_options(settings), scratch=scratch.resolve().as_uri())
             if not verdict.passed:
                 raise PermanentError(
                     f"the exact rewrite does not work with the installed Spark and Delta ({verdict.reason}), so the "
                     "plan cannot be kept; nothing was changed"
                 )
-            yield engine
+            yield engines
         finally:
             stop_session(spark)

@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 
-from actor.ports import TableEngine
+from actor.engines import EngineSet
 from services.cli.cli_context import CliContext
 from services.cli.client import CallFailed
 from services.cli.decider_parts import decider_parts
@@ -38,8 +38,8 @@ PARTLY, INTERRUPTED = 3, 130
 ROWS_SHOWN = 40
 """Cells that a plan lists for people; the totals count all."""
 
-Engine = Callable[[Callable[[str], None]], AbstractContextManager[TableEngine]]
-"""Opens an engine for one run; it is told where to say what is being waited for."""
+Engine = Callable[[Callable[[str], None]], AbstractContextManager[EngineSet]]
+"""Opens the engines for one run; it is told where to say what is being waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +111,16 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
 
 def _snapshot(location: str) -> Snapshot:
     with decider_parts(extra="standalone"):
-        from decider.formats.delta.log import open_log  # noqa: PLC0415 - optional
+        from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
+        from decider.formats.table_format import StorageAccess  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
     stores = ObjectStores(store_options())
-    log = open_log(location, meter=ReadMeter(), stores=stores, boundary=boundary())
-    return asyncio.run(log.snapshot())
+    formats = table_formats(StorageAccess(ReadMeter(), stores, boundary()))
+    return asyncio.run(formats.open(location).snapshot())
 
 
-def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[TableEngine]:
+def _own_engine(say: Callable[[str], None]) -> AbstractContextManager[EngineSet]:
     try:
         from services.cli.local.engine import alone_engine  # noqa: PLC0415 - Spark is optional and takes a second
     except ImportError as missing:
@@ -149,7 +150,7 @@ def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
 
         with engine(say) as opened:
             steps = RunListener(stopping.is_set, begun, lambda point: say(point.replace("_", " ")), ended)
-            LocalRunner(made, opened, steps, run).go()
+            LocalRunner(made, opened.of(made.format), steps, run).go()
     return stopping.is_set()
 
 

@@ -20,7 +20,6 @@ from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.layout.planner import FileGroup, Plan, state_of
 from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import read_settings
-from shared.refusals import refusal
 from shared.table import PartitionColumn, Snapshot
 
 NO_CUT_BYTES = 2**62
@@ -56,6 +55,7 @@ class LocalPlan:
     reasons: Mapping[DecisionReason, int]
     issues: tuple[PropertyIssue, ...]
     table_uuid: str = ""
+    format: str = ""
 
     @property
     def groups(self) -> tuple[FileGroup, ...]:
@@ -79,7 +79,7 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
     cannot be used and for a partition that the table does not have.
     """
-    refused = refusal(snapshot.metadata, snapshot.protocol)
+    refused = snapshot.refusal
     if refused is not None:
         raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
     in_force = effective(default, snapshot.metadata.configuration, {})
@@ -90,7 +90,7 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
         location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
-        after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid,
+        after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
     )  # fmt: skip
 
 

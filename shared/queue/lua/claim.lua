@@ -8,6 +8,7 @@
   ARGV[2]  nonce
   ARGV[3]  slots
   ARGV[4]  lease ms
+  ARGV[5..]  each ability that the worker has (`format/kind`); none: all
 
   Output: JSON list of lists (id, table, cell, kind, tenant, band, priority, token, previous token or "", attempts,
           generation, version, reach, cost, facts, t0 ms, lease until ms, deaths), all as text
@@ -17,6 +18,8 @@
 -- include: reply
 local worker, nonce, slots, lease_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local PASSED_OVER = 100
+local abilities = {}
+for i = 5, #ARGV do abilities[#abilities + 1] = ARGV[i] end
 
 local known = recall(worker, nonce)
 if known then return known end
@@ -46,10 +49,11 @@ if is_time_to_look(looked_at_ms) then
   if moved > 0 then begin_service() end
   looked_at_ms = more and 0 or now_ms
 end
+return_aside(abilities)
 local claims = {}
 for _ = 1, slots + PASSED_OVER do
   if #claims == slots then break end
-  local any, id, job = take_next()
+  local any, id, job = take_next(abilities)
   if not any then break end
   if job then claims[#claims + 1] = lease(id, job) end
 end

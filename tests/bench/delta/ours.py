@@ -7,16 +7,17 @@ time, and lags behind as an actor with other work to do does. In production both
 import asyncio
 import threading
 import time
-from functools import partial
 
 from pyspark.sql import SparkSession
 
+from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.ports import TableEngine
 from actor.queue_executor import SyncQueueExecutor
 from actor.queue_executor import connect as connect_actor
 from actor.worker import ActorContext, Worker, WorkerSettings
-from decider.formats.delta.log import open_log
+from decider.formats.registry import table_formats
+from decider.formats.table_format import StorageAccess
 from decider.state.effective_policy import PolicyDefaults
 from decider.storage.object_reads import ReadMeter
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -52,13 +53,13 @@ class Lakewright(LeaveAlone):
         self._client = connect_decider(self._redis.url)
         queue = AsyncQueueExecutor(self._client, QUEUE)
         standing = Alone(PolicyDefaults(Policy(target_bytes=TARGET_BYTES)))
-        self._follower = TableTracker(queue, partial(open_log, meter=ReadMeter()), _now_ms, standing)
+        self._follower = TableTracker(queue, table_formats(StorageAccess(ReadMeter())).open, _now_ms, standing)
         self._ref = TableRef(TableId("bench"), "bench", table.path.as_uri())
         self._heartbeat = Heartbeat(SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), "bench", LeaseTimes())
         self._heartbeat.start()
         actor = ActorContext("bench", self._heartbeat, threading.Event())
         self._worker = Worker(
-            self._engine, SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings()
+            EngineSet([self._engine]), SyncQueueExecutor(connect_actor(self._redis.url), QUEUE), actor, WorkerSettings()
         )
         self._versions: list[int] = []
         self._loop.run(self._follower.follow(self._ref))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from actor.engines import EngineSet
 from actor.lease import Lease
 from actor.ports import EngineDeath, EngineDied
 from actor.worker import ActorContext, Worker, WorkerSettings
@@ -82,7 +83,9 @@ class World:
         return "deleted"
 
     def run(self, **settings: Any) -> bool:
-        return Worker(self.engine, self.queue, self.actor, WorkerSettings(idle_s=0.001, **settings)).run_next()
+        return Worker(
+            EngineSet([self.engine]), self.queue, self.actor, WorkerSettings(idle_s=0.001, **settings)
+        ).run_next()
 
     @property
     def lease(self) -> Lease:

@@ -149,3 +149,12 @@ def test_machines_get_json_and_people_get_every_word() -> None:
     doctor.show(findings, console)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert all(word in shown for word in ("disk", "warn", "[Errno 28] little left", "/data", "make room"))
+
+
+def test_jobs_that_no_actor_can_run_are_a_finding_each() -> None:
+    assert doctor.check_unserved({"unserved": []}, "here") == []
+    unserved = [{"ability": "iceberg/compact", "jobs": 3}]
+    (finding,) = doctor.check_unserved({"unserved": unserved}, "here")
+    assert finding.status is doctor.FindingLevel.WARN
+    assert finding.what == "3 jobs cannot run: no actor can do iceberg/compact"
+    assert "iceberg/compact" in finding.action

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from services.cli.__main__ import app
 from services.cli.cli_context import CliContext
 
-STATUS = {"actors": [], "busy_slots": 0, "slots": 0}
+STATUS = {"actors": [], "busy_slots": 0, "slots": 0, "unserved": []}
 
 
 def answered(*arguments: str) -> str:

@@ -4,11 +4,13 @@ import asyncio
 import posixpath
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from decider.formats.delta.table import DeltaTable
 from decider.state.effective_policy import effective
 from decider.whatif.comparison import (
     STEPS_OF_COMPARISON,
@@ -26,6 +28,9 @@ from shared.errors import InvalidInput, NoTable
 from shared.partitions import WHOLE_TABLE
 from shared.policy import GIB, KIB, MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, RemovedFile, Snapshot, TableMetadata, TableProtocol
+
+if TYPE_CHECKING:
+    from decider.formats.delta.log import DeltaLog
 
 MINUTE_MS = 60_000
 
@@ -178,7 +183,7 @@ class Log:
     holes: frozenset[int] = frozenset()
 
     async def commit(self, version: int, metadata: TableMetadata) -> Commit | None:
-        return self.commits[version]
+        return self.commits[version] if version < len(self.commits) else None
 
     async def versions_after(self, version: int) -> tuple[int, ...]:
         wanted = range(max(version + 1, self.kept), len(self.commits))
@@ -197,6 +202,10 @@ class Log:
             live.update((posixpath.normpath(file.path), file) for file in commit.added)
         metadata = TableMetadata("t", (), {"lakewright.target-file-size": "1mb"})
         return Snapshot(version, 0, metadata, TableProtocol(1, 2), tuple(live.values()))
+
+
+async def _read(log: Log, **more: Any) -> TableTrace:
+    return await read_history(DeltaTable(cast("DeltaLog", log)), **more)
 
 
 def file(name: str, size: int = 100 * KIB, **more) -> DataFile:
@@ -219,7 +228,7 @@ LOG = (
 
 
 def test_rewrites_in_the_log_are_left_out_and_counted() -> None:
-    found = asyncio.run(read_history(Log(LOG)))
+    found = asyncio.run(_read(Log(LOG)))
     assert [commit.version for commit in found.history.commits] == [1, 2, 6]
     assert (found.rewrites, found.bytes_rewritten, found.files_now) == (2, 500 * KIB, 2)
     assert found.history.bytes_added == 400 * KIB
@@ -227,29 +236,29 @@ def test_rewrites_in_the_log_are_left_out_and_counted() -> None:
 
 def test_a_removal_of_a_rewritten_file_is_traced_to_what_was_written() -> None:
     log = (*LOG[:5], Commit(5, 5, "WRITE", (), (gone("abc"),)))
-    removal = asyncio.run(read_history(Log(log))).history.commits[-1]
+    removal = asyncio.run(_read(Log(log))).history.commits[-1]
     assert [one.path for one in removal.removed] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("oldest", range(6))
 def test_reading_begins_at_the_oldest_version_that_can_be_rebuilt(oldest: int) -> None:
-    assert asyncio.run(read_history(Log(LOG, oldest))).first_version == oldest
+    assert asyncio.run(_read(Log(LOG, oldest))).first_version == oldest
 
 
 def test_the_first_commit_of_a_table_is_part_of_its_history() -> None:
-    found = asyncio.run(read_history(Log((Commit(0, 0, "WRITE", (file("a"), file("b"))), *LOG[2:3]))))
+    found = asyncio.run(_read(Log((Commit(0, 0, "WRITE", (file("a"), file("b"))), *LOG[2:3]))))
     assert [commit.version for commit in found.history.commits] == [0, 2]
     assert (found.history.initial, found.history.files_added, found.files_now) == ((), 3, 3)
 
 
 def test_only_the_newest_commits_are_read_where_there_are_too_many() -> None:
-    assert asyncio.run(read_history(Log(LOG), max_commits=2)).first_version == 4
+    assert asyncio.run(_read(Log(LOG), max_commits=2)).first_version == 4
 
 
 @pytest.mark.parametrize("other", ["x/../a", "./a", "a"])
 def test_a_file_that_is_removed_under_another_spelling_is_gone(other: str) -> None:
     log = (*LOG[:2], Commit(2, 2, "DELETE", (), (gone(other),)), Commit(3, 3, "WRITE", (file("c"),)))
-    found = asyncio.run(read_history(Log(log)))
+    found = asyncio.run(_read(Log(log)))
     assert found.files_now == 2
     assert [one.path for one in found.history.commits[1].removed] == ["a"]
     ended = replay_untouched(found.history, Policy(), tail_ms=0)
@@ -258,7 +267,7 @@ def test_a_file_that_is_removed_under_another_spelling_is_gone(other: str) -> No
 
 def test_a_rewritten_file_is_traced_under_any_spelling() -> None:
     log = (*LOG[:2], Commit(2, 2, "OPTIMIZE", (file("./ab"),), (gone("./a"), gone("x/../b")), data_change=False))
-    found = asyncio.run(read_history(Log((*log, Commit(3, 3, "DELETE", (), (gone("ab"),))))))
+    found = asyncio.run(_read(Log((*log, Commit(3, 3, "DELETE", (), (gone("ab"),))))))
     assert [one.path for one in found.history.commits[-1].removed] == ["a", "b"]
     assert (found.files_now, found.rewrites) == (0, 1)
 
@@ -271,14 +280,14 @@ def test_a_removal_of_what_is_not_live_and_an_add_of_what_is_change_nothing() ->
         Commit(4, 4, "DELETE", (), (gone("b"),)),
         Commit(5, 5, "DELETE", (), (gone("b"),)),
     )
-    found = asyncio.run(read_history(Log(log)))
+    found = asyncio.run(_read(Log(log)))
     assert (found.files_now, found.history.files_added) == (1, 2)
     assert [commit.version for commit in found.history.commits] == [1, 4]
 
 
 @pytest.mark.parametrize(("holes", "first"), [({2}, 3), ({1, 4}, 5), ({2, 3}, 4)])
 def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(holes: set[int], first: int) -> None:
-    found = asyncio.run(read_history(Log(LOG, holes=frozenset(holes))))
+    found = asyncio.run(_read(Log(LOG, holes=frozenset(holes))))
     assert found.first_version == first
     assert found.missing == (min(h for h in holes if set(range(h, first)) <= holes), first - 1)
     assert all(commit.version > first for commit in found.history.commits)
@@ -289,7 +298,7 @@ def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(hole
 
 def test_a_log_without_writes_is_refused_with_a_reason() -> None:
     with pytest.raises(InvalidInput, match="no commit from version 0"):
-        asyncio.run(read_history(Log(LOG[:1])))
+        asyncio.run(_read(Log(LOG[:1])))
 
 
 def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
@@ -307,13 +316,13 @@ def test_of_a_log_that_was_cleaned_up_to_its_end_the_live_files_are_told(kept: i
     with pytest.raises(
         InvalidInput, match=r"cleaned up.* version 6.*2 live files of 409,600 bytes in all.*dry run"
     ) as refused:
-        asyncio.run(read_history(Log(LOG, oldest=6, kept=kept)))
+        asyncio.run(_read(Log(LOG, oldest=6, kept=kept)))
     assert "written to again" in str(refused.value)
 
 
 def test_where_there_is_no_log_at_all_that_is_said() -> None:
     with pytest.raises(NoTable, match="there is no Delta log"):
-        asyncio.run(read_history(Log(())))
+        asyncio.run(_read(Log(())))
 
 
 def test_a_report_is_made_under_the_tables_own_policy() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from decider.formats.delta.metadata import REFUSED_FEATURES
 from decider.tracking.refresh import UNREADABLE
+from shared.formats.delta import SAFE_FEATURES
 from shared.layout.eligibility import Reason
-from shared.refusals import SAFE_FEATURES, RefusalCode
+from shared.refusals import RefusalCode
 
 PAGE = (Path(__file__).resolve().parents[3] / "docs" / "tables.md").read_text()
 SECTION = PAGE[PAGE.index("## Refused tables") : PAGE.index("## Drift detection")]

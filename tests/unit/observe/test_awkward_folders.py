@@ -5,7 +5,8 @@ import json
 from pathlib import Path
 
 from decider.formats.delta.log import open_log
-from decider.formats.delta.scan import open_lake
+from decider.formats.registry import table_formats
+from decider.formats.table_format import StorageAccess
 from decider.storage.object_reads import ReadMeter
 from shared.locations import canonical_location, decoded_path, table_id
 
@@ -31,7 +32,7 @@ def test_discovery_and_the_log_reader_agree_on_every_folder(tmp_path: Path) -> N
         table_of_files(root / name, number)
 
     async def found() -> dict[str, int]:
-        lake = open_lake(str(root), meter=ReadMeter())
+        lake = table_formats(StorageAccess(ReadMeter())).scanner(str(root))
         top = await lake.look("")
         counts = {}
         for folder in top.folders:

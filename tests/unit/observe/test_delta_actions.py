@@ -125,7 +125,7 @@ def test_metadata_of_a_commit_holds_for_the_lines_above_it_and_the_old_one_for_r
     assert commit.added[0].cell == '{"col-1":"x"}'
     assert commit.removed[0].cell == '{"day":"2026-01-02"}'
     assert commit.metadata == TableMetadata(
-        "id", (PartitionColumn("Region", "col-1", "string"),), {"delta.columnMapping.mode": "name"}
+        "id", (PartitionColumn("Region", "col-1", "string"),), {"delta.columnMapping.mode": "name"}, "delta"
     )
 
 

@@ -28,7 +28,7 @@ def ingest(**more: Any) -> Command[Any]:
 SAMPLES: list[Command[Any]] = [
     commands.configure("q", {"aging_ms": 1, "slots": 2}),
     commands.enqueue("q", SPEC),
-    commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000),
+    commands.claim("q", worker="w", nonce="n", slots=1, lease_ms=1_000, abilities=["delta/compact"]),
     commands.heartbeat(
         "q", worker="w", beats=[HeartbeatEntry(JOB, TOKEN), HeartbeatEntry(JobId("x"), TOKEN)], lease_ms=1_000
     ),

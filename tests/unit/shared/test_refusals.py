@@ -2,12 +2,13 @@
 
 import pytest
 
+from shared.formats.delta import SAFE_FEATURES, refusal
 from shared.layout.eligibility import Reason, evaluate, evaluate_full, evaluate_idle
 from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, contribution
 from shared.layout.planner import plan, plan_full, plan_settling, state_of
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.refusals import SAFE_FEATURES, RefusalCode, refusal
+from shared.refusals import RefusalCode
 from shared.table import DataFile, TableMetadata, TableProtocol
 
 PLAIN = TableMetadata("u")

@@ -28,6 +28,15 @@ local function quiet_fields(wish)
   return 'why', 'debounce', 'quiet', wish.quiet_ms, 'max', wish.max_delay_ms
 end
 
+-- A job no longer waits for an actor with the ability that it needs.
+local function forget_aside(id)
+  local ability = call('HGET', job_key(id), 'ability')
+  if not ability then return end
+  call('HDEL', job_key(id), 'ability')
+  call('ZREM', aside_key(ability), id)
+  if call('EXISTS', aside_key(ability)) == 0 then call('SREM', ASIDE, ability) end
+end
+
 local function withdraw(id, job)
   if job.state == 'queued' then
     local flow = flow_key(job.band, job.tenant, job.table)
@@ -36,6 +45,7 @@ local function withdraw(id, job)
     if call('EXISTS', flow) == 0 then leave_tree(job.band, job.tenant, job.table) end
   elseif job.state == 'delayed' then
     call('ZREM', DELAY, id)
+    if job.why == 'ability' then forget_aside(id) end
   else
     call('ZREM', DEAD, id)
   end

@@ -1,5 +1,5 @@
 -- Every key of the queue, twin of keys.py; nothing else builds a key.
-local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS
+local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, ASIDE
 local ROOT = 'root'
 
 -- Makes the names anew only when another queue was served by the last call.
@@ -8,7 +8,7 @@ local function name_keys(prefix)
   P = prefix
   CFG, VIRTUAL, QUEUED = P .. 'cfg', P .. 'v', P .. 'queued'
   LEASE, DELAY, DEAD, RINGING = P .. 'lease', P .. 'delay', P .. 'dead', P .. 'due'
-  IN_FLIGHT, HISTORY, EVENTS = P .. 'infl', P .. 'hist', P .. 'ev'
+  IN_FLIGHT, HISTORY, EVENTS, ASIDE = P .. 'infl', P .. 'hist', P .. 'ev', P .. 'aside'
 end
 
 local function job_key(id) return P .. 'j:' .. id end
@@ -18,6 +18,7 @@ local function ready_key(node) return P .. 'n:' .. node end
 local function idle_key(node) return P .. 'i:' .. node end
 local function held_key(node) return P .. 'h:' .. node end
 local function parked_key(name) return P .. 'p:' .. name end
+local function aside_key(ability) return P .. 'x:' .. ability end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
 local function cursor_key(tbl) return P .. 'cur:' .. tbl end
 local function cells_key(tbl) return P .. 'cells:' .. tbl end

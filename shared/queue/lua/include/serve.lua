@@ -1,5 +1,6 @@
 -- One claim: three heads, one pop, three tag updates.
 -- include: index
+-- include: abilities
 -- include: charge
 -- include: limits
 local MAX_BANDS = 8
@@ -69,8 +70,9 @@ local function charge_band(band, tag, amount, now, weighted_waits)
 end
 
 -- Takes the next job out of the queued index, charged by its estimated cost. Returns whether there was anything, and the
--- job's id and hash; an entry without a queued job, and who is at its limit, are passed over and leave the tree.
-local function take_next()
+-- job's id and hash; an entry without a queued job, who is at its limit, and a job that needs another ability are passed
+-- over and leave the tree.
+local function take_next(abilities)
   local band, band_tag, weighted_waits = next_band()
   if not band then return false end
   local tenant, tenant_tag = head(band)
@@ -93,6 +95,12 @@ local function take_next()
   end
   job.band, job.tenant, job.table = band, tenant, tbl
   call('ZREM', QUEUED, id)
+  local ability = lacking(job, abilities)
+  if ability then
+    set_aside(id, job, ability)
+    if now == 'empty' then leave_tree(band, tenant, tbl) end
+    return true
+  end
   local cost = tonumber(job.cost)
   now = charge(leaf, tbl, table_tag, units(cost, tonumber(set[3] or 1)), now)
   now = charge(band, tenant, tenant_tag, units(cost, tonumber(set[2] or 1)), now)

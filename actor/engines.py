@@ -1,0 +1,50 @@
+"""The engines of one actor by table format, and what the actor can therefore do."""
+
+from collections.abc import Iterable
+
+from actor.ports import EngineDeath, TableEngine
+from shared.errors import InvalidInput, RetryableError
+from shared.job_payload import COMPACT
+
+ACTIONS = (COMPACT,)
+"""The kinds of job that a worker of this release runs, on every format."""
+
+
+class EngineSet:
+    """One engine per format; they live and die together, as they share a process."""
+
+    def __init__(self, engines: Iterable[TableEngine]) -> None:
+        found = tuple(engines)
+        self._engines = {engine.format: engine for engine in found}
+        if not found or len(self._engines) < len(found):
+            names = [engine.format for engine in found]
+            raise InvalidInput(f"engines for the formats {names}: expected at least one, each with a format of its own")
+
+    @property
+    def abilities(self) -> tuple[str, ...]:
+        """What the actor can do, each as `format/action`."""
+        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in ACTIONS)
+
+    def of(self, name: str) -> TableEngine:
+        """Return the engine of a format (empty: the only one); raises RetryableError for a format without one."""
+        if not name and len(self._engines) == 1:
+            return next(iter(self._engines.values()))
+        if name not in self._engines:
+            raise RetryableError(f"no engine for tables of the format {name!r}; here are: {', '.join(self._engines)}")
+        return self._engines[name]
+
+    def is_alive(self) -> bool:
+        """Say whether every engine can work."""
+        return all(engine.is_alive() for engine in self._engines.values())
+
+    def bury(self) -> EngineDeath | None:
+        """End what is left of the engines that are not alive; None if one of them cannot be ended."""
+        deaths = [engine.bury() for engine in self._engines.values() if not engine.is_alive()]
+        # One that came back between two questions: ended all the same, because the caller has given it up.
+        deaths = deaths or [engine.bury() for engine in self._engines.values()]
+        return None if None in deaths else deaths[0]
+
+    def cancel(self, job: str) -> None:
+        """End the rewrite of this job, whichever engine runs it."""
+        for engine in self._engines.values():
+            engine.cancel(job)

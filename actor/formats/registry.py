@@ -1,0 +1,37 @@
+"""The engines of this release: the one place of the actor that knows which table formats there are."""
+
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from actor.engines import EngineSet
+from actor.formats.delta.engine import EngineSettings, start_engine
+from actor.formats.delta.self_test import SelfTestResult
+from actor.formats.delta.transaction import TransactionSettings
+from shared.boundary import Boundary
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """What engines may do, whatever the format.
+
+    allow_s3: every writer of tables on S3 takes part in mutual exclusion. reserved_disk_bytes: space that a rewrite
+    leaves free. secrets: texts that are never repeated in messages.
+    """
+
+    boundary: Boundary
+    allow_s3: bool = False
+    reserved_disk_bytes: int = TransactionSettings().reserved_disk_bytes
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+
+
+def start_engines(spark: SparkSession, options: EngineOptions, *, scratch: str) -> tuple[EngineSet, SelfTestResult]:
+    """Start every engine on one Spark application; each proves its rewrite on a table below `scratch`, a URI."""
+    settings = EngineSettings(
+        allow_s3=options.allow_s3,
+        transaction=TransactionSettings(reserved_disk_bytes=options.reserved_disk_bytes),
+        secrets=options.secrets,
+        boundary=options.boundary,
+    )
+    delta, tested = start_engine(spark, settings, scratch=scratch)
+    return EngineSet([delta]), tested

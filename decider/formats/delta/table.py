@@ -1,0 +1,91 @@
+"""Delta behind the port of table formats: a position is a commit's version and the digest of its file."""
+
+from collections.abc import AsyncGenerator
+
+from decider.formats.delta.listing import LOG_DIRECTORY, read_listing
+from decider.formats.delta.log import DeltaLog
+from decider.formats.delta.rewrites import DeltaRewrites
+from decider.formats.table_format import HistoryEnd, RetainedHistory, StorageAccess, TableTotals
+from decider.storage.object_reads import ObjectReader
+from shared.formats import delta
+from shared.refusals import Refusal
+from shared.table import BEFORE_FIRST, Commit, Position, Snapshot, TableMetadata, TableProtocol
+
+
+class DeltaTable:
+    """`TableReader` on a Delta log."""
+
+    def __init__(self, log: DeltaLog) -> None:
+        self._log = log
+        self.location = log.location
+
+    async def changes(
+        self, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        """Yield the commits above a version, one request each, and one more to find the end unless `until` names it."""
+        version = after.version
+        while until is None or version < until:
+            commit = await self._log.commit(version + 1, metadata)
+            if commit is None:
+                return
+            metadata = commit.metadata or metadata
+            version += 1
+            yield commit
+
+    async def contains(self, position: Position) -> bool:
+        """Say whether the commit of that version still has that digest; an unknown digest is not compared."""
+        return not position.digest or await self._log.digest(position.version) == position.digest
+
+    async def end_of_history(self, after: Position) -> HistoryEnd:
+        """List the log above a version: nothing is the end, and a gap means that it was cleaned up behind us."""
+        later = await self._log.versions_after(after.version)
+        if not later:
+            return HistoryEnd(is_end=True)
+        if later[0] > after.version + 1:
+            return HistoryEnd(lost=f"versions {after.version + 1} to {later[0] - 1} are gone from the log")
+        return HistoryEnd()
+
+    async def snapshot(self, at: Position | None = None) -> Snapshot:
+        """Return all live files of a version; see `DeltaLog.snapshot` for what it raises."""
+        return await self._log.snapshot(None if at is None else at.version)
+
+    async def totals(self, at: Position) -> TableTotals | None:
+        """Return the counts of the version's checksum file."""
+        return await self._log.checksum(at.version)
+
+    async def retained(self) -> RetainedHistory:
+        """Return the versions above the newest gap; commits below it do not lead to those above."""
+        versions = await self._log.versions_after(BEFORE_FIRST.version)
+        missing = None
+        for index in range(len(versions) - 1, 0, -1):
+            if versions[index] != versions[index - 1] + 1:
+                missing = (versions[index - 1] + 1, versions[index] - 1)
+                versions = versions[index:]
+                break
+        return RetainedHistory(tuple(map(Position, versions)), is_whole=versions[:1] == (0,), missing=missing)
+
+    def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+        """Refuse tables with features that a rewrite is not known to preserve."""
+        return delta.refusal(metadata, protocol)
+
+
+class DeltaFormat:
+    """`TableFormat` for Delta."""
+
+    name = delta.FORMAT
+
+    def __init__(self, access: StorageAccess) -> None:
+        self._access = access
+
+    async def probe(self, place: ObjectReader, path: str = "") -> bool:
+        """Look for a commit or checkpoint; a folder with the log's name proves nothing."""
+        names = await place.first_names(f"{path}/{LOG_DIRECTORY}" if path else LOG_DIRECTORY)
+        return read_listing(names).newest is not None
+
+    def open(self, location: str) -> DeltaTable:
+        """Open a table's log."""
+        return DeltaTable(DeltaLog(self._access.reader(location), self._access.boundary))
+
+    def rewrites(self, location: str) -> DeltaRewrites:
+        """Open the history that the log keeps."""
+        return DeltaRewrites(self._access.reader(location))

@@ -1,0 +1,136 @@
+"""The table formats of this process: the one place that picks a format for a table, and the one that lists them all.
+
+A table's format is found by probing its location when the table is first read, and again when it is no longer there: a
+table of another format may have taken its place. With a single format nothing is probed.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+
+from decider.formats.delta.table import DeltaFormat
+from decider.formats.rewrites import RewritePage
+from decider.formats.scanner import TableScanner
+from decider.formats.table_format import (
+    MAX_SCANNED,
+    HistoryEnd,
+    RetainedHistory,
+    RewriteReader,
+    StorageAccess,
+    TableFormat,
+    TableReader,
+    TableTotals,
+)
+from shared.errors import InvalidInput, NoTable
+from shared.locations import canonical_location
+from shared.refusals import Refusal
+from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+
+
+class TableFormats:
+    """Opens tables of several formats; the first one that recognizes a location reads it."""
+
+    def __init__(self, access: StorageAccess, formats: Sequence[TableFormat]) -> None:
+        names = [one.name for one in formats]
+        if not names or len(set(names)) < len(names):
+            raise InvalidInput(f"table formats {names}: expected at least one, each with a name of its own")
+        self.access = access
+        self._formats = tuple(formats)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the formats, in the order in which they are probed."""
+        return tuple(one.name for one in self._formats)
+
+    def named(self, name: str) -> TableFormat:
+        """Return a format by name; raises InvalidInput for one that is not registered."""
+        for one in self._formats:
+            if one.name == name:
+                return one
+        raise InvalidInput(f"table format {name!r} is unknown", field="format", allowed=", ".join(self.names))
+
+    async def find(self, location: str) -> TableFormat | None:
+        """Return the format of the table at a canonical location, None if there is no table."""
+        place = self.access.reader(location)
+        for one in self._formats:
+            if await one.probe(place):
+                return one
+        return None
+
+    def open(self, location: str) -> TableReader:
+        """Open the table at a location; raises InvalidInput if none can be there, NoTable without its directory."""
+        canonical = canonical_location(location)
+        return self._formats[0].open(canonical) if len(self._formats) == 1 else _ProbedTable(self, canonical)
+
+    def rewrites(self, location: str) -> RewriteReader:
+        """Open the history of our rewrites of a table; raises what `open` raises."""
+        canonical = canonical_location(location)
+        return self._formats[0].rewrites(canonical) if len(self._formats) == 1 else _ProbedRewrites(self, canonical)
+
+    def scanner(self, root: str) -> TableScanner:
+        """Open a root below which tables are looked for; raises what `open` raises."""
+        canonical = canonical_location(root)
+        return TableScanner(self.access, self._formats, location=canonical)
+
+
+class _ProbedTable:
+    """`TableReader` that finds out by probing which format's reader it passes calls to."""
+
+    def __init__(self, formats: TableFormats, location: str) -> None:
+        self._formats = formats
+        self._reader: TableReader | None = None
+        self.location = location
+
+    async def _found(self) -> TableReader:
+        if self._reader is None:
+            found = await self._formats.find(self.location)
+            if found is None:
+                names = ", ".join(self._formats.names)
+                raise NoTable(f"{self.location}: there is no table", field="location", allowed=f"a table of {names}")
+            self._reader = found.open(self.location)
+        return self._reader
+
+    async def changes(
+        self, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        async for commit in (await self._found()).changes(after, metadata, until=until):
+            yield commit
+
+    async def contains(self, position: Position) -> bool:
+        return await (await self._found()).contains(position)
+
+    async def end_of_history(self, after: Position) -> HistoryEnd:
+        return await (await self._found()).end_of_history(after)
+
+    async def snapshot(self, at: Position | None = None) -> Snapshot:
+        try:
+            return await (await self._found()).snapshot(at)
+        except NoTable:
+            self._reader = None
+            return await (await self._found()).snapshot(at)
+
+    async def totals(self, at: Position) -> TableTotals | None:
+        return await (await self._found()).totals(at)
+
+    async def retained(self) -> RetainedHistory:
+        return await (await self._found()).retained()
+
+    def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+        return self._formats.named(metadata.format).open(self.location).refusal(metadata, protocol)
+
+
+class _ProbedRewrites:
+    """`RewriteReader` that finds out by probing which format's reader it passes calls to."""
+
+    def __init__(self, formats: TableFormats, location: str) -> None:
+        self._formats = formats
+        self.location = location
+
+    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> RewritePage:
+        found = await self._formats.find(self.location)
+        if found is None:
+            raise NoTable(f"{self.location}: there is no table", field="location")
+        return await found.rewrites(self.location).page(limit=limit, before=before, max_scanned=max_scanned)
+
+
+def table_formats(access: StorageAccess) -> TableFormats:
+    """Return every format that this release reads."""
+    return TableFormats(access, [DeltaFormat(access)])

@@ -1,0 +1,61 @@
+"""Where tables are below a root: a folder that a format recognizes is one, and nothing else is.
+
+An event that names a place proves nothing, and so does a folder's name; a probe costs one request per format, and a
+root is walked with one more request per folder, never with a listing of data files.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from decider.formats.table_format import StorageAccess, TableFormat
+from shared.locations import decoded_path, key_location
+
+_NO_TABLES = ("_", ".")
+"""First characters of folders that hold no tables: logs, scratch space, what other systems hide."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedFolder:
+    """What lies at a place: a table, or folders by name, in order, that may hold some; `requests` is what it cost."""
+
+    is_table: bool
+    folders: tuple[str, ...] = ()
+    requests: int = 1
+
+
+class TableScanner:
+    """Everything below one root; a link that leads out of the roots is followed by nobody."""
+
+    def __init__(self, access: StorageAccess, formats: Sequence[TableFormat], *, location: str) -> None:
+        self._formats = tuple(formats)
+        self._boundary = access.boundary
+        self._reads = access.reader(location)
+        self.location = location
+
+    async def has_table(self, path: str) -> bool:
+        """Say whether there is a table of any format at a path below the root. Raises what a listing raises.
+
+        Raises Unsupported for a link out of the roots.
+        """
+        if self._boundary is not None:
+            self._boundary.check_table(self.location_of(path))
+        for one in self._formats:
+            if await one.probe(self._reads, path):
+                return True
+        return False
+
+    async def look(self, path: str) -> ScannedFolder:
+        """Return what lies at a path below the root; folders of partitions and hidden ones are left out."""
+        if await self.has_table(path):
+            return ScannedFolder(is_table=True)
+        found = await self._reads.folders(path)
+        folders = sorted(name for name in found.names if not name.startswith(_NO_TABLES) and "=" not in name)
+        return ScannedFolder(is_table=False, folders=tuple(folders), requests=len(self._formats) + found.requests)
+
+    def path_of(self, location: str) -> str:
+        """Return the path below the root of a canonical location that lies there."""
+        return decoded_path(location)[len(decoded_path(self.location).rstrip("/")) :].strip("/")
+
+    def location_of(self, path: str) -> str:
+        """Return the canonical location of a path below the root."""
+        return key_location(self.location, path) if path else self.location

@@ -1,0 +1,134 @@
+"""The port of a table format: all that the decider asks of one, and what each answer promises.
+
+A format is a folder beside this file plus one line in `registry`; nothing else in the decider knows its name. The suite
+`tests/contract/formats` states this contract as tests, and every format passes it.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from decider.formats.rewrites import RewritePage
+from decider.storage.object_reads import ObjectReader, ReadMeter
+from decider.storage.stores import ObjectStores
+from shared.boundary import Boundary
+from shared.refusals import Refusal
+from shared.table import Commit, Position, Snapshot, TableMetadata, TableProtocol
+
+MAX_SCANNED = 1_000
+"""Commits that one page of rewrites examines; at the read-ahead and 20 ms a request that is a good second."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableTotals:
+    """Live files of one position and their total size in bytes, as the writer of that position counted them."""
+
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEnd:
+    """What follows a position after which `changes` yielded nothing.
+
+    is_end: nothing, the position is the newest. lost: sentence saying which commits can no longer be read, empty if
+    none. Neither: a commit has appeared meanwhile, so ask for the changes again.
+    """
+
+    is_end: bool = False
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RetainedHistory:
+    """The positions whose commits can still be read one after the other, ascending; digests may be left empty.
+
+    is_whole: the first of them is the table's first commit. missing: first and last version of the newest gap before
+    them, None if there is none.
+    """
+
+    positions: tuple[Position, ...]
+    is_whole: bool = False
+    missing: tuple[int, int] | None = None
+
+
+class TableReader(Protocol):
+    """Reads one table; holds none of the table's state, so that any number of readers give the same answers.
+
+    Every method raises NoTable (there is no table of this format here), Corrupt (the metadata contradicts itself),
+    Unsupported (it cannot be understood, or lies outside the boundary) and RetryableError (the store does not answer).
+    """
+
+    location: str
+
+    def changes(
+        self, after: Position, metadata: TableMetadata, *, until: int | None = None
+    ) -> AsyncGenerator[Commit, None]:
+        """Yield the commits after a position in order, each exactly once, up to version `until` (None: the newest).
+
+        `metadata` is in force at `after`. Every commit has a position after the one before it, and lists every file
+        that it adds and removes. Ends where the next commit is not there, rather than skip one.
+        Operations carry Delta's names where they mean the same (MERGE, UPDATE, DELETE, and RESTORE, which replaces the
+        whole table): write contention and rebuilds depend on them.
+        """
+
+    async def contains(self, position: Position) -> bool:
+        """Say whether the table's history still goes through this very position; a table made anew does not."""
+
+    async def end_of_history(self, after: Position) -> HistoryEnd:
+        """Say what follows a position after which no change was found."""
+
+    async def snapshot(self, at: Position | None = None) -> Snapshot:
+        """Return all live files at a position (None: the newest), each once, with the refusal in force there.
+
+        Raises InvalidInput for a position that can no longer be rebuilt.
+        """
+
+    async def totals(self, at: Position) -> TableTotals | None:
+        """Return what the writer counted at a position, None where the format or the writer keeps no such count."""
+
+    async def retained(self) -> RetainedHistory:
+        """Return the newest unbroken part of the history."""
+
+    def refusal(self, metadata: TableMetadata, protocol: TableProtocol) -> Refusal | None:
+        """Return why a table with these must not be rewritten; decided here first, by the actor again. Pure."""
+
+
+class RewriteReader(Protocol):
+    """Reads our own commits from one table's metadata, so that the history outlives the queue."""
+
+    location: str
+
+    async def page(self, *, limit: int, before: int | None = None, max_scanned: int = MAX_SCANNED) -> RewritePage:
+        """Return up to `limit` rewrites of versions below `before` (None: from the newest on), newest first.
+
+        Examines at most `max_scanned` commits. Raises NoTable, Corrupt and RetryableError.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class StorageAccess:
+    """What a format reads with: the clients, the request counter, and which files a table may name (None: any)."""
+
+    meter: ReadMeter
+    stores: ObjectStores = field(default_factory=ObjectStores)
+    boundary: Boundary | None = None
+
+    def reader(self, location: str) -> ObjectReader:
+        """Return a reader rooted at a canonical location; raises NoTable for a directory that does not exist."""
+        return ObjectReader(self.stores.open(location), location=location, meter=self.meter)
+
+
+class TableFormat(Protocol):
+    """One table format."""
+
+    name: str
+
+    async def probe(self, place: ObjectReader, path: str = "") -> bool:
+        """Say whether a table of this format lies at a path below a place; at most one request, whatever its size."""
+
+    def open(self, location: str) -> TableReader:
+        """Open the table at a canonical location; no request is made yet."""
+
+    def rewrites(self, location: str) -> RewriteReader:
+        """Open the history of our rewrites of the table at a canonical location; no request is made yet."""

@@ -1,0 +1,161 @@
+"""The formats that pass the suite, each with a writer that makes the same things happen to a table of its kind."""
+
+import json
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from decider.formats.delta.table import DeltaFormat
+from decider.formats.table_format import StorageAccess, TableFormat
+from decider.storage.object_reads import ReadMeter
+from shared.commit_metadata import CommitMetadata
+from shared.table import CommitOrigin
+from tests.support.toy_format import LOG, ToyFormat, ToyTable
+
+
+class FormatWorld(Protocol):
+    """One table of one format at `path`; every call but `create` makes one commit."""
+
+    path: Path
+    format: TableFormat
+    folder: str
+    frozen: Mapping[str, str]
+
+    def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
+        """Make the table, with a first commit without files."""
+
+    def append(self, sizes: Sequence[int]) -> None:
+        """Add files of these sizes, with data change."""
+
+    def delete(self) -> None:
+        """Remove the oldest live file, with data change."""
+
+    def configure(self, configuration: Mapping[str, str]) -> None:
+        """Replace the table's configuration."""
+
+    def rewrite(self, job: str, token: int) -> None:
+        """Replace the two oldest live files by one as our engine does."""
+
+    def lose(self, oldest: int) -> None:
+        """Let log retention remove the metadata of the oldest commits, so that nothing before can be read."""
+
+    def drop(self) -> None:
+        """Remove the whole table."""
+
+
+def mark(job: str, token: int) -> str:
+    return CommitMetadata(CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=500).encode()
+
+
+def access() -> StorageAccess:
+    return StorageAccess(ReadMeter())
+
+
+class DeltaWorld:
+    """A Delta log written by hand: commits alone, without data files, which the decider never reads."""
+
+    folder = "_delta_log"
+    frozen: Mapping[str, str] = {"qbeast.lastRevisionID": "1"}
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.format: TableFormat = DeltaFormat(access())
+        self._live: list[dict[str, Any]] = []
+        self._next = self._files = 0
+        self._uuid = ""
+
+    def _commit(self, *actions: object, info: Mapping[str, Any] | None = None) -> None:
+        log = self.path / self.folder
+        log.mkdir(parents=True, exist_ok=True)
+        lines = [{"commitInfo": {"timestamp": 1_000, "operation": "WRITE", **(info or {})}}, *actions]
+        (log / f"{self._next:020d}.json").write_text("\n".join(map(json.dumps, lines)))
+        self._next += 1
+
+    def _metadata(self, configuration: Mapping[str, str]) -> dict[str, Any]:
+        layout = {"id": self._uuid, "format": {"provider": "parquet"}, "schemaString": "{}", "partitionColumns": []}
+        return {"metaData": layout | {"configuration": dict(configuration)}}
+
+    def _new(self, size: int) -> dict[str, Any]:
+        self._files += 1
+        return {"path": f"f-{self._files}", "partitionValues": {}, "size": size, "modificationTime": 0}
+
+    def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
+        self._uuid = uuid
+        protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+        self._commit(protocol, self._metadata(configuration or {}))
+
+    def append(self, sizes: Sequence[int]) -> None:
+        added = [self._new(size) for size in sizes]
+        self._live += added
+        self._commit(*({"add": one | {"dataChange": True}} for one in added))
+
+    def delete(self) -> None:
+        self._commit(self._remove(self._live.pop(0), data_change=True))
+
+    def configure(self, configuration: Mapping[str, str]) -> None:
+        self._commit(self._metadata(configuration))
+
+    def rewrite(self, job: str, token: int) -> None:
+        gone, self._live = self._live[:2], self._live[2:]
+        out = self._new(sum(one["size"] for one in gone))
+        self._live.append(out)
+        removes = [self._remove(one, data_change=False) for one in gone]
+        self._commit({"add": out | {"dataChange": False}}, *removes, info={"userMetadata": mark(job, token)})
+
+    def _remove(self, file: Mapping[str, Any], *, data_change: bool) -> dict[str, Any]:
+        known = {"path": file["path"], "size": file["size"], "partitionValues": {}, "extendedFileMetadata": True}
+        return {"remove": known | {"dataChange": data_change}}
+
+    def lose(self, oldest: int) -> None:
+        for file in sorted((self.path / self.folder).glob("*.json"))[:oldest]:
+            file.unlink()
+
+    def drop(self) -> None:
+        shutil.rmtree(self.path / self.folder)
+        self._live, self._next = [], 0
+
+
+class ToyWorld:
+    """A toy table."""
+
+    folder = LOG
+    frozen: Mapping[str, str] = {"toy.frozen": "1"}
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.format: TableFormat = ToyFormat(access())
+        self._table = ToyTable(path)
+        self._uuid = ""
+
+    def create(self, uuid: str, configuration: Mapping[str, str] | None = None) -> None:
+        self._uuid = uuid
+        self._table.create(uuid, **(configuration or {}))
+
+    def append(self, sizes: Sequence[int]) -> None:
+        self._table.commit(added=[self._table.write(["x" * (size - 1)]) for size in sizes])
+
+    def delete(self) -> None:
+        self._table.commit(removed=self._oldest(1))
+
+    def configure(self, configuration: Mapping[str, str]) -> None:
+        self._table.commit(metadata={"uuid": self._uuid, "configuration": dict(configuration)})
+
+    def rewrite(self, job: str, token: int) -> None:
+        gone = self._oldest(2)
+        rows = [row for one in gone for row in (self.path / one["path"]).read_text().splitlines()]
+        self._table.commit(added=[self._table.write(rows)], removed=gone, data_change=False, mark=mark(job, token))
+
+    def _oldest(self, number: int) -> list[dict[str, Any]]:
+        return [{"path": path, "size": size, "rows": 1} for path, size in list(self._table.live().items())[:number]]
+
+    def lose(self, oldest: int) -> None:
+        for version in self._table.versions()[:oldest]:
+            (self.path / LOG / f"{version:010d}.json").unlink()
+
+    def drop(self) -> None:
+        shutil.rmtree(self.path)
+
+
+WORLDS: Mapping[str, type[DeltaWorld] | type[ToyWorld]] = {"delta": DeltaWorld, "toy": ToyWorld}
+"""Add a format here, and it passes the suite or is not ready."""

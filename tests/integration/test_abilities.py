@@ -1,0 +1,126 @@
+"""Actors claim only what they can do; what nobody there can do waits in sight and holds up nobody."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+from redis import Redis
+
+from actor.queue_executor import SyncQueueExecutor, connect
+from decider.store.actor_registry import ActorRegistry
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.queue_executor import connect as connect_decider
+from shared.queue import commands, keys, queries
+from shared.queue.model import Band, CancelOutcome, Claim, JobKey, JobRequest, JobState
+from tests.support.queue_audit import mended
+
+pytestmark = pytest.mark.redis
+
+DELTA, TOY = ("delta/compact",), ("toy/compact",)
+
+
+class World:
+    """One queue; tables of which each has a format."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.redis: Redis = connect(url)
+        self.queue = SyncQueueExecutor(self.redis, "default")
+        self._nonces = 0
+
+    def enqueue(self, table: str, *, format_: str, kind: str = "compact", tenant: str = "a") -> str:
+        self.redis.hset(keys.cursor("default", table), "format", format_)
+        spec = JobRequest(JobKey(table, "{}", kind), tenant, Band.NORMAL, 5, 1 << 20, 1)
+        self.queue.run(commands.enqueue("default", spec))
+        return spec.id
+
+    def claim(self, abilities: Sequence[str], slots: int = 1) -> tuple[Claim, ...]:
+        self._nonces += 1
+        nonce = f"n{self._nonces}"
+        return self.queue.run(
+            commands.claim("default", worker="w", nonce=nonce, slots=slots, lease_ms=60_000, abilities=abilities)
+        )
+
+    def tables(self, abilities: Sequence[str], slots: int = 1) -> list[str]:
+        return [claim.key.table for claim in self.claim(abilities, slots)]
+
+    def waiting(self) -> dict[str, int]:
+        async def read() -> dict[str, int]:
+            client = connect_decider(self.url)
+            try:
+                return dict(await ActorRegistry(AsyncQueueExecutor(client, "default")).waiting_by_ability())
+            finally:
+                await client.aclose()
+
+        return asyncio.run(read())
+
+
+def test_an_actor_claims_only_what_it_can_do_and_is_not_held_up_by_the_rest(redis_url: str) -> None:
+    world = World(redis_url)
+    for number in range(5):
+        world.enqueue(f"toy-{number}", format_="toy")
+    world.enqueue("orders", format_="delta")
+    assert world.tables(DELTA) == ["orders"]
+    assert world.tables(DELTA) == []
+    assert sorted(world.tables(TOY, slots=9)) == [f"toy-{number}" for number in range(5)]
+
+
+def test_a_job_that_no_actor_can_do_waits_in_sight(redis_url: str) -> None:
+    world = World(redis_url)
+    job = world.enqueue("toy-1", format_="toy")
+    assert world.waiting() == {}
+    assert world.tables(DELTA) == []
+    assert world.waiting() == {"toy/compact": 1}
+    view = world.queue.run(queries.job("default", job))
+    assert view is not None
+    assert (view.state, view.error) == (JobState.DELAYED, "waits for an actor that can run toy/compact")
+    assert world.tables(TOY) == ["toy-1"]
+    assert world.waiting() == {}
+    again = world.queue.run(queries.job("default", job))
+    assert again is not None
+    assert again.error is None
+
+
+def test_another_kind_of_job_of_the_same_table_does_not_hold_up_the_one_that_can_be_done(redis_url: str) -> None:
+    world = World(redis_url)
+    world.enqueue("orders", format_="delta", kind="vacuum")
+    world.enqueue("orders", format_="delta")
+    assert [claim.key.kind for claim in world.claim(DELTA, slots=2)] == ["compact"]
+    assert world.waiting() == {"delta/vacuum": 1}
+    assert [claim.key.kind for claim in world.claim(("delta/compact", "delta/vacuum"))] == ["vacuum"]
+
+
+def test_a_job_that_waits_for_an_actor_can_be_cancelled_and_leaves_nothing(redis_url: str) -> None:
+    world = World(redis_url)
+    job = world.enqueue("toy-1", format_="toy")
+    assert world.tables(DELTA) == []
+    assert world.queue.run(commands.cancel("default", job, nonce="c")) is CancelOutcome.GONE
+    assert world.waiting() == {}
+    assert world.tables(TOY) == []
+
+
+def test_an_actor_that_announces_nothing_claims_everything(redis_url: str) -> None:
+    world = World(redis_url)
+    world.enqueue("toy-1", format_="toy")
+    world.enqueue("orders", format_="delta")
+    assert sorted(world.tables((), slots=2)) == ["orders", "toy-1"]
+
+
+def test_an_audit_finds_nothing_to_repair_where_jobs_wait_for_actors(redis_url: str) -> None:
+    world = World(redis_url)
+    for number in range(3):
+        world.enqueue(f"toy-{number}", format_="toy")
+        world.enqueue(f"orders-{number}", format_="delta")
+    assert len(world.tables(DELTA)) == 1
+    assert sum(mended(world.queue, world.redis)) == 0
+
+
+def test_fairness_between_tenants_survives_the_wait_for_an_actor(redis_url: str) -> None:
+    """A tenant with many jobs that were set aside first does not keep out one with a single later job."""
+    world = World(redis_url)
+    for number in range(30):
+        world.enqueue(f"flood-{number}", format_="toy", tenant="flood")
+    assert world.tables(DELTA) == []
+    world.enqueue("single", format_="toy", tenant="other")
+    assert world.tables(DELTA) == []
+    assert "single" in world.tables(TOY, slots=2)
