@@ -46,7 +46,7 @@ def test_an_added_action_is_evaluated_at_commits_and_rebuilds_enqueued_recorded_
         await world.write(cell(1), [LARGE])
         (job,) = await world.jobs()
         assert (job.key.kind, job.key.cell, job.state) == (CENSUS, cell(1), JobState.QUEUED)
-        assert JobPayload.decode(job.facts).reason == CensusReason.MANY_FILES
+        assert JobPayload.decode(job.payload).reason == CensusReason.MANY_FILES
         reader = LedgerReader(world.queue, WITH_TOY)
         records = [one for one in await reader.newest(TABLE.id, limit=10) if one.action == CENSUS]
         found = [(one.verdict, one.reason, one.outcome) for one in records if isinstance(one, ledger.LedgerRecord)]
