@@ -39,9 +39,9 @@ class EngineSet:
 
     def bury(self) -> EngineDeath | None:
         """End what is left of the engines that are not alive; None if one of them cannot be ended."""
-        deaths = [engine.bury() for engine in self._engines.values() if not engine.is_alive()]
+        deaths = [engine.terminate() for engine in self._engines.values() if not engine.is_alive()]
         # One that came back between two questions: ended all the same, because the caller has given it up.
-        deaths = deaths or [engine.bury() for engine in self._engines.values()]
+        deaths = deaths or [engine.terminate() for engine in self._engines.values()]
         return None if None in deaths else deaths[0]
 
     def cancel(self, job: str) -> None:

@@ -32,7 +32,7 @@ class LeaseTimes:
     lease_s: float = 60.0
     interval_s: float = 5.0
     margin_s: float = 10.0
-    grace_s: float = 30.0
+    stop_grace_s: float = 30.0
 
     @property
     def lease_ms(self) -> int:
@@ -67,7 +67,7 @@ class Heartbeat:
 
     def start(self) -> None:
         """Begin to beat."""
-        self._tell(())
+        self._announce_presence(())
         self._thread.start()
 
     def close(self) -> None:
@@ -80,13 +80,13 @@ class Heartbeat:
         """The length of the leases that are kept, in milliseconds."""
         return self._times.lease_ms
 
-    def until(self, sent: float) -> float:
+    def valid_until_s(self, sent_at_s: float) -> float:
         """Return the local deadline of a lease that was granted or renewed by a call sent at this moment."""
-        return sent + self._times.lease_s - self._times.margin_s
+        return sent_at_s + self._times.lease_s - self._times.margin_s
 
-    def hold(self, claim: Claim, *, sent: float) -> Lease:
-        """Keep the lease of a claimed job alive; `sent` is the clock before the claim was sent."""
-        lease = Lease(claim, until=self.until(sent), clock=self._clock)
+    def track(self, claim: Claim, *, sent_at_s: float) -> Lease:
+        """Keep the lease of a claimed job alive; `sent_at_s` is the clock before the claim was sent."""
+        lease = Lease(claim, valid_until_s=self.valid_until_s(sent_at_s), clock=self._clock)
         with self._lock:
             self._leases[claim.id] = lease
         return lease
@@ -98,7 +98,7 @@ class Heartbeat:
             if self._leases.get(lease.job) is lease:
                 del self._leases[lease.job]
 
-    def confirm(self, lease: Lease) -> None:
+    def revalidate(self, lease: Lease) -> None:
         """Beat for one lease now and raise LeaseLost unless a commit is allowed.
 
         While Redis does not answer, tries again until the lease's own deadline.
@@ -106,7 +106,7 @@ class Heartbeat:
         while True:
             lease.check()
             try:
-                self._beat((lease,))
+                self._send((lease,))
             except RetryableError as problem:
                 log.warning("pre_commit_heartbeat_failed", job=lease.job, error=str(problem))
                 if self._closing.wait(0.5):
@@ -119,16 +119,16 @@ class Heartbeat:
         while not self._closing.wait(self._times.interval_s):
             with self._lock:
                 leases = tuple(self._leases.values())
-            self._tell(leases)
+            self._announce_presence(leases)
             if not leases:
                 continue
             try:
-                self._beat(leases)
+                self._send(leases)
             except LakewrightError as problem:
                 log.warning("heartbeat_failed", jobs=len(leases), error=str(problem))
             self._cancel_overdue(leases)
 
-    def _tell(self, leases: Sequence[Lease]) -> None:
+    def _announce_presence(self, leases: Sequence[Lease]) -> None:
         """Say that the actor is there; nothing depends on it, so that a failure is only noted."""
         if self._announce is None:
             return
@@ -139,14 +139,14 @@ class Heartbeat:
 
     def _cancel_overdue(self, leases: Sequence[Lease]) -> None:
         """Cancel the rewrites that did not end in time, beat after beat until they have; it may block in the JVM."""
-        overdue = [lease.job for lease in leases if lease.is_overdue(self._times.grace_s)]
+        overdue = [lease.job for lease in leases if lease.is_overdue(self._times.stop_grace_s)]
         if self._cancel is None or not overdue or (self._cancelling is not None and self._cancelling.is_alive()):
             return
         log.warning("rewrites_cancelled", jobs=overdue)
         self._cancelling = threading.Thread(target=_each, args=(self._cancel, overdue), name="cancel", daemon=True)
         self._cancelling.start()
 
-    def _beat(self, leases: Sequence[Lease]) -> None:
+    def _send(self, leases: Sequence[Lease]) -> None:
         sent = self._clock()
         beats = [HeartbeatEntry(lease.job, lease.token, lease.progress) for lease in leases]
         with self._connection:
@@ -154,15 +154,15 @@ class Heartbeat:
                 commands.heartbeat(self._queue.name, worker=self._worker, beats=beats, lease_ms=self._times.lease_ms)
             )
         for lease, reply in zip(leases, replies, strict=True):
-            self._take(lease, reply, sent)
+            self._apply(lease, reply, sent)
 
-    def _take(self, lease: Lease, reply: HeartbeatReply, sent: float) -> None:
+    def _apply(self, lease: Lease, reply: HeartbeatReply, sent_at_s: float) -> None:
         if reply.status is HeartbeatStatus.LOST:
-            lease.lose("its lease ran out, and the job may be with another actor")
+            lease.mark_lost("its lease ran out, and the job may be with another actor")
             return
-        lease.extend(self.until(sent))
+        lease.extend(self.valid_until_s(sent_at_s))
         if reply.reason is not None:
-            lease.stop(reply.reason)
+            lease.request_stop(reply.reason)
 
 
 def _each(cancel: Callable[[JobId], None], jobs: Sequence[JobId]) -> None:

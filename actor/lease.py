@@ -14,43 +14,45 @@ from shared.queue.model import Claim, JobId, Token
 class Lease:
     """One held lease; thread-safe. `clock` is monotonic and in seconds."""
 
-    def __init__(self, claim: Claim, *, until: float, clock: Callable[[], float]) -> None:
+    def __init__(self, claim: Claim, *, valid_until_s: float, clock: Callable[[], float]) -> None:
         self.job: JobId = claim.id
         self.token: Token = claim.token
         self._clock = clock
         self._lock = threading.Lock()
-        self._until = until
-        self._lost: str | None = None
-        self._stop: str | None = None
-        self._told: float | None = None
+        self._valid_until_s = valid_until_s
+        self._lost_reason: str | None = None
+        self._stop_reason: str | None = None
+        self._stop_requested_at_s: float | None = None
         self._progress = "{}"
 
-    def extend(self, until: float) -> None:
+    def extend(self, valid_until_s: float) -> None:
         """Note a heartbeat that was answered; a lease that was lost stays lost."""
         with self._lock:
-            self._until = max(self._until, until)
+            self._valid_until_s = max(self._valid_until_s, valid_until_s)
 
-    def lose(self, why: str) -> None:
+    def mark_lost(self, reason: str) -> None:
         """Note that the job belongs to somebody else."""
         with self._lock:
-            self._lost = self._lost or why
+            self._lost_reason = self._lost_reason or reason
 
-    def stop(self, reason: str) -> None:
+    def request_stop(self, reason: str) -> None:
         """Note that the job shall end at the next group boundary."""
         with self._lock:
-            self._stop = self._stop or reason
-            self._told = self._clock() if self._told is None else self._told
+            self._stop_reason = self._stop_reason or reason
+            self._stop_requested_at_s = (
+                self._clock() if self._stop_requested_at_s is None else self._stop_requested_at_s
+            )
 
     @property
     def stop_reason(self) -> str | None:
         """Why the job shall end, None if it may go on."""
         with self._lock:
-            return self._stop
+            return self._stop_reason
 
-    def is_overdue(self, grace_s: float) -> bool:
+    def is_overdue(self, stop_grace_s: float) -> bool:
         """Say whether the job was told to end longer ago than it was given for that."""
         with self._lock:
-            return self._told is not None and self._clock() - self._told >= grace_s
+            return self._stop_requested_at_s is not None and self._clock() - self._stop_requested_at_s >= stop_grace_s
 
     @property
     def progress(self) -> str:
@@ -58,7 +60,7 @@ class Lease:
         with self._lock:
             return self._progress
 
-    def note(self, progress: str) -> None:
+    def set_progress(self, progress: str) -> None:
         """Set what the next heartbeat reports."""
         with self._lock:
             self._progress = progress
@@ -66,9 +68,9 @@ class Lease:
     def check(self) -> None:
         """Raise LeaseLost unless the lease is provably still ours."""
         with self._lock:
-            if self._lost is not None:
-                raise LeaseLost(f"job {self.job}: {self._lost}; nothing more is committed for it")
-            late_s = self._clock() - self._until
+            if self._lost_reason is not None:
+                raise LeaseLost(f"job {self.job}: {self._lost_reason}; nothing more is committed for it")
+            late_s = self._clock() - self._valid_until_s
             if late_s >= 0:
                 raise LeaseLost(
                     f"job {self.job}: no heartbeat was answered in time, the lease ran out {late_s:.1f} s ago; "

@@ -35,8 +35,8 @@ class RewriteRequest:
 class GroupStatus(StrEnum):
     """What became of a file group: landed in a commit, stale (an input was taken by others), or not started."""
 
-    LANDED = "committed"
-    STALE = "conflicted"
+    COMMITTED = "committed"
+    CONFLICTED = "conflicted"
     SKIPPED = "skipped"
 
 
@@ -67,10 +67,10 @@ class EngineDied(PermanentError):  # noqa: N818
 
 @dataclass(frozen=True, slots=True)
 class EngineDeath:
-    """Why an engine ended, as a sentence for people; `was_asked`: somebody told it to, so no job is to blame."""
+    """Why an engine ended, as a sentence for people; `was_requested`: somebody told it to, so no job is to blame."""
 
     cause: str
-    was_asked: bool = False
+    was_requested: bool = False
 
 
 class Control(Protocol):
@@ -108,7 +108,7 @@ class TableEngine(Protocol):
     def is_alive(self) -> bool:
         """Say whether the engine can work at all; asked before a job is claimed, and after a failure."""
 
-    def bury(self) -> EngineDeath | None:
+    def terminate(self) -> EngineDeath | None:
         """End what is left of an engine that is not alive, so that it commits nothing more, and say why it died.
 
         None if it cannot be ended. May be called again, from any thread.
@@ -117,5 +117,5 @@ class TableEngine(Protocol):
     def cancel(self, job: str) -> None:
         """End the rewrite of this job, from any thread; it then fails, unless its commit was made already."""
 
-    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""

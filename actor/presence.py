@@ -17,7 +17,7 @@ from shared.queue import keys
 from shared.queue.limits import MAX_ERROR_CHARS
 from shared.queue.model import JobId
 
-DEATH_KEPT_MS = 3_600_000
+DEATH_TTL_MS = 3_600_000
 """How long an actor that died is listed with its cause: an hour, or until one of the same name takes its place."""
 
 
@@ -36,22 +36,22 @@ class ActorInfo:
 
 
 class Presence:
-    """Tells of one actor; it counts as gone `kept_ms` after its last word."""
+    """Tells of one actor; it counts as gone `ttl_ms` after its last word."""
 
-    def __init__(self, queue: SyncQueueExecutor, name: str, about: ActorInfo, *, kept_ms: int) -> None:
+    def __init__(self, queue: SyncQueueExecutor, name: str, about: ActorInfo, *, ttl_ms: int) -> None:
         self._redis = queue.redis
         self._name = name
         self._key = keys.actor(queue.name, name)
         self._names = keys.actors(queue.name)
         self._drain = keys.drain(queue.name, name)
-        self._kept_ms = kept_ms
+        self._ttl_ms = ttl_ms
         self._fixed: dict[EncodableT, EncodableT] = {
             "slots": about.slots,
             "started_ms": about.started_ms,
             "host": about.host,
             "versions": json.dumps(dict(about.versions), separators=(",", ":")),
             "abilities": json.dumps(about.abilities),
-            "kept_ms": kept_ms,
+            "kept_ms": ttl_ms,
         }
         self._is_new = True
         self._is_drained = False
@@ -59,13 +59,13 @@ class Presence:
     def announce(self, jobs: Sequence[JobId]) -> bool:
         """Tell which jobs run; returns whether the actor shall take no more. Raises RetryableError without Redis."""
         try:
-            forgets = self._is_new and not self._was_said()
+            forgets = self._is_new and not self._was_announced()
             with self._redis.pipeline(transaction=True) as pipe:
                 if forgets:
                     pipe.delete(self._key, self._drain)
                 pipe.hset(self._key, mapping={**self._fixed, "jobs": json.dumps(list(jobs))})
                 pipe.hset(self._key, "drain", str(int(self._is_drained)))
-                pipe.pexpire(self._key, self._kept_ms)
+                pipe.pexpire(self._key, self._ttl_ms)
                 pipe.sadd(self._names, self._name)
                 pipe.get(self._drain)
                 *_, asked = pipe.execute()
@@ -76,24 +76,24 @@ class Presence:
         self._is_drained = self._is_drained or asked is not None
         return self._is_drained
 
-    def _was_said(self) -> bool:
+    def _was_announced(self) -> bool:
         """Say whether Redis knows this very process: the answer to its first word was lost; a wish since is for it."""
         return self._redis.hget(self._key, "started_ms") == str(self._fixed["started_ms"]).encode()
 
-    def die(self, cause: str) -> None:
+    def report_death(self, cause: str) -> None:
         """Tell why this actor ended, for people who look for it. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:
                 said = {**self._fixed, "jobs": "[]", "drain": "0", "died": cause[:MAX_ERROR_CHARS]}
-                pipe.hset(self._key, mapping={**said, "kept_ms": DEATH_KEPT_MS})
-                pipe.pexpire(self._key, DEATH_KEPT_MS)
+                pipe.hset(self._key, mapping={**said, "kept_ms": DEATH_TTL_MS})
+                pipe.pexpire(self._key, DEATH_TTL_MS)
                 pipe.delete(self._drain)
                 pipe.sadd(self._names, self._name)
                 pipe.execute()
         except RedisError as problem:
             raise RetryableError(f"the actor {self._name} cannot say why it ends: {problem}") from problem
 
-    def leave(self) -> None:
+    def deregister(self) -> None:
         """Be forgotten at once. Raises RetryableError without Redis."""
         try:
             with self._redis.pipeline(transaction=True) as pipe:

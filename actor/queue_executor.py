@@ -15,7 +15,7 @@ from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.command import Command, RetryPolicy, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
 
@@ -32,7 +32,7 @@ class SyncQueueExecutor:
     """Runs transitions of one queue; safe to share between threads."""
 
     def __init__(
-        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, tries: RetryPolicy | None = None
+        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, retry_policy: RetryPolicy | None = None
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own."""
         require_queue(queue)
@@ -41,35 +41,35 @@ class SyncQueueExecutor:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._tries = tries or RetryPolicy()
+        self._retry_policy = retry_policy or RetryPolicy()
         self._address = address(redis)
 
-    def run(self, transition: Command[R]) -> R:
+    def run(self, command: Command[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
         failed = 0
         while True:
             try:
-                return transition.decode(self._call(transition))
+                return command.decode(self._call(command))
             except (AuthenticationError, AuthorizationError, ResponseError) as problem:
-                raise self._refused(transition, problem) from problem
+                raise self._error(command, problem) from problem
             except (NoConnection, NoReply) as problem:
                 failed += 1
-                if failed >= self._tries.count:
-                    raise unreachable(transition.script, self._address, failed, problem) from problem
-            time.sleep(self._tries.pause_after(failed))
+                if failed >= self._retry_policy.max_attempts:
+                    raise unreachable(command.script, self._address, failed, problem) from problem
+            time.sleep(self._retry_policy.delay_after_s(failed))
 
-    def _call(self, transition: Command[R]) -> Any:
-        function, keys = self._library.function(transition.script), transition.keys
+    def _call(self, command: Command[R]) -> Any:
+        function, keys = self._library.function(command.script), command.keys
         try:
-            return self.redis.fcall(function, len(keys), *keys, *transition.args)
+            return self.redis.fcall(function, len(keys), *keys, *command.args)
         except ResponseError as problem:
             if NOT_FOUND not in str(problem):
                 raise
             self.redis.function_load(self._library.text, replace=True)
-            return self.redis.fcall(function, len(keys), *keys, *transition.args)
+            return self.redis.fcall(function, len(keys), *keys, *command.args)
 
-    def _refused(self, transition: Command[R], problem: RedisError) -> LakewrightError:
-        return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
+    def _error(self, command: Command[R], problem: RedisError) -> LakewrightError:
+        return error_of_reply(command.script, self._address, f"{problem.status_code or ''} {problem}".strip())
 
 
 def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:

@@ -18,19 +18,19 @@ class RunReport:
     Not `is_predicted`: the job does more than its newest wish asked for, which is all that was predicted.
     """
 
-    facts: JobPayload
+    payload: JobPayload
     is_predicted: bool = True
     versions: list[int] = field(default_factory=list)
     recovered_version: int | None = None
     rounds: int = 0
     seen_version: int = -1
-    other_terms: bool = False
+    policy_changed: bool = False
     conflicts: int = 0
-    groups_landed: int = 0
-    groups_stale: int = 0
+    groups_committed: int = 0
+    groups_conflicted: int = 0
     groups_promoted: int = 0
-    groups_missed: int = 0
-    levels_missed: int = 0
+    groups_not_promoted: int = 0
+    levels_not_reached: int = 0
     merged_bytes: int = 0
     merged_into_bytes: int = 0
     files_replaced: int = 0
@@ -43,13 +43,13 @@ class RunReport:
     before: PartitionStats | None = None
     after: PartitionStats | None = None
 
-    def saw(self, version: int, state: PartitionStats) -> None:
+    def record_snapshot(self, version: int, state: PartitionStats) -> None:
         """Note a snapshot that was planned on."""
         self.seen_version = version
         self.before = self.before or state
         self.after = state
 
-    def add(self, outcome: RewriteOutcome) -> None:
+    def record_rewrite(self, outcome: RewriteOutcome) -> None:
         """Add what a rewrite did."""
         self.conflicts += outcome.conflicts
         self.prepare_ms += outcome.prepare_ms
@@ -57,11 +57,11 @@ class RunReport:
         if outcome.version is not None:
             self.versions.append(outcome.version)
         for group in outcome.groups:
-            if group.status is GroupStatus.STALE:
-                self.groups_stale += 1
-            if group.status is not GroupStatus.LANDED:
+            if group.status is GroupStatus.CONFLICTED:
+                self.groups_conflicted += 1
+            if group.status is not GroupStatus.COMMITTED:
                 continue
-            self.groups_landed += 1
+            self.groups_committed += 1
             self.files_replaced += len(group.group.files)
             self.bytes_replaced += group.group.bytes
             self.files_written += len(group.outputs)
@@ -77,23 +77,25 @@ class RunReport:
             self.merged_into_bytes += written
         if group.mode in (RewriteMode.MINOR, RewriteMode.MAJOR) and outcome.outputs:
             largest_bytes = max(file.size_bytes for file in group.files)
-            short = self.facts.policy.ladder.levels_short(largest_bytes=largest_bytes, output_bytes=written)
-            self.levels_missed += short
-            self.groups_missed += short > 0
+            short = self.payload.policy.size_levels.levels_below_target(
+                largest_bytes=largest_bytes, output_bytes=written
+            )
+            self.levels_not_reached += short
+            self.groups_not_promoted += short > 0
             self.groups_promoted += short == 0
 
     @property
-    def satisfies(self) -> int:
+    def satisfied_version(self) -> int:
         """The newest version whose wishes this run has satisfied: none if the table's properties are others by now.
 
         The wish that follows from the change was made under a policy that this run did not plan with.
         """
-        return -1 if self.other_terms else self.seen_version
+        return -1 if self.policy_changed else self.seen_version
 
     @property
     def found_nothing(self) -> bool:
         """Whether the partition was scanned for nothing; finding an earlier run's commit is not nothing."""
-        return not self.groups_landed and not self.groups_stale and self.recovered_version is None
+        return not self.groups_committed and not self.groups_conflicted and self.recovered_version is None
 
     def counters(self) -> dict[str, int]:
         """What this run adds to the funnel."""
@@ -107,24 +109,24 @@ class RunReport:
             "bytes_replaced": self.bytes_replaced,
             "bytes_written": self.bytes_written,
             "conflicts": self.conflicts,
-            "groups_committed": self.groups_landed,
-            "groups_conflicted": self.groups_stale,
+            "groups_committed": self.groups_committed,
+            "groups_conflicted": self.groups_conflicted,
             "groups_promoted": self.groups_promoted,
-            "groups_not_promoted": self.groups_missed,
-            "levels_not_reached": self.levels_missed,
+            "groups_not_promoted": self.groups_not_promoted,
+            "levels_not_reached": self.levels_not_reached,
         }
         return {name: count for name, count in counts.items() if count}
 
     def measures(self) -> dict[str, int]:
         """What the decider learns from this run: nothing, unless it rewrote what was predicted and came to its end."""
-        if not self.groups_landed or not self.is_predicted:
+        if not self.groups_committed or not self.is_predicted:
             return {}
-        predicted = self.facts.predicted
+        predicted = self.payload.predicted
         return {
             RunMeasure.RUNS: 1,
-            RunMeasure.PREDICTED_BYTES: predicted.state_bytes,
+            RunMeasure.PREDICTED_BYTES: predicted.uncalibrated_bytes,
             RunMeasure.MEASURED_BYTES: self.bytes_replaced,
-            RunMeasure.PREDICTED_REMOVED: predicted.state_removed,
+            RunMeasure.PREDICTED_REMOVED: predicted.uncalibrated_files_removed,
             RunMeasure.MEASURED_REMOVED: max(0, self.files_replaced - self.files_written),
             RunMeasure.MERGED_BYTES: self.merged_bytes,
             RunMeasure.MERGED_INTO_BYTES: self.merged_into_bytes,
@@ -133,16 +135,16 @@ class RunReport:
     def encode(self) -> str:
         """Write the report as JSON text."""
         report: dict[str, Any] = {
-            "table": self.facts.name,
-            "reason": self.facts.reason,
+            "table": self.payload.name,
+            "reason": self.payload.reason,
             "versions": self.versions,
             "recovered_version": self.recovered_version,
             "rounds": self.rounds,
             "seen_version": self.seen_version,
             "predicted": {
-                "files_replaced": self.facts.predicted.files_replaced,
-                "files_removed": self.facts.predicted.files_removed,
-                "bytes": self.facts.predicted.bytes,
+                "files_replaced": self.payload.predicted.files_replaced,
+                "files_removed": self.payload.predicted.files_removed,
+                "bytes": self.payload.predicted.bytes,
             },
             "measured": {
                 "files_replaced": self.files_replaced,
@@ -152,10 +154,10 @@ class RunReport:
                 "rows": self.rows,
                 "prepare_ms": self.prepare_ms,
                 "commit_ms": self.commit_ms,
-                "groups_not_promoted": self.groups_missed,
+                "groups_not_promoted": self.groups_not_promoted,
             },
             "conflicts": self.conflicts,
-            "groups_conflicted": self.groups_stale,
+            "groups_conflicted": self.groups_conflicted,
             "before": _state(self.before),
             "after": _state(self.after),
         }

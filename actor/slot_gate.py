@@ -17,33 +17,33 @@ class SlotGate:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._at_work = 0
-        self._wanting_alone = 0
-        self._is_taken = False
+        self._active = 0
+        self._waiting_for_exclusive = 0
+        self._is_exclusive = False
 
     def enter(self) -> bool:
         """Begin to work beside others; False if somebody is alone or wants to be."""
         with self._changed:
-            if self._wanting_alone:
+            if self._waiting_for_exclusive:
                 return False
-            self._at_work += 1
+            self._active += 1
             return True
 
     def leave(self) -> None:
         """End the work that `enter` began."""
         with self._changed:
-            self._at_work -= 1
+            self._active -= 1
             self._changed.notify_all()
 
     @contextmanager
-    def alone(self, give_up: Callable[[], bool]) -> Iterator[bool]:
+    def exclusive(self, give_up: Callable[[], bool]) -> Iterator[bool]:
         """Wait until nobody else works, and be alone inside the block; for a slot that has entered.
 
         Yields False, and is not alone, if `give_up` says so while it waits; what `give_up` raises passes.
         """
         with self._changed:
-            self._at_work -= 1
-            self._wanting_alone += 1
+            self._active -= 1
+            self._waiting_for_exclusive += 1
             self._changed.notify_all()
         is_alone = False
         try:
@@ -51,15 +51,15 @@ class SlotGate:
             yield is_alone
         finally:
             with self._changed:
-                self._is_taken = self._is_taken and not is_alone
-                self._wanting_alone -= 1
-                self._at_work += 1
+                self._is_exclusive = self._is_exclusive and not is_alone
+                self._waiting_for_exclusive -= 1
+                self._active += 1
                 self._changed.notify_all()
 
     def _take(self, give_up: Callable[[], bool]) -> bool:
         while not give_up():
             with self._changed:
-                if self._changed.wait_for(lambda: not self._at_work and not self._is_taken, timeout=POLL_S):
-                    self._is_taken = True
+                if self._changed.wait_for(lambda: not self._active and not self._is_exclusive, timeout=POLL_S):
+                    self._is_exclusive = True
                     return True
         return False

@@ -26,9 +26,9 @@ from actor.slot_gate import SlotGate
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Conflict, LakewrightError, LeaseLost, OtherTable, PermanentError, RetryableError, Unsupported
 from shared.job_payload import JobPayload, RewriteKind
-from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_settling, state_of
+from shared.layout.planner import FileGroup, Plan, plan, plan_full, plan_idle_compaction, stats_of_files
 from shared.policy import Policy
-from shared.properties import is_switched_off, terms
+from shared.properties import is_switched_off, policy_digest
 from shared.queue import commands
 from shared.queue.model import Claim, Finished, FinishOutcome, RunResult, StopReason
 from shared.table import CommitOrigin, DataFile, PartitionKey
@@ -72,7 +72,7 @@ class ActorContext:
     outage: OutageLog = field(default_factory=OutageLog)
 
 
-_FAILED = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
+_FAILURES = frozenset({RunResult.FAIL, RunResult.QUARANTINE, RunResult.CRASHED})
 
 
 class _JobEnd(StrEnum):
@@ -146,7 +146,7 @@ class Worker:
             )
         )
         for claim in claims:
-            self._run_claim(claim, self._heartbeat.hold(claim, sent=sent))
+            self._run_claim(claim, self._heartbeat.track(claim, sent_at_s=sent))
         return bool(claims)
 
     def _run_claim(self, claim: Claim, lease: Lease) -> None:
@@ -154,10 +154,10 @@ class Worker:
         verdict, error, report = RunResult.FAIL, "", None
         try:
             _require_known_kind(claim)
-            newest = JobPayload.decode(claim.facts)
-            facts = newest.reaching(claim.reach)
-            report = RunReport(facts, is_predicted=facts.ask is newest.ask)
-            verdict = _verdict(self._work_where_it_may(claim, lease, report), lease)
+            newest = JobPayload.decode(claim.payload)
+            facts = newest.with_extent(claim.extent)
+            report = RunReport(facts, is_predicted=facts.rewrite_kind is newest.rewrite_kind)
+            verdict = _run_result(self._work_shared_or_exclusive(claim, lease, report), lease)
         except LeaseLost as lost:
             logger.warning("lease_lost", error=str(lost))
             return
@@ -167,8 +167,8 @@ class Worker:
             error = f"{type(failure).__name__}: {failure}"
             if lease.stop_reason is not None:
                 # Cancelled inside a group, because it did not end when it was told to: that is no failure of the job.
-                verdict = _verdict(_JobEnd.STOPPED, lease)
-            elif _is_the_tables_fault(failure):
+                verdict = _run_result(_JobEnd.STOPPED, lease)
+            elif _is_fault_of_table(failure):
                 verdict, error = RunResult.CANCELLED, str(failure)
             elif isinstance(failure, PermanentError):
                 verdict = RunResult.QUARANTINE
@@ -187,9 +187,15 @@ class Worker:
         death = self._engines.bury()
         if death is None:
             return EngineDied(f"the engine died while job {claim.id} ran and cannot be ended: {failure}")
-        finished = self._finish(claim, RunResult.YIELD if death.was_asked else RunResult.CRASHED, report, death.cause)
+        finished = self._finish(
+            claim, RunResult.YIELD if death.was_requested else RunResult.CRASHED, report, death.cause
+        )
         log.error(
-            "job_engine_crashed", job=claim.id, cause=death.cause, engine_crashes=claim.deaths, outcome=finished.outcome
+            "job_engine_crashed",
+            job=claim.id,
+            cause=death.cause,
+            engine_crashes=claim.engine_crashes,
+            outcome=finished.outcome,
         )
         return EngineDied(f"the engine died while job {claim.id} ran: {death.cause}")
 
@@ -197,51 +203,51 @@ class Worker:
         death = self._engines.bury()
         return "it does not answer and cannot be ended" if death is None else death.cause
 
-    def _work_where_it_may(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
+    def _work_shared_or_exclusive(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Work beside the other slots, or alone where engines have died under this job before."""
-        if not claim.runs_alone:
+        if not claim.runs_exclusively:
             return self._work(claim, lease, report)
 
         def give_up() -> bool:
             lease.check()
             return self._should_stop(lease)
 
-        log.warning("job_isolated", job=claim.id, engine_crashes=claim.deaths)
-        with self._gate.alone(give_up) as is_alone:
+        log.warning("job_isolated", job=claim.id, engine_crashes=claim.engine_crashes)
+        with self._gate.exclusive(give_up) as is_alone:
             return self._work(claim, lease, report) if is_alone else _JobEnd.STOPPED
 
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Plan and rewrite until nothing is left to do."""
-        facts = report.facts
+        facts = report.payload
         cell = PartitionKey(claim.key.cell)
         engine = self._engines.of(facts.format)
         live = engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
-        report.recovered_version = self._recovered(claim, facts)
+        report.recovered_version = self._previous_commit(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
-            if is_switched_off(live.metadata.configuration) and not facts.despite_switch:
+            if is_switched_off(live.metadata.configuration) and not facts.even_if_disabled:
                 # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
                 return _JobEnd.SWITCHED_OFF
             planned = _plan(cell, live.files, facts)
-            report.saw(live.version, planned.before)
-            report.other_terms = terms(live.metadata.configuration) != facts.terms
+            report.record_snapshot(live.version, planned.before)
+            report.policy_changed = policy_digest(live.metadata.configuration) != facts.policy_digest
             if not planned.groups:
                 return _JobEnd.NOTHING_LEFT
             if self._should_stop(lease):
                 return _JobEnd.STOPPED
             report.rounds += 1
             outcome = self._rewrite(claim, planned, lease, report)
-            report.add(outcome)
+            report.record_rewrite(outcome)
             lost = 0 if outcome.version is not None else lost + 1
-            if outcome.version is not None and planned.is_cut and report.bytes_replaced >= planned.bytes:
+            if outcome.version is not None and planned.is_truncated and report.bytes_replaced >= planned.bytes:
                 return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
             live = _after(live, outcome) or engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
-        report.saw(live.version, state_of(live.files, facts.policy.ladder))
+        report.record_snapshot(live.version, stats_of_files(live.files, facts.policy.size_levels))
         return _JobEnd.ROUNDS_USED_UP
 
-    def _recovered(self, claim: Claim, facts: JobPayload) -> int | None:
+    def _previous_commit(self, claim: Claim, facts: JobPayload) -> int | None:
         """Return the version that an earlier run of the job committed before it ended without a word.
 
         It is for the report alone, and nothing depends on it: a commit that landed is in the snapshot that this run
@@ -250,7 +256,7 @@ class Worker:
         if claim.previous_token is None:
             return None
         try:
-            return self._engines.of(facts.format).find_origin(
+            return self._engines.of(facts.format).find_commit(
                 facts.location, job=claim.id, token=claim.previous_token, since_version=max(0, claim.version - 1)
             )
         except PermanentError as too_far_back:
@@ -258,29 +264,29 @@ class Worker:
             return None
 
     def _rewrite(self, claim: Claim, planned: Plan, lease: Lease, report: RunReport) -> RewriteOutcome:
-        at_once = 1 if report.facts.is_hot or claim.runs_alone else self._settings.groups_per_commit
+        at_once = 1 if report.payload.is_contended or claim.runs_exclusively else self._settings.groups_per_commit
         groups = planned.groups[:at_once]
-        mark = _mark(claim, planned, groups, report.facts.policy, round_number=report.rounds)
-        request = RewriteRequest(report.facts.location, groups, mark.encode(), report.facts.table_uuid)
+        mark = _commit_metadata(claim, planned, groups, report.payload.policy, round_number=report.rounds)
+        request = RewriteRequest(report.payload.location, groups, mark.encode(), report.payload.table_uuid)
         control = RunControl(
-            confirm=lambda: self._heartbeat.confirm(lease),
+            revalidate=lambda: self._heartbeat.revalidate(lease),
             should_stop=lambda: self._should_stop(lease),
-            reached=lambda point: self._note(claim, lease, report, point, planned=len(planned.groups)),
+            reached=lambda point: self._report_progress(claim, lease, report, point, planned=len(planned.groups)),
         )
-        return self._engines.of(report.facts.format).rewrite(request, control)
+        return self._engines.of(report.payload.format).rewrite(request, control)
 
     def _should_stop(self, lease: Lease) -> bool:
         return self._stopping.is_set() or lease.stop_reason is not None
 
-    def _note(self, claim: Claim, lease: Lease, report: RunReport, point: str, *, planned: int) -> None:
+    def _report_progress(self, claim: Claim, lease: Lease, report: RunReport, point: str, *, planned: int) -> None:
         """Report how far the run is; `planned`: groups that this round found left to do.
 
         The share done is what makes a run cheap or dear to preempt.
         """
-        share = report.groups_landed / (report.groups_landed + planned)
-        landed = report.groups_landed
+        share = report.groups_committed / (report.groups_committed + planned)
+        landed = report.groups_committed
         said = {"point": point, "round": report.rounds, "groups_committed": landed, "share": round(share, 3)}
-        lease.note(json.dumps(said))
+        lease.set_progress(json.dumps(said))
         self._reached(claim, point)
 
     def _finish(self, claim: Claim, verdict: RunResult, report: RunReport | None, error: str) -> Finished:
@@ -291,11 +297,11 @@ class Worker:
             nonce=uuid.uuid4().hex,
             id=claim.id,
             token=claim.token,
-            verdict=verdict,
+            run_result=verdict,
             cost_bytes=report.bytes_replaced if report else 0,
-            seen_version=report.satisfies if report else -1,
+            seen_version=report.satisfied_version if report else -1,
             result=report.encode() if report else "{}",
-            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILED else {}),
+            counters=(report.counters() if report else {}) | ({"jobs_failed": 1} if verdict in _FAILURES else {}),
             measures=report.measures() if report and verdict is RunResult.DONE else {},
             error=error,
         )
@@ -314,23 +320,23 @@ class Worker:
 class RunControl:
     """How a rewrite is steered: the worker's side of `actor.ports.Control`."""
 
-    confirm: Callable[[], None]
+    revalidate: Callable[[], None]
     should_stop: Callable[[], bool]
     reached: Callable[[str], None]
 
     def may_commit(self) -> None:
         """Raise LeaseLost unless a commit is still allowed."""
-        self.confirm()
+        self.revalidate()
 
 
 def _plan(cell: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> Plan:
     """Plan what the job asks for; a cell is settled only when nothing in it is worth a promotion any more."""
-    if facts.ask is RewriteKind.FULL:
+    if facts.rewrite_kind is RewriteKind.FULL:
         return plan_full(cell, files, facts.policy)
     planned = plan(cell, files, facts.policy)
-    if planned.groups or facts.ask is RewriteKind.LEVELS:
+    if planned.groups or facts.rewrite_kind is RewriteKind.LEVELS:
         return planned
-    return plan_settling(cell, files, facts.policy, planned.before, closed_ms=facts.closed_ms)
+    return plan_idle_compaction(cell, files, facts.policy, planned.before, ended_by_ms=facts.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:
@@ -346,12 +352,12 @@ def _require_known_kind(claim: Claim) -> None:
         )
 
 
-def _is_the_tables_fault(failure: Exception) -> bool:
+def _is_fault_of_table(failure: Exception) -> bool:
     """Whether no actor will ever be able to do the job; a place that this one cannot reach is another matter."""
     return isinstance(failure, OtherTable) or (isinstance(failure, Unsupported) and failure.field != "location")
 
 
-def _verdict(end: _JobEnd, lease: Lease) -> RunResult:
+def _run_result(end: _JobEnd, lease: Lease) -> RunResult:
     if end is _JobEnd.NOTHING_LEFT:
         return RunResult.DONE
     if end is _JobEnd.SWITCHED_OFF or lease.stop_reason == StopReason.CANCEL:
@@ -363,14 +369,14 @@ def _after(live: LivePartition, outcome: RewriteOutcome) -> LivePartition | None
     """Derive the live files after our own commit if nobody committed in between; None: they must be read anew."""
     if outcome.version != live.version + 1:
         return None
-    landed = [group for group in outcome.groups if group.status is GroupStatus.LANDED]
+    landed = [group for group in outcome.groups if group.status is GroupStatus.COMMITTED]
     gone = {file.key for group in landed for file in group.group.files}
     kept: list[DataFile] = [file for file in live.files if file.key not in gone]
     new = [file for group in landed for file in group.outputs]
     return LivePartition(outcome.version, live.metadata, live.protocol, (*kept, *new))
 
 
-def _mark(
+def _commit_metadata(
     claim: Claim, planned: Plan, groups: tuple[FileGroup, ...], policy: Policy, *, round_number: int
 ) -> CommitMetadata:
     """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
@@ -380,7 +386,7 @@ def _mark(
         round=round_number,
         mode=max(group.mode for group in groups),
         started_ms=time.time_ns() // 1_000_000,
-        rungs=policy.ladder,
+        size_levels=policy.size_levels,
         cell_files=planned.before.files,
         cell_small_files=planned.before.small_files,
     )

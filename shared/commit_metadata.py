@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from shared.layout.levels import SizeLevels, ladder
+from shared.layout.levels import SizeLevels, build_size_levels
 from shared.table import CommitOrigin
 
 KEY = "lakewright"
@@ -26,7 +26,7 @@ class CommitMetadata:
     """Who wrote a commit, and what its actions do not tell.
 
     cell: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the rewrite
-    began, in milliseconds since 1970; rungs: the ladder that it was planned with; cell_files and
+    began, in milliseconds since 1970; size_levels: the ladder that it was planned with; cell_files and
     cell_small_files: the cell's files before it.
     """
 
@@ -35,7 +35,7 @@ class CommitMetadata:
     round: int | None = None
     mode: str | None = None
     started_ms: int | None = None
-    rungs: SizeLevels | None = None
+    size_levels: SizeLevels | None = None
     cell_files: int | None = None
     cell_small_files: int | None = None
 
@@ -49,8 +49,8 @@ class CommitMetadata:
         body: dict[str, Any] = {"form": FORM, "job": self.origin.job, "token": self.origin.token}
         for name in _PLAIN:
             body[name] = getattr(self, name)
-        if self.rungs is not None:
-            body["ladder"] = [self.rungs.target_bytes, self.rungs.fan_in, self.rungs.full_bytes]
+        if self.size_levels is not None:
+            body["ladder"] = [self.size_levels.target_bytes, self.size_levels.fan_in, self.size_levels.full_bytes]
         kept = {name: value for name, value in body.items() if value is not None}
         return json.dumps({KEY: kept}, separators=(",", ":"))
 
@@ -85,13 +85,13 @@ def decode(user_metadata: object) -> CommitMetadata | None:
     plain: dict[str, Any] = {
         name: value if type(value := ours.get(name)) is kind else None for name, kind in _PLAIN.items()
     }
-    return CommitMetadata(origin, rungs=_rungs(ours.get("ladder")), **plain)
+    return CommitMetadata(origin, size_levels=_size_levels(ours.get("ladder")), **plain)
 
 
-def _rungs(raw: object) -> SizeLevels | None:
+def _size_levels(raw: object) -> SizeLevels | None:
     if not isinstance(raw, list) or [type(number) for number in raw] != [int, int, int]:
         return None
     target, fan_in, full = raw
     if not (target > 0 and fan_in > 1 and 0 < full <= target):
         return None
-    return ladder(target, fan_in, Fraction(full, target))
+    return build_size_levels(target, fan_in, Fraction(full, target))

@@ -18,11 +18,11 @@ class RewriteKind(StrEnum):
     """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
 
     LEVELS = "levels"
-    SETTLE = "idle"
+    IDLE = "idle"
     FULL = "full"
 
     @property
-    def reach(self) -> int:
+    def extent(self) -> int:
         """How much is asked for, as the queue merges it: a full rewrite includes whatever a newer commit asks for.
 
         Settling does not reach further than levels: what a commit changed is not quiet, and its timer rings again.
@@ -32,16 +32,16 @@ class RewriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PredictedCost:
-    """What the decision expected of the rewrite, corrected by what was measured on the table before.
+    """Predicted cost and effect of a rewrite, calibrated by earlier runs on the table.
 
-    `state_removed` and `state_bytes` are what the cell's state said without the correction, which is learned from them.
+    The `uncalibrated_*` figures come from the partition statistics alone; calibration compares them with measured ones.
     """
 
     files_replaced: int
     files_removed: int
     bytes: int
-    state_removed: int = 0
-    state_bytes: int = 0
+    uncalibrated_files_removed: int = 0
+    uncalibrated_bytes: int = 0
 
 
 class RunMeasure(StrEnum):
@@ -78,17 +78,17 @@ class JobPayload:
     policy: Policy
     reason: str
     predicted: PredictedCost
-    terms: str = ""
-    ask: RewriteKind = RewriteKind.LEVELS
-    is_hot: bool = False
-    despite_switch: bool = False
-    closed_ms: int | None = None
+    policy_digest: str = ""
+    rewrite_kind: RewriteKind = RewriteKind.LEVELS
+    is_contended: bool = False
+    even_if_disabled: bool = False
+    ended_by_ms: int | None = None
     table_uuid: str = ""
     format: str = ""
 
-    def reaching(self, reach: int) -> "JobPayload":
+    def with_extent(self, extent: int) -> "JobPayload":
         """Return the facts of a job that was asked for this much, although its newest wish may have asked for less."""
-        return replace(self, ask=RewriteKind.FULL) if reach >= RewriteKind.FULL.reach else self
+        return replace(self, rewrite_kind=RewriteKind.FULL) if extent >= RewriteKind.FULL.extent else self
 
     def encode(self) -> str:
         """Write the facts as JSON text."""
@@ -99,11 +99,11 @@ class JobPayload:
                 "policy": self.policy.encode(),
                 "reason": self.reason,
                 "predicted": asdict(self.predicted),
-                "terms": self.terms,
-                "ask": self.ask,
-                "is_hot": self.is_hot,
-                "despite_switch": self.despite_switch,
-                **({} if self.closed_ms is None else {"closed_ms": self.closed_ms}),
+                "policy_digest": self.policy_digest,
+                "rewrite_kind": self.rewrite_kind,
+                "is_contended": self.is_contended,
+                "even_if_disabled": self.even_if_disabled,
+                **({} if self.ended_by_ms is None else {"ended_by_ms": self.ended_by_ms}),
                 "table_uuid": self.table_uuid,
                 "format": self.format,
             },
@@ -120,11 +120,11 @@ class JobPayload:
             Policy.decode(raw["policy"]),
             raw["reason"],
             PredictedCost(**raw["predicted"]),
-            raw.get("terms", ""),
-            RewriteKind(raw.get("ask", RewriteKind.LEVELS)),
-            raw.get("is_hot", False),
-            raw.get("despite_switch", False),
-            raw.get("closed_ms"),
+            raw.get("policy_digest", ""),
+            RewriteKind(raw.get("rewrite_kind", RewriteKind.LEVELS)),
+            raw.get("is_contended", False),
+            raw.get("even_if_disabled", False),
+            raw.get("ended_by_ms"),
             raw.get("table_uuid", ""),
             raw.get("format", ""),
         )

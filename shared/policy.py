@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from shared.errors import InvalidInput
-from shared.layout.levels import SMALL_LEVELS, SizeLevels, ladder
+from shared.layout.levels import SMALL_LEVELS, SizeLevels, build_size_levels
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -38,7 +38,7 @@ class DmlPolicy(StrEnum):
     """What is done to cells that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
     NEVER = "never"
-    QUIET = "defer"
+    DEFER = "defer"
     ALWAYS = "always"
 
 
@@ -60,13 +60,13 @@ class Policy:
     enabled: bool = True
     target_bytes: int = 128 * MIB
     fan_in: int = 8
-    full_ratio: Fraction = Fraction(3, 4)
+    full_file_threshold: Fraction = Fraction(3, 4)
     tolerance: Fraction = Fraction(15, 100)
     min_input_files: int = 8
     max_small_files: int = 1000
-    settle_after_s: int | None = 6 * 3600
-    full_interval_s: int | None = None
-    delete_ratio: Fraction | None = Fraction(1, 10)
+    idle_compaction_after_s: int | None = 6 * 3600
+    full_rewrite_interval_s: int | None = None
+    delete_ratio_threshold: Fraction | None = Fraction(1, 10)
     time_window_s: int | None = None
     max_mode: MaxMode = MaxMode.MAJOR
     max_bytes_per_job: int = 16 * GIB
@@ -75,9 +75,9 @@ class Policy:
     weight: Fraction = Fraction(1)
     max_concurrent_jobs: int | None = None
     quota: Fraction | None = None
-    group: str | None = None
-    dml_policy: DmlPolicy = DmlPolicy.QUIET
-    max_heat: Fraction = Fraction(3, 10)
+    queue: str | None = None
+    dml_policy: DmlPolicy = DmlPolicy.DEFER
+    max_write_contention: Fraction = Fraction(3, 10)
     portable_paths: PortablePaths = PortablePaths.AUTO
     # Learned from the table's own rewrites rather than set by anybody; never above 1, which is the safe side.
     shrink: Fraction = Fraction(1)
@@ -85,9 +85,9 @@ class Policy:
     refused: str = ""
 
     def __post_init__(self) -> None:
-        if self.full_ratio * self.fan_in <= 1:
+        if self.full_file_threshold * self.fan_in <= 1:
             raise InvalidInput(
-                f"full-file-threshold {float(self.full_ratio):g} must exceed 1/fan-in = {1 / self.fan_in:g}: "
+                f"full-file-threshold {float(self.full_file_threshold):g} must exceed 1/fan-in = {1 / self.fan_in:g}: "
                 "otherwise a file counts as full before it leaves the top level",
                 field="full-file-threshold",
             )
@@ -103,17 +103,17 @@ class Policy:
         return hash((self.enabled, self.target_bytes, self.fan_in, self.min_input_files, self.max_small_files))
 
     @property
-    def ladder(self) -> SizeLevels:
+    def size_levels(self) -> SizeLevels:
         """The level bounds that this policy implies."""
-        return ladder(self.target_bytes, self.fan_in, self.full_ratio, self.shrink)
+        return build_size_levels(self.target_bytes, self.fan_in, self.full_file_threshold, self.shrink)
 
     @property
-    def levels(self) -> int:
+    def automatic_levels(self) -> int:
         """How many levels, from the smallest on, automatic rewrites may touch."""
         return SMALL_LEVELS if self.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
 
     @property
-    def on_request(self) -> "Policy":
+    def for_manual_rewrite(self) -> "Policy":
         """The policy of a full or forced rewrite that a person asks for: files leave harmful paths, unless never."""
         if self.portable_paths is PortablePaths.AUTO:
             return replace(self, portable_paths=PortablePaths.ALWAYS)
@@ -140,7 +140,7 @@ class Policy:
             if values.get(name) is not None:
                 values[name] = Fraction(values[name])
         # What was written before a field existed has its default.
-        for name, kind in _WORDS.items():
+        for name, kind in _ENUMS.items():
             if name in values:
                 values[name] = kind(values[name])
         # Another release may know more fields; what this one does not know it could not obey anyway.
@@ -157,9 +157,9 @@ def _encoded(policy: Policy) -> str:
 @lru_cache(maxsize=1_024)
 def _digest(policy: Policy) -> str:
     """Digest a policy, once: every look at a table compares it."""
-    later = {one.name: one.default for one in fields(policy) if one.name not in _FIRST}
+    later = {one.name: one.default for one in fields(policy) if one.name not in _ALWAYS_DIGESTED}
     counted = {name: value for name, value in asdict(policy).items() if name not in later or value != later[name]}
-    return hashlib.blake2b(f"{_STATES}{_text(counted)}".encode(), digest_size=4).hexdigest()
+    return hashlib.blake2b(f"{_STATE_FORM}{_text(counted)}".encode(), digest_size=4).hexdigest()
 
 
 def _text(values: Mapping[str, Any]) -> str:
@@ -167,25 +167,41 @@ def _text(values: Mapping[str, Any]) -> str:
     return json.dumps(written, sort_keys=True, separators=(",", ":"))
 
 
-_STATES = 3
+_STATE_FORM = 3
 """Form of the rolling states that belong to a policy; another one has every table recounted. 2: settled files count,
 and windows. 3: Z-cube files count, and the protocol is kept."""
 
 
-_FIRST = frozenset(
+_ALWAYS_DIGESTED = frozenset(
     (
-        *("enabled", "target_bytes", "fan_in", "full_ratio", "tolerance", "min_input_files", "max_small_files"),
-        *("settle_after_s", "full_interval_s", "delete_ratio", "time_window_s", "max_mode"),
-        *("max_bytes_per_job", "filter", "priority", "weight", "max_concurrent_jobs", "quota", "group"),
-        *("dml_policy", "max_heat", "shrink"),
+        *(
+            "enabled",
+            "target_bytes",
+            "fan_in",
+            "full_file_threshold",
+            "tolerance",
+            "min_input_files",
+            "max_small_files",
+        ),
+        *("idle_compaction_after_s", "full_rewrite_interval_s", "delete_ratio_threshold", "time_window_s", "max_mode"),
+        *("max_bytes_per_job", "filter", "priority", "weight", "max_concurrent_jobs", "quota", "queue"),
+        *("dml_policy", "max_write_contention", "shrink"),
     )
 )
 """The fields of the first release, which always count: if one gets another default, all tables are recounted. Later
 fields stay out of this."""
 
 
-_FRACTIONS = ("full_ratio", "tolerance", "delete_ratio", "shrink", "weight", "quota", "max_heat")
-_WORDS: Mapping[str, type[StrEnum]] = {
+_FRACTIONS = (
+    "full_file_threshold",
+    "tolerance",
+    "delete_ratio_threshold",
+    "shrink",
+    "weight",
+    "quota",
+    "max_write_contention",
+)
+_ENUMS: Mapping[str, type[StrEnum]] = {
     "max_mode": MaxMode,
     "priority": Priority,
     "dml_policy": DmlPolicy,
@@ -197,13 +213,13 @@ _WORDS: Mapping[str, type[StrEnum]] = {
 class PropertyIssue:
     """A property that could not be used: where it stands, what it says, and why that is not usable.
 
-    `holds` tells whether it keeps the last good policy in force; a property that means nothing to us is only shown.
+    is_blocking: it keeps the last good policy in force; an issue that is not blocking is only reported.
     """
 
     property: str
     value: str
     reason: str
-    holds: bool = True
+    is_blocking: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +227,7 @@ class PolicyLayer:
     """What one source (a request, a table, a tenant, the service) says: field name to value and property name."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
-    named: Mapping[str, str] = field(default_factory=dict)
+    property_names: Mapping[str, str] = field(default_factory=dict)
     issues: tuple[PropertyIssue, ...] = ()
 
 

@@ -38,10 +38,10 @@ class Property:
     """
 
     name: str
-    sets: str
+    policy_field: str
     parse: Parser
     default: str
-    meaning: str
+    description: str
     unit: str = ""
     aliases: Mapping[str, Parser] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "full-file-threshold",
-        "full_ratio",
+        "full_file_threshold",
         spelled.share("0.25", "1"),
         "0.75",
         "share of the target from which a file counts as full and is never merged",
@@ -117,7 +117,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "idle-compaction-after",
-        "settle_after_s",
+        "idle_compaction_after_s",
         spelled.parse_duration,
         "6 h",
         "idle time before idle compaction, or off",
@@ -125,7 +125,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "full-rewrite-interval",
-        "full_interval_s",
+        "full_rewrite_interval_s",
         spelled.parse_duration,
         "off",
         "interval between full rewrites, or off",
@@ -134,7 +134,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "delete-ratio-threshold",
-        "delete_ratio",
+        "delete_ratio_threshold",
         spelled.share_or_off("0.001", "1"),
         "0.1",
         "share of deleted rows from which a file is rewritten even alone, or off",
@@ -205,7 +205,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "queue",
-        "group",
+        "queue",
         spelled.group,
         "any",
         "queue whose deciders and actors optimize the table; those of other queues ignore it",
@@ -220,7 +220,7 @@ PROPERTIES: tuple[Property, ...] = (
     ),
     Property(
         "max-write-contention",
-        "max_heat",
+        "max_write_contention",
         spelled.share("0", "1"),
         "0.3",
         "share of the last hour with DML in a partition, above which jobs are deferred",
@@ -270,23 +270,23 @@ REFUSED: Mapping[str, str] = {
 }
 """Properties that mean something else than one may hope: named, with what to use instead, and otherwise ignored."""
 
-_ASKS_FOR_NOTHING = {PREFIX + "clustering-order": "none"}
+_HARMLESS_VALUES = {PREFIX + "clustering-order": "none"}
 """Values of refused properties that say what is done anyway: nobody need be told."""
 
 _UNKNOWN = "is ignored: unknown property"
 
 _OWN = frozenset(PREFIX + prop.name for prop in PROPERTIES)
 
-_SPELLED: tuple[tuple[str, str, Parser], ...] = tuple(
-    (prop.sets, name, parse)
+_PARSERS: tuple[tuple[str, str, Parser], ...] = tuple(
+    (prop.policy_field, name, parse)
     for prop in PROPERTIES
     for name, parse in ((PREFIX + prop.name, prop.parse), *prop.aliases.items())
 )
 """Which field each name sets, and how it is read, in the order in which they win."""
 
-_SWITCHES = tuple(name for sets, name, _ in _SPELLED if sets == "enabled")
+_SWITCHES = tuple(name for sets, name, _ in _PARSERS if sets == "enabled")
 
-_OURS = frozenset(NAMES) | REFUSED.keys()
+_KNOWN = frozenset(NAMES) | REFUSED.keys()
 
 
 def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
@@ -294,12 +294,12 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
 
     A property that is about optimization and sets nothing is an issue: what was meant by it is not done.
     """
-    if not any(name in _OURS or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
-        return _NOTHING
+    if not any(name in _KNOWN or name.startswith((PREFIX, *FOREIGN)) for name in configuration):
+        return _NO_PROPERTIES
     values: dict[str, Any] = {}
     named: dict[str, str] = {}
     issues: list[PropertyIssue] = []
-    for sets, name, parse in _SPELLED:
+    for sets, name, parse in _PARSERS:
         if name not in configuration or sets in values:
             continue
         try:
@@ -313,19 +313,19 @@ def read_properties(configuration: Mapping[str, str]) -> PolicyLayer:
         if name.startswith(PREFIX) and name not in _OWN and name not in REFUSED
     ]
     issues += [
-        PropertyIssue(name, configuration[name], why, holds=False)
+        PropertyIssue(name, configuration[name], why, is_blocking=False)
         for name, why in REFUSED.items()
-        if name in configuration and configuration[name].strip().lower() != _ASKS_FOR_NOTHING.get(name)
+        if name in configuration and configuration[name].strip().lower() != _HARMLESS_VALUES.get(name)
     ]
     issues += [
-        PropertyIssue(name, value, _UNKNOWN, holds=False)
+        PropertyIssue(name, value, _UNKNOWN, is_blocking=False)
         for name, value in sorted(configuration.items())
-        if name.startswith(FOREIGN) and name not in _OURS and name != MANUAL
+        if name.startswith(FOREIGN) and name not in _KNOWN and name != MANUAL
     ]
     return PolicyLayer(values, named, tuple(issues))
 
 
-_NOTHING = PolicyLayer()
+_NO_PROPERTIES = PolicyLayer()
 """What is said by a table without any property of ours, as most are."""
 
 
@@ -355,12 +355,12 @@ def read_settings(said: Mapping[str, str]) -> PolicyLayer:
     return read_properties(properties)
 
 
-def as_properties(said: Mapping[str, str]) -> dict[str, str]:
+def as_properties(settings: Mapping[str, str]) -> dict[str, str]:
     """Return settings such as `fan-in` as the properties that they stand for; full names may be given, too."""
-    return {name if "." in name else PREFIX + name: value for name, value in said.items()}
+    return {name if "." in name else PREFIX + name: value for name, value in settings.items()}
 
 
-def is_stopped(before: Mapping[str, str], after: Mapping[str, str], *, was_stopped: bool) -> bool:
+def is_stopped_by_qbeast(before: Mapping[str, str], after: Mapping[str, str], *, was_stopped: bool) -> bool:
     """Whether a table is off because Qbeast's switch, which had switched it on, was unset; any switch ends that.
 
     `before` and `after` are its configurations around a change. In Qbeast a table without the switch is not optimized.
@@ -368,7 +368,7 @@ def is_stopped(before: Mapping[str, str], after: Mapping[str, str], *, was_stopp
     if any(name in after for name in _SWITCHES):
         return False
     said = read_properties(before)
-    return was_stopped or (said.named.get("enabled") == QBEAST_SWITCH and said.values["enabled"] is True)
+    return was_stopped or (said.property_names.get("enabled") == QBEAST_SWITCH and said.values["enabled"] is True)
 
 
 def is_switched_off(configuration: Mapping[str, str]) -> bool:
@@ -376,7 +376,7 @@ def is_switched_off(configuration: Mapping[str, str]) -> bool:
     return read_properties(configuration).values.get("enabled") is False
 
 
-def terms(configuration: Mapping[str, str]) -> str:
+def policy_digest(configuration: Mapping[str, str]) -> str:
     """Return a digest of all properties that can bear on the policy: while it stays, so does what they ask for."""
     known = {name for prop in PROPERTIES for name in prop.aliases} | REFUSED.keys()
     said = sorted((name, value) for name, value in configuration.items() if name in known or name.startswith(PREFIX))

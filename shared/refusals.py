@@ -30,6 +30,6 @@ class Refusal:
         return f"{self.code}:{self.subject}"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """Reason and action as sentences for people, to be put behind the name of the table."""
         return f"{self.reason}. {self.action}."

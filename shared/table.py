@@ -21,7 +21,7 @@ PartitionKey = NewType("PartitionKey", str)
 class TableRef:
     """Which table is meant: `location` is a canonical URI (`file:///…`, `s3://bucket/key`) without a final slash.
 
-    `properties` were said at its registration and win over the table's own. `is_found`: nobody registered it by
+    `properties` were said at its registration and win over the table's own. `is_discovered`: nobody registered it by
     hand, so name and tenant are those of its place.
     """
 
@@ -30,7 +30,7 @@ class TableRef:
     location: str
     tenant: str = "default"
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
-    is_found: bool = False
+    is_discovered: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,5 +148,5 @@ class Autopsy:
                 return None
         printed = tail(self._jvm.printed, self._jvm.secrets)
         death = explain(code, printed)
-        _log.error("jvm_died", exit_code=code, requested=death.was_asked, cause=death.cause, jvm_log=printed)
+        _log.error("jvm_died", exit_code=code, requested=death.was_requested, cause=death.cause, jvm_log=printed)
         return death

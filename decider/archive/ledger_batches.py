@@ -55,7 +55,7 @@ class LedgerBatches:
 
     def __init__(self, queue: AsyncQueueExecutor) -> None:
         self._queue = queue
-        self._key, self._places = keys.archive(queue.name), keys.archived(queue.name)
+        self._key, self._places = keys.archive_progress(queue.name), keys.archived_up_to(queue.name)
 
     @translate_redis_errors
     async def progress(self) -> ArchiveProgress:

@@ -12,7 +12,7 @@ from decider.decide import ledger
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.redis_errors import redis_answers, translate_redis_errors
+from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import PartitionKey, TableId
@@ -67,7 +67,7 @@ class LedgerReader:
     async def _backwards(self, table: TableId) -> AsyncIterator[LedgerRecord | UnreadableRecord]:
         key, before, scanned = keys.ledger(self._queue.name, table), "+", 0
         while scanned < MAX_SCANNED:
-            with redis_answers():
+            with translating_redis_errors():
                 entries: Any = await self._queue.redis.xrevrange(key, max=before, count=PAGE)
             for entry, fields in entries:
                 yield self.read(*kept(fields), placed_ms(text(entry)))

@@ -53,7 +53,7 @@ def optimization_row(table: TableRef, event: Rewrite) -> dict[str, Any]:
         "started_at": _moment(mark.started_ms),
         "finished_at": _moment(event.finished_ms),
         "process_time_ms": event.process_time_ms,
-        "target_bytes": mark.rungs.target_bytes if mark.rungs else None,
+        "target_bytes": mark.size_levels.target_bytes if mark.size_levels else None,
         "input": _stats(event.inputs),
         "output": _stats(event.outputs),
         "deleted_rows": event.deleted_rows,

@@ -56,7 +56,7 @@ class DiscoveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one look at a path brought; `problem` is why it brought nothing."""
+    """What one look at a path brought; `error` is why it brought nothing."""
 
     path: str
     folder: ScannedFolder
@@ -97,14 +97,14 @@ class Discovery:
         """Walk the roots that are due and that no other decider is walking; return what became of each."""
         done: list[DiscoveryProgress] = []
         for root in self.roots:
-            if not await self._rounds.take(root):
+            if not await self._rounds.acquire(root):
                 continue
             try:
                 before = (await self._rounds.read([root])).get(root)
                 if before is None or self._is_due(before):
                     done.append(await self._walk_root(self._started(root, before)))
             finally:
-                await self._rounds.leave(root)
+                await self._rounds.release(root)
         return tuple(done)
 
     async def progress(self) -> tuple[DiscoveryProgress, ...]:
@@ -113,7 +113,7 @@ class Discovery:
 
     async def call_for(self) -> None:
         """Make every root due that is not being walked."""
-        await self._rounds.call_for(self.roots)
+        await self._rounds.request_scan(self.roots)
 
     def _is_due(self, before: DiscoveryProgress) -> bool:
         if before.state is DiscoveryState.RUNNING:
@@ -126,14 +126,14 @@ class Discovery:
     def _started(self, root: str, before: DiscoveryProgress | None) -> DiscoveryProgress:
         """Begin a walk, or go on with one that failed or that another decider left."""
         if before is not None and before.state is not DiscoveryState.DONE:
-            log.info("discovery_resumed", root=root, path=before.place)
-            problem = before.problem if before.unreadable else ""
-            return replace(before, state=DiscoveryState.RUNNING, finished_ms=0, problem=problem)
-        return DiscoveryProgress(root, started_ms=self._now_ms(), moved_ms=self._now_ms())
+            log.info("discovery_resumed", root=root, path=before.last_path)
+            problem = before.error if before.unreadable else ""
+            return replace(before, state=DiscoveryState.RUNNING, finished_ms=0, error=problem)
+        return DiscoveryProgress(root, started_ms=self._now_ms(), updated_ms=self._now_ms())
 
     async def _walk_root(self, round_: DiscoveryProgress) -> DiscoveryProgress:
         holding = asyncio.create_task(self._hold(round_.root))
-        start, is_resumed = _parts(round_.place), bool(round_.folders)
+        start, is_resumed = _parts(round_.last_path), bool(round_.folders)
         try:
             lake = self._open_lake(round_.root)
             async for found in _walk(lake, "", self.pace.depth, start):
@@ -151,7 +151,7 @@ class Discovery:
             holding.cancel()
         round_ = replace(round_, state=DiscoveryState.DONE, finished_ms=self._now_ms())
         log.info("discovery_completed", root=round_.root, folders=round_.folders, tables=round_.tables)
-        await self._rounds.keep(round_)
+        await self._rounds.save(round_)
         return round_
 
     async def _hold(self, root: str) -> None:
@@ -160,18 +160,18 @@ class Discovery:
         while is_ours:
             await asyncio.sleep(self._rounds.lease_ms / 3_000)
             try:
-                is_ours = await self._rounds.hold(root)
+                is_ours = await self._rounds.renew(root)
             except RetryableError as problem:
                 log.warning("root_lock_not_renewed", root=root, error=str(problem))
 
     async def _failed(self, round_: DiscoveryProgress, problem: LakewrightError) -> DiscoveryProgress:
-        round_ = replace(round_, state=DiscoveryState.FAILED, problem=str(problem), finished_ms=self._now_ms())
-        log.warning("discovery_failed", root=round_.root, path=round_.place, error=str(problem))
-        await self._rounds.keep(round_)
+        round_ = replace(round_, state=DiscoveryState.FAILED, error=str(problem), finished_ms=self._now_ms())
+        log.warning("discovery_failed", root=round_.root, path=round_.last_path, error=str(problem))
+        await self._rounds.save(round_)
         return round_
 
     def _is_hopeless(self, round_: DiscoveryProgress, path: str) -> bool:
-        return round_.stuck_at == path and round_.tries >= TRIES - 1
+        return round_.failing_path == path and round_.attempts >= TRIES - 1
 
     async def _taken(self, round_: DiscoveryProgress, found: ProbeResult, lake: FolderLister) -> DiscoveryProgress:
         """Register what was found and count it; what cannot be read or registered is left out."""
@@ -182,28 +182,28 @@ class Discovery:
             except (InvalidInput, PermanentError) as refused:
                 problem = refused
         if problem is not None:
-            round_ = replace(round_, unreadable=round_.unreadable + 1, problem=str(problem))
+            round_ = replace(round_, unreadable=round_.unreadable + 1, error=str(problem))
             log.warning("folder_skipped", root=round_.root, path=found.path, reason=str(problem))
         return replace(
             round_,
-            place=found.path,
+            last_path=found.path,
             folders=round_.folders + 1,
             tables=round_.tables + found.folder.is_table,
             new_tables=round_.new_tables + is_new,
-            moved_ms=self._now_ms(),
-            stuck_at="",
-            tries=0,
+            updated_ms=self._now_ms(),
+            failing_path="",
+            attempts=0,
         )
 
     async def _save(self, round_: DiscoveryProgress) -> bool:
         log.info(
             "discovery_progress",
             root=round_.root,
-            path=round_.place,
+            path=round_.last_path,
             folders=round_.folders,
             new_tables=round_.new_tables,
         )
-        return await self._rounds.keep(round_)
+        return await self._rounds.save(round_)
 
 
 def _parts(path: str) -> tuple[str, ...]:
@@ -211,7 +211,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def _stuck(round_: DiscoveryProgress, path: str) -> DiscoveryProgress:
-    return replace(round_, stuck_at=path, tries=round_.tries + 1 if round_.stuck_at == path else 1)
+    return replace(round_, failing_path=path, attempts=round_.attempts + 1 if round_.failing_path == path else 1)
 
 
 async def _walk(lake: FolderLister, path: str, depth: int, after: tuple[str, ...]) -> AsyncIterator[ProbeResult]:

@@ -39,19 +39,19 @@ class QueueAdminPort(Protocol):
     async def audit(self) -> object:
         """Mend what differs."""
 
-    async def in_force(self) -> QueueSettings:
+    async def settings(self) -> QueueSettings:
         """Return the queue's settings."""
 
-    async def configure(self, given: Mapping[str, int]) -> None:
+    async def configure(self, settings: Mapping[str, int]) -> None:
         """Write those settings that are given."""
 
-    async def readmit(self) -> object:
+    async def recheck_throttled(self) -> object:
         """Look again at whom a share of the slots holds back."""
 
-    async def drop_old_scripts(self) -> int:
+    async def delete_old_libraries(self) -> int:
         """Forget scripts of other releases."""
 
-    async def renew_log(self) -> bool:
+    async def rewrite_aof(self) -> bool:
         """Have a server that has started write its log anew."""
 
 
@@ -72,7 +72,7 @@ class QueueMaintenance:
         async with asyncio.TaskGroup() as group:
             group.create_task(run_periodically(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
             group.create_task(run_periodically(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
-            group.create_task(run_periodically(self.renew_log, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
+            group.create_task(run_periodically(self.rewrite_aof, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
             group.create_task(run_periodically(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
 
     async def tell_slots(self) -> None:
@@ -81,23 +81,23 @@ class QueueMaintenance:
         Whoever told it, a number that is new here lets in again whom a share of the old one held back. The first call
         tells the queue of this release's schema, too.
         """
-        slots, told = await self._slots(), (await self._levers.in_force()).slots
+        slots, told = await self._slots(), (await self._levers.settings()).slots
         given = {"slots": slots} if slots not in (0, told) else {}
         if given or self._slots_seen is None:
             await self._levers.configure(given)
         known = slots or told
         if known != self._slots_seen:
-            await self._levers.readmit()
+            await self._levers.recheck_throttled()
             self._slots_seen = known
 
     async def tidy(self) -> None:
         """Mend what differs, and forget what other releases left."""
         await self._levers.audit()
-        await self._levers.drop_old_scripts()
+        await self._levers.delete_old_libraries()
 
-    async def renew_log(self) -> None:
+    async def rewrite_aof(self) -> None:
         """Leave nothing in the log of a server that has started but what is in force."""
-        if await self._levers.renew_log():
+        if await self._levers.rewrite_aof():
             log.info("redis_aof_rewritten")
 
     async def preempt(self) -> None:

@@ -59,11 +59,11 @@ class RewriteArchiver:
         """Take what has landed since the last time; returns the number of rewrites that this call wrote."""
         written = 0
         async for table in self._from.registry.all():
-            cursor = None if table.id == self._own.id else await self._from.states.cursor(table.id)
+            cursor = None if table.id == self._own.id else await self._from.states.state(table.id)
             if cursor is None:
                 continue
             counts = await self._from.counters.read(table.id)
-            seen = (counts.get("own_commits", 0), cursor.rescans, cursor.metadata.table_uuid)
+            seen = (counts.get("own_commits", 0), cursor.rebuilds, cursor.metadata.table_uuid)
             if self._taken.get(table.id) == seen:
                 continue
             try:

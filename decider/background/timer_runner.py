@@ -71,10 +71,10 @@ class TimerRunner:
     async def run_once(self) -> TimerRunResult:
         """Take the timers that are due; a table that cannot be read keeps its timers and goes behind the others."""
         taken = jobs = 0
-        for table_id in await self._timers.ringing_tables(self._now_ms(), limit=TABLES_PER_TICK):
+        for table_id in await self._timers.due_tables(self._now_ms(), limit=TABLES_PER_TICK):
             table = await self._registry.get(table_id)
             if table is None:
-                await self._timers.forget(table_id)
+                await self._timers.delete(table_id)
                 continue
             outcomes = await self._try(table)
             taken += len(outcomes)
@@ -94,33 +94,33 @@ class TimerRunner:
         except Exception:
             # A log that nobody foresaw must not stop the timers of all other tables.
             log.exception("timers_crashed", table=table.name)
-        await self._timers.put_off(table.id, self._now_ms() + AGAIN_MS)
+        await self._timers.postpone(table.id, self._now_ms() + AGAIN_MS)
         return []
 
     async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
         await self._follower.follow(table)
-        cursor = await self._states.cursor(table.id)
+        cursor = await self._states.state(table.id)
         if cursor is None:
-            await self._timers.forget(table.id)
+            await self._timers.delete(table.id)
             return []
         effective = self._follower.effective(table, cursor).policy
-        due = await self._timers.ringing(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
+        due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
         targets = [(timer, *found) for timer in due if (found := self._follower.actions.parse_timer(timer.name))]
-        known = await self._states.known(table.id, [target.partition for _, _, target in targets])
+        known = await self._states.calibrated_cells(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
-            table, cursor.metadata, effective, known.calibration, contention=cursor.heat, at_ms=self._now_ms()
+            table, cursor.metadata, effective, known.calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
         outcomes: list[DecideOutcome] = []
         for timer, action, target in targets:
             trigger = _trigger(cursor.version, target, context)
             made = evaluate(context, target.partition, known.cells[target.partition], trigger, action)
             job = job_request(context, made) if made.prediction else None
-            is_postponed = job is not None or made.reason is Reason.WRITERS_FIRST
-            outcome = await self._timers.take(
+            is_postponed = job is not None or made.reason is Reason.DEFERRED_TO_WRITERS
+            outcome = await self._timers.fire(
                 table.id,
                 timer,
-                again_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
+                rearm_at_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
                 job=job,
                 decision=(ledger.encode(made, context), funnel_counts([made], self._follower.actions)),
             )
@@ -138,6 +138,6 @@ class TimerRunner:
 def _trigger(version: int, target: TimerTarget, context: DecisionContext) -> Trigger:
     """Return the trigger that a due timer is; of time windows only those that ended long enough ago are compacted."""
     policy, closed_ms = context.policy, None
-    if target.rewrite_kind is RewriteKind.SETTLE and policy.time_window_s is not None:
-        closed_ms = context.at_ms - (policy.settle_after_s or 0) * 1000
+    if target.rewrite_kind is RewriteKind.IDLE and policy.time_window_s is not None:
+        closed_ms = context.at_ms - (policy.idle_compaction_after_s or 0) * 1000
     return Trigger(version, TriggerSource.TIMER, target.rewrite_kind, closed_ms=closed_ms)

@@ -17,14 +17,14 @@ from shared.layout.eligibility import (
     evaluate,
     evaluate_full,
     evaluate_idle,
-    promotable,
+    highest_promotable_level,
 )
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.policy import Policy
 
 _STAGES: Mapping[DecisionReason, str] = {
-    Reason.NOTHING_SMALL: "pruned_by_entropy",
-    Reason.SETTLED: "pruned_by_entropy",
+    Reason.NO_SMALL_FILES: "pruned_by_entropy",
+    Reason.ALREADY_COMPACTED: "pruned_by_entropy",
     Reason.WITHIN_TOLERANCE: "pruned_by_entropy",
     Reason.NO_PROMOTION: "pruned_by_levels",
     Reason.CLUSTERED: "refused",
@@ -45,11 +45,11 @@ class Compaction:
         match trigger.rewrite_kind:
             case RewriteKind.LEVELS:
                 found = evaluate(stats, policy, trigger.purgeable)
-            case RewriteKind.SETTLE:
+            case RewriteKind.IDLE:
                 found = evaluate_idle(stats, policy)
             case RewriteKind.FULL:
                 found = evaluate_full(stats)
-        return Proposal(found.reason, predict(stats, found, policy) if found.is_work else None)
+        return Proposal(found.reason, predict(stats, found, policy) if found.needs_rewrite else None)
 
 
 def predict(stats: PartitionStats, found: Evaluation, policy: Policy) -> Prediction:
@@ -76,12 +76,12 @@ def _merged_part(stats: PartitionStats, found: Evaluation, policy: Policy) -> Pa
     Which window an idle compaction is due for is known to its timer and not to the state; the oldest one known stands
     for it.
     """
-    if policy.time_window_s is None or found.reason is Reason.FULL_DUE or not stats.windows:
+    if policy.time_window_s is None or found.reason is Reason.FULL_REWRITE_DUE or not stats.windows:
         return stats
     windows = [one for _, one in stats.windows]
-    if found.reason is Reason.QUIET:
+    if found.reason is Reason.IDLE:
         return windows[0]
-    return sum((one for one in windows if promotable(one, policy) is not None), EMPTY_STATS)
+    return sum((one for one in windows if highest_promotable_level(one, policy) is not None), EMPTY_STATS)
 
 
 COMPACTION = Compaction()

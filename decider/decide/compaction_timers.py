@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 
 from decider.decide.action import TimerTarget
 from shared.job_payload import RewriteKind
-from shared.layout.eligibility import evaluate_full, evaluate_idle, is_left_to_settle
-from shared.layout.file_selection import window_of
-from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, contribution
+from shared.layout.eligibility import evaluate_full, evaluate_idle, has_idle_compaction_inputs
+from shared.layout.file_selection import window_start_ms
+from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, stats_of_file
 from shared.partition_filter import permits
 from shared.policy import Policy
 from shared.queue.model import Timer, TimerChange
@@ -38,14 +38,18 @@ class CompactionTimers:
     ) -> Iterator[Timer]:
         """Yield the changes of a partition's timers after a commit that changed data brought it into this state."""
         is_permitted = policy.enabled and permits(policy.filter, cell, columns)
-        is_due = is_permitted and policy.settle_after_s is not None and evaluate_idle(state, policy).is_work
+        is_due = (
+            is_permitted and policy.idle_compaction_after_s is not None and evaluate_idle(state, policy).needs_rewrite
+        )
         if policy.time_window_s is None:
-            due_ms = at_ms + (policy.settle_after_s or 0) * 1000
-            yield Timer(timer_name(RewriteKind.SETTLE, cell), due_ms, TimerChange.SET if is_due else TimerChange.STOP)
+            due_ms = at_ms + (policy.idle_compaction_after_s or 0) * 1000
+            yield Timer(timer_name(RewriteKind.IDLE, cell), due_ms, TimerChange.SET if is_due else TimerChange.STOP)
         elif is_due:
             yield from _window_timers(cell, state.windows, policy, at_ms)
-        if is_permitted and policy.full_interval_s is not None and evaluate_full(state).is_work:
-            yield Timer(timer_name(RewriteKind.FULL, cell), at_ms + policy.full_interval_s * 1000, TimerChange.EARLIER)
+        if is_permitted and policy.full_rewrite_interval_s is not None and evaluate_full(state).needs_rewrite:
+            yield Timer(
+                timer_name(RewriteKind.FULL, cell), at_ms + policy.full_rewrite_interval_s * 1000, TimerChange.EARLIER
+            )
 
     def after_rewrite(
         self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
@@ -56,11 +60,11 @@ class CompactionTimers:
         """
         known = dict(state.windows)
         for start_ms in rewritten:
-            if start_ms not in known or not is_left_to_settle(known[start_ms], policy):
-                yield Timer(timer_name(RewriteKind.SETTLE, cell, start_ms), 0, TimerChange.STOP)
-        if policy.time_window_s is None and not evaluate_idle(state, policy).is_work:
-            yield Timer(timer_name(RewriteKind.SETTLE, cell), 0, TimerChange.STOP)
-        if not evaluate_full(state).is_work:
+            if start_ms not in known or not has_idle_compaction_inputs(known[start_ms], policy):
+                yield Timer(timer_name(RewriteKind.IDLE, cell, start_ms), 0, TimerChange.STOP)
+        if policy.time_window_s is None and not evaluate_idle(state, policy).needs_rewrite:
+            yield Timer(timer_name(RewriteKind.IDLE, cell), 0, TimerChange.STOP)
+        if not evaluate_full(state).needs_rewrite:
             yield Timer(timer_name(RewriteKind.FULL, cell), 0, TimerChange.STOP)
 
     def after_rebuild(
@@ -76,10 +80,10 @@ class CompactionTimers:
         windows: dict[PartitionKey, dict[int, PartitionStats]] = {}
         for file in files:
             newest[file.cell] = max(newest.get(file.cell, 0), file.modified_ms)
-            start_ms = window_of(file, policy)
+            start_ms = window_start_ms(file, policy)
             if start_ms is not None:
                 inside = windows.setdefault(file.cell, {})
-                inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + contribution(file, policy.ladder)
+                inside[start_ms] = inside.get(start_ms, EMPTY_STATS) + stats_of_file(file, policy.size_levels)
         for cell, state in cells.items():
             # A writer's clock that runs ahead must not postpone the idle compaction for ever.
             idle_since_ms = min(at_ms, newest.get(cell, at_ms))
@@ -88,11 +92,11 @@ class CompactionTimers:
             is_overdue = False
             for timer in self.after_commit(cell, known, policy, 0, columns):
                 if timer.name.startswith(RewriteKind.FULL):
-                    yield replace(timer, at_ms=timer.at_ms + at_ms)
+                    yield replace(timer, fires_at_ms=timer.fires_at_ms + at_ms)
                 elif timer.change is TimerChange.SET:
-                    yield replace(timer, at_ms=timer.at_ms + idle_since_ms)
-                elif timer.change is TimerChange.EARLIER and not (is_overdue and timer.at_ms <= at_ms):
-                    is_overdue = is_overdue or timer.at_ms <= at_ms
+                    yield replace(timer, fires_at_ms=timer.fires_at_ms + idle_since_ms)
+                elif timer.change is TimerChange.EARLIER and not (is_overdue and timer.fires_at_ms <= at_ms):
+                    is_overdue = is_overdue or timer.fires_at_ms <= at_ms
                     yield replace(timer, change=TimerChange.SET)
 
 
@@ -100,11 +104,11 @@ def _window_timers(
     cell: PartitionKey, windows: Iterable[tuple[int, PartitionStats]], policy: Policy, at_ms: int
 ) -> Iterator[Timer]:
     """Yield a timer for each window with files to compact; it is due when the window has been over for long enough."""
-    after_ms, length_ms = (policy.settle_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
+    after_ms, length_ms = (policy.idle_compaction_after_s or 0) * 1000, (policy.time_window_s or 0) * 1000
     for start_ms, state in windows:
-        if is_left_to_settle(state, policy):
+        if has_idle_compaction_inputs(state, policy):
             due_ms = max(start_ms + length_ms, at_ms) + after_ms
-            yield Timer(timer_name(RewriteKind.SETTLE, cell, start_ms), due_ms, TimerChange.EARLIER)
+            yield Timer(timer_name(RewriteKind.IDLE, cell, start_ms), due_ms, TimerChange.EARLIER)
 
 
 COMPACTION_TIMERS = CompactionTimers()

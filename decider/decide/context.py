@@ -13,20 +13,20 @@ from shared.table import PartitionColumn, PartitionKey, TableId, TableMetadata, 
 class Contention(Protocol):
     """Where MERGE, UPDATE and DELETE run in a table."""
 
-    def share(self, cell: PartitionKey, now_ms: int) -> Fraction:
+    def busy_ratio(self, cell: PartitionKey, now_ms: int) -> Fraction:
         """Return the share of the last hour, 0 to 1, in which they ran in a partition."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ConstantContention:
-    """The same share in every partition, as a ledger record keeps the one of its own."""
+    """The same busy ratio in every partition, such as the one that a ledger record keeps of its partition."""
 
-    busy_ratio: Fraction = Fraction(0)
+    ratio: Fraction = Fraction(0)
 
-    def share(self, cell: PartitionKey, now_ms: int) -> Fraction:  # noqa: ARG002 - the protocol's
-        """Return the share."""
-        return self.busy_ratio
+    def busy_ratio(self, cell: PartitionKey, now_ms: int) -> Fraction:  # noqa: ARG002 - the protocol's
+        """Return the ratio."""
+        return self.ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class DecisionContext:
 
     def busy_ratio(self, partition: PartitionKey) -> Fraction:
         """Return the share of the last hour in which MERGE, UPDATE and DELETE ran in a partition."""
-        return self.contention.share(partition, self.at_ms)
+        return self.contention.busy_ratio(partition, self.at_ms)
 
 
 _UNKNOWN_TABLE = TableRef(TableId(""), "", "")

@@ -22,7 +22,7 @@ from shared.table import PartitionColumn, PartitionKey
 PIPELINE_REASONS = frozenset(
     {
         *(Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REFUSED, Reason.DISABLED, Reason.FILTERED),
-        *(Reason.WRITERS_FIRST, Reason.REQUESTED),
+        *(Reason.DEFERRED_TO_WRITERS, Reason.REQUESTED),
     }
 )
 """Reasons that decisions about any action may have; all others are an action's own."""
@@ -107,9 +107,9 @@ def defer_to_writers(decision: Decision, busy_ratio: Fraction, policy: Policy) -
         return replace(
             decision,
             verdict=DecisionKind.SKIP,
-            reason=Reason.WRITERS_FIRST,
+            reason=Reason.DEFERRED_TO_WRITERS,
             prediction=None,
             busy_ratio=busy_ratio,
         )
-    verdict = DecisionKind.DEFER if busy_ratio > policy.max_heat else decision.verdict
+    verdict = DecisionKind.DEFER if busy_ratio > policy.max_write_contention else decision.verdict
     return replace(decision, verdict=verdict, busy_ratio=busy_ratio)

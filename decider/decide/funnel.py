@@ -14,7 +14,7 @@ _STAGES: Mapping[DecisionReason, str] = {
     Reason.NO_DATA_CHANGE: "partitions_rewritten",
     Reason.DISABLED: "disabled",
     Reason.FILTERED: "filtered",
-    Reason.WRITERS_FIRST: "deferred_to_writers",
+    Reason.DEFERRED_TO_WRITERS: "deferred_to_writers",
     Reason.REFUSED: "refused",
 }
 

@@ -7,8 +7,8 @@ from decider.decide.context import DecisionContext
 from decider.decide.decision import Decision, DecisionKind, Prediction
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
-from shared.properties import is_switched_off, terms
-from shared.queue.model import AT_ONCE, Band, Debounce, JobKey, JobRequest
+from shared.properties import is_switched_off, policy_digest
+from shared.queue.model import IMMEDIATE, Band, Debounce, JobKey, JobRequest
 
 FIXED_COST_BYTES = 8 * MIB
 """Cost of a job before it reads anything, in bytes: about what is rewritten in the second that an empty job takes."""
@@ -39,11 +39,11 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
             prediction.state_removed,
             prediction.state_bytes,
         ),
-        terms=terms(configuration),
-        ask=trigger.rewrite_kind,
-        is_hot=decision.busy_ratio > policy.max_heat,
-        despite_switch=trigger.is_forced or is_switched_off(configuration),
-        closed_ms=trigger.closed_ms,
+        policy_digest=policy_digest(configuration),
+        rewrite_kind=trigger.rewrite_kind,
+        is_contended=decision.busy_ratio > policy.max_write_contention,
+        even_if_disabled=trigger.is_forced or is_switched_off(configuration),
+        ended_by_ms=trigger.closed_ms,
         table_uuid=context.metadata.table_uuid,
         format=context.metadata.format,
     )
@@ -54,10 +54,10 @@ def job_request(context: DecisionContext, decision: Decision) -> JobRequest:
         priority=priority(prediction, policy),
         cost_bytes=prediction.bytes,
         version=decision.version,
-        facts=payload.encode(),
-        debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else AT_ONCE,
-        insistence=int(trigger.is_forced),
-        reach=trigger.rewrite_kind.reach,
+        payload=payload.encode(),
+        debounce=CONTENTION_DEBOUNCE if decision.verdict is DecisionKind.DEFER else IMMEDIATE,
+        precedence=int(trigger.is_forced),
+        extent=trigger.rewrite_kind.extent,
     )
 
 

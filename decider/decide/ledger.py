@@ -72,7 +72,7 @@ class LedgerRecord:
             tail += " The job waits for them, at most two hours."
         return (
             f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
-            f"{self.reason.sentence}{self._numbers}{tail} "
+            f"{self.reason.message}{self._numbers}{tail} "
             f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
         )
 
@@ -323,10 +323,10 @@ def contradictions(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> t
 
 def _is_countable(state: PartitionStats, policy: Policy) -> bool:
     """Return whether there can be files that add up to this state on the policy's levels."""
-    floors = policy.ladder.floors
+    floors = policy.size_levels.floors
     full_files, full_bytes = state.files - state.small_files, state.bytes - state.small_bytes
     return (
-        state.is_possible
+        state.is_consistent
         and state.small_shortfall <= state.shortfall
         and state.dv_files <= state.files
         and 0 <= state.cube_files <= state.files

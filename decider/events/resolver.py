@@ -107,8 +107,8 @@ class EventResolver:
         wanted = tuple(hints)
         by_place = {hint.location: table_id(hint.location) for hint in wanted if hint.location is not None}
         names = {hint.name for hint in wanted if hint.location is None and hint.name}
-        by_name = await self._registry.named(names)
-        delivery = _EventBatch(by_place, by_name, await self._registry.many(set(by_place.values())))
+        by_name = await self._registry.find_many(names)
+        delivery = _EventBatch(by_place, by_name, await self._registry.get_many(set(by_place.values())))
         # Known tables first: probing unknown locations may take long.
         await self._enqueue_known(wanted, delivery)
         unknown_locations = [place for place, identity in by_place.items() if identity not in delivery.known]
@@ -209,16 +209,16 @@ class EventResolver:
         identity = table_id(canonical)
         tenant = wanted.tenant or tenant_at(canonical, self._places.roots, self._places.tenant)
         said = dict(wanted.properties)
-        table = TableRef(identity, wanted.name or identity, canonical, tenant, said, is_found=wanted.is_found)
+        table = TableRef(identity, wanted.name or identity, canonical, tenant, said, is_discovered=wanted.is_found)
         known = await self._registry.get(identity)
         if known is None and not await self._registry.register(table):
             known = await self._registry.get(identity)
-        if known is not None and (wanted.is_found or not known.is_found):
+        if known is not None and (wanted.is_found or not known.is_discovered):
             return known
         if known is not None:
             name, tenant = wanted.name or known.name, wanted.tenant or known.tenant
-            table = replace(known, name=name, tenant=tenant, properties=said, is_found=False)
-            await self._registry.change(known, table)
+            table = replace(known, name=name, tenant=tenant, properties=said, is_discovered=False)
+            await self._registry.update(known, table)
         await self._inbox.put(table, None)
         log.info("table_registered", table=table.name, location=canonical)
         return table

@@ -21,7 +21,7 @@ class SafeWrites:
         """Handle one call."""
         if scope["type"] == "http" and _writes(scope["method"], scope["path"]):
             try:
-                await self._safety.require()
+                await self._safety.require_safe()
             except RetryableError as problem:
                 await try_later(str(problem))(scope, receive, send)
                 return

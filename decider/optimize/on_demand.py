@@ -150,13 +150,13 @@ class OnDemandOptimizer:
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
         """
         await self._follower.follow(table)
-        cursor = await self._states.cursor(table.id)
+        cursor = await self._states.state(table.id)
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
         calibration = await self._states.calibration(table.id)
         effective = self._in_force(table, cursor, request)
         context = DecisionContext.resolve(
-            table, cursor.metadata, effective, calibration, contention=cursor.heat, at_ms=self._now_ms()
+            table, cursor.metadata, effective, calibration, contention=cursor.contention, at_ms=self._now_ms()
         )
         states = await self._states.all_cells(table.id)
         chosen = select(states, context.columns, request.partitions)
@@ -183,7 +183,7 @@ class OnDemandOptimizer:
 
         The log is read for that only where a partition has files with deletion vectors, or where paths count.
         """
-        if not cells or (policy.delete_ratio is None and policy.portable_paths is not PortablePaths.ALWAYS):
+        if not cells or (policy.delete_ratio_threshold is None and policy.portable_paths is not PortablePaths.ALWAYS):
             return Counter()
         snapshot = await self._open_log(table.location).snapshot()
         wanted = set(cells)
@@ -192,11 +192,11 @@ class OnDemandOptimizer:
     async def dry_run(self, table: TableRef, request: OptimizeCommand) -> DryRun:
         """Plan on the live snapshot and change nothing."""
         snapshot = await self._open_log(table.location).snapshot()
-        cursor = await self._states.cursor(table.id)
+        cursor = await self._states.state(table.id)
         last_good = cursor.last_good if cursor else {}
         refused = snapshot.refusal
-        facts = LogFacts(refused, cursor is not None and cursor.is_stopped)
-        policy = self._standing.current.effective(table, snapshot.metadata.configuration, last_good, facts).policy
+        facts = LogFacts(refused, cursor is not None and cursor.is_stopped_by_qbeast)
+        policy = self._standing.current.resolve(table, snapshot.metadata.configuration, last_good, facts).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
         found = plan_table(snapshot, PlanSelection(request.partitions), policy)
@@ -249,7 +249,7 @@ def _ranked(context: DecisionContext, decisions: Sequence[Decision]) -> _RankedD
 
 def _forced(policy: Policy) -> Policy:
     """Override switch and tolerance, and rewrite harmful paths; the promotion rule and a refusal stay."""
-    return replace(policy.on_request, enabled=True, tolerance=Fraction(0))
+    return replace(policy.for_manual_rewrite, enabled=True, tolerance=Fraction(0))
 
 
 def _ignored(policy: Policy, *, has_work: bool, is_running: bool) -> RequestIgnored | None:

@@ -55,7 +55,7 @@ def plan_table(snapshot: Snapshot, selection: PlanSelection, policy: Policy) -> 
         for cell in selected
         if exclusions[cell] is None
     ]
-    reasons: Counter[DecisionReason] = Counter(made.worth.reason for made in planned if not made.groups)
+    reasons: Counter[DecisionReason] = Counter(made.evaluation.reason for made in planned if not made.groups)
     reasons.update(reason for reason in exclusions.values() if reason is not None)
     work = sorted((made for made in planned if made.groups), key=lambda made: made.cell)
     return TablePlan(snapshot.version, columns, tuple(work), len(selected), reasons)

@@ -80,16 +80,16 @@ class PropertyTriggers:
 
         A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
         """
-        cursor = await self._states.cursor(table.id)
+        cursor = await self._states.state(table.id)
         before = await self._wishes.read(table.id)
         if cursor is None:
             return
         configuration = cursor.metadata.configuration
         said = _said(configuration)
-        if said == (before.said if before else "") and not self._is_stuck(before):
+        if said == (before.requested if before else "") and not self._is_stuck(before):
             return
         defaults = self._standing.current
-        policy = defaults.effective(table, configuration, cursor.last_good, cursor.facts).policy
+        policy = defaults.resolve(table, configuration, cursor.last_good, cursor.log_facts).policy
         if not defaults.serves(policy):
             return
         wish = ManualRunRecord(said, cursor.version, self._now_ms())
@@ -107,7 +107,7 @@ class PropertyTriggers:
             done = await self._run(table, wish)
         except LakewrightError:
             await self._wishes.replace(
-                table.id, wish, before or replace(wish, said="", outcome=TriggerOutcome.TAKEN_BACK)
+                table.id, wish, before or replace(wish, requested="", outcome=TriggerOutcome.TAKEN_BACK)
             )
             raise
         await self._wishes.replace(table.id, wish, done)

@@ -12,7 +12,7 @@ from shared.path_keys import PathKey, path_key
 from shared.table import DataFile, RemovedFile
 
 
-class Before(Enum):
+class PriorState(Enum):
     """What the run knows of a file that is no longer or not yet live."""
 
     UNKNOWN = "unknown"
@@ -32,9 +32,9 @@ class BatchFiles:
         self._files[key] = file
         return before
 
-    def remove(self, gone: RemovedFile) -> DataFile | Before:
+    def remove(self, removed: RemovedFile) -> DataFile | PriorState:
         """Take a `remove`; return the file if the run has added it, else what is known of it."""
-        key = path_key(gone)
-        before = self._files.get(key, Before.UNKNOWN)
+        key = path_key(removed)
+        before = self._files.get(key, PriorState.UNKNOWN)
         self._files[key] = None
-        return Before.REMOVED if before is None else before
+        return PriorState.REMOVED if before is None else before

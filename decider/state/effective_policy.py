@@ -23,13 +23,14 @@ LastGood = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What a table's log says of its policy beside the properties that stand in it.
+    """What a table's log says about its policy beyond the current properties.
 
-    `refusal` is why the table must not be rewritten; `is_stopped`: Qbeast's switch was unset, see `is_stopped`.
+    refusal: why the table must not be rewritten. is_stopped_by_qbeast: Qbeast's switch was unset, see
+    `properties.is_stopped_by_qbeast`.
     """
 
     refusal: Refusal | None = None
-    is_stopped: bool = False
+    is_stopped_by_qbeast: bool = False
 
 
 class PolicySource(StrEnum):
@@ -69,12 +70,12 @@ class EffectivePolicy:
 class PolicyDefaults:
     """What holds for tables that say nothing: the service's policy, and the properties that it gives each tenant.
 
-    `group` is the queue that this decider fills; empty if it does not matter.
+    `queue` is the queue that this decider fills; empty if it does not matter.
     """
 
     service: Policy = field(default_factory=Policy)
     tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    group: str = "default"
+    queue: str = "default"
     # Both follow from the above and are needed at every look at a table.
     _layers: Mapping[str, "_Read"] = field(init=False, repr=False, compare=False)
     _unsaid: Mapping[str, PolicyOrigin] = field(init=False, repr=False, compare=False)
@@ -89,7 +90,7 @@ class PolicyDefaults:
                 why = "; ".join(f"{issue.property}={issue.value}: {issue.reason}" for issue in issues)
                 raise InvalidInput(f"the defaults of tenant {tenant!r} cannot be used: {why}", field="tenants")
 
-    def effective(
+    def resolve(
         self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood, facts: LogFacts
     ) -> EffectivePolicy:
         """Resolve a table's configuration; on any issue the last good one stays in force and the issues are told.
@@ -97,7 +98,7 @@ class PolicyDefaults:
         A table with a refusal is switched off, and its policy says so to every decision: nothing overrides that.
         """
         found = self._resolved(table, configuration, last_good)
-        return _refused(_stopped(found) if facts.is_stopped else found, facts.refusal)
+        return _refused(_stopped(found) if facts.is_stopped_by_qbeast else found, facts.refusal)
 
     def _resolved(self, table: TableRef, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
         tenant = self._layers.get(table.tenant, (PolicySource.TENANT, PolicyLayer()))
@@ -143,14 +144,14 @@ class PolicyDefaults:
 
     def serves(self, policy: Policy) -> bool:
         """Whether a table under this policy is one for deciders of this group."""
-        return not self.group or policy.group in (None, self.group)
+        return not self.queue or policy.queue in (None, self.queue)
 
     def _served(self, found: EffectivePolicy) -> EffectivePolicy:
         """Switch a table off that belongs to another group."""
         if self.serves(found.policy):
             return found
-        note = f"the table belongs to the group {found.policy.group!r}; this decider fills the queue {self.group!r}"
-        off = {"enabled": found.origins["group"]}
+        note = f"the table belongs to the group {found.policy.queue!r}; this decider fills the queue {self.queue!r}"
+        off = {"enabled": found.origins["queue"]}
         return replace(
             found,
             policy=replace(found.policy, enabled=False),
@@ -159,10 +160,10 @@ class PolicyDefaults:
         )
 
 
-def effective(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
+def resolve_unregistered(default: Policy, configuration: Mapping[str, str], last_good: LastGood) -> EffectivePolicy:
     """Resolve the configuration of a table that is not registered, over a policy that stands for all defaults."""
     nobody = TableRef(TableId(""), "", "")
-    return PolicyDefaults(default, group="").effective(nobody, configuration, last_good, LogFacts())
+    return PolicyDefaults(default, queue="").resolve(nobody, configuration, last_good, LogFacts())
 
 
 def _stopped(found: EffectivePolicy) -> EffectivePolicy:
@@ -184,7 +185,7 @@ def _refused(found: EffectivePolicy, refusal: Refusal | None) -> EffectivePolicy
         found,
         policy=replace(found.policy, enabled=False, refused=refusal.key),
         origins={**found.origins, "enabled": PolicyOrigin(PolicySource.TABLE, refusal.subject)},
-        notes=(*found.notes, f"the table is refused: {refusal.sentence}"),
+        notes=(*found.notes, f"the table is refused: {refusal.message}"),
         refusal=refusal,
     )
 
@@ -199,12 +200,12 @@ def _read(source: PolicySource, said: Mapping[str, str]) -> _Read:
 def _laid(service: Policy, *layers: _Read) -> tuple[Policy | None, tuple[PropertyIssue, ...]]:
     """Lay over the service's policy what was said, the strongest last; no policy comes of it if anything holds it."""
     issues = tuple(issue for _, layer in layers for issue in layer.issues)
-    if any(issue.holds for issue in issues):
+    if any(issue.is_blocking for issue in issues):
         return None, issues
     try:
         return apply(service, *(layer for _, layer in layers)), issues
     except InvalidInput as problem:
-        named = ", ".join(sorted({name for _, layer in layers for name in layer.named.values()}))
+        named = ", ".join(sorted({name for _, layer in layers for name in layer.property_names.values()}))
         return None, (*issues, PropertyIssue(named, problem.field, str(problem)))
 
 
@@ -216,7 +217,7 @@ def _kept_off(found: EffectivePolicy, said: Sequence[_Read]) -> EffectivePolicy:
     source, layer = switches[-1]
     if layer.values["enabled"]:
         return found
-    name = layer.named["enabled"]
+    name = layer.property_names["enabled"]
     return replace(
         found,
         policy=replace(found.policy, enabled=False),
@@ -236,5 +237,5 @@ def _unsaid(service: Policy) -> dict[str, PolicyOrigin]:
 def _origins(unsaid: Mapping[str, PolicyOrigin], layers: Sequence[_Read]) -> dict[str, PolicyOrigin]:
     origins = dict(unsaid)
     for source, layer in layers:
-        origins |= {sets: PolicyOrigin(source, name) for sets, name in layer.named.items()}
+        origins |= {sets: PolicyOrigin(source, name) for sets, name in layer.property_names.items()}
     return origins

@@ -7,14 +7,21 @@ from its log instead.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from decider.state.batch_files import BatchFiles, Before
+from decider.state.batch_files import BatchFiles, PriorState
 from shared.layout.eligibility import has_harmful_path
-from shared.layout.file_selection import placed, tagged_window
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, SETTLED_TAG, UNKNOWN_WINDOW, PartitionStats, file_stats
+from shared.layout.file_selection import file_contribution, tagged_window_start_ms
+from shared.layout.partition_stats import (
+    CUBE_TAG,
+    EMPTY_STATS,
+    IDLE_COMPACTED_TAG,
+    UNKNOWN_WINDOW,
+    PartitionStats,
+    file_stats,
+)
 from shared.policy import Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
 
-REPLACING = frozenset(
+REPLACING_OPERATIONS = frozenset(
     {
         "RESTORE",
         "CLONE",
@@ -29,16 +36,16 @@ REPLACING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FoldedCommit:
-    """What one commit does to the cells; `rescan` says why it cannot be folded (None: it could).
+    """Changes of one commit per cell.
 
-    `with_deletes` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
-    them on: what a purge is decided from.
+    rebuild_reason: why the commit cannot be folded and the state must be rebuilt; None if it could be folded.
+    purge_candidates: added files per cell that have a deletion vector, or a path that the policy does not allow.
     """
 
     version: int
     changes: dict[PartitionKey, PartitionStats] = field(default_factory=dict)
-    rescan: str | None = None
-    with_deletes: dict[PartitionKey, list[DataFile]] = field(default_factory=dict)
+    rebuild_reason: str | None = None
+    purge_candidates: dict[PartitionKey, list[DataFile]] = field(default_factory=dict)
 
 
 def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> FoldedCommit:
@@ -47,9 +54,9 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
     and takes those of this one: what they have added counts once, and what they have removed is not removed again.
     """
-    reason = _rescan_reason(commit, metadata)
+    reason = _rebuild_reason(commit, metadata)
     if reason:
-        return FoldedCommit(commit.version, rescan=reason)
+        return FoldedCommit(commit.version, rebuild_reason=reason)
     batch = batch or BatchFiles()
     # As Delta replays a commit: first what it removes, then what it adds.
     taken = [(removed, batch.remove(removed)) for removed in commit.removed]
@@ -58,24 +65,26 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
     for file in commit.added:
         if file.dv_id is not None or has_harmful_path(file, policy):
             with_deletes.setdefault(file.cell, []).append(file)
-        changes[file.cell] = changes.get(file.cell, EMPTY_STATS) + placed(file, policy)
+        changes[file.cell] = changes.get(file.cell, EMPTY_STATS) + file_contribution(file, policy)
         replaced = batch.add(file)
         if replaced is not None:
-            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_STATS) - placed(replaced, policy)
-    rewritten = merged_in(commit, policy)
+            changes[replaced.cell] = changes.get(replaced.cell, EMPTY_STATS) - file_contribution(replaced, policy)
+    rewritten = rewritten_windows(commit, policy)
     added_by_path = {file.path: file for file in commit.added} if any(map(_is_partial, commit.removed)) else {}
     for removed, before in taken:
-        if before is Before.REMOVED:
+        if before is PriorState.REMOVED:
             continue
         if isinstance(before, DataFile):
-            changes[before.cell] = changes.get(before.cell, EMPTY_STATS) - placed(before, policy)
+            changes[before.cell] = changes.get(before.cell, EMPTY_STATS) - file_contribution(before, policy)
             continue
         known = _completed(removed, added_by_path.get(removed.path))
         if known.size_bytes is None or known.cell is None:
-            return FoldedCommit(commit.version, rescan=f"removal of {removed.path} names no size or no partition")
-        gone = _removed_state(known, known.size_bytes, rewritten.get(known.cell), policy)
+            return FoldedCommit(
+                commit.version, rebuild_reason=f"removal of {removed.path} names no size or no partition"
+            )
+        gone = _removed_stats(known, known.size_bytes, rewritten.get(known.cell), policy)
         changes[known.cell] = changes.get(known.cell, EMPTY_STATS) - gone
-    return FoldedCommit(commit.version, changes, with_deletes=with_deletes)
+    return FoldedCommit(commit.version, changes, purge_candidates=with_deletes)
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
@@ -90,24 +99,24 @@ def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
     )
 
 
-def _removed_state(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> PartitionStats:
+def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | None, policy: Policy) -> PartitionStats:
     """Return what a file that was counted before this batch takes away from its cell, and from its windows."""
     gone = file_stats(
-        policy.ladder,
+        policy.size_levels,
         size_bytes,
         has_dv=removed.dv_id is not None,
         deleted_rows=removed.deleted_rows,
-        # Without tags it may have been a settled file, see `PartitionStats.plausible`.
-        is_settled=removed.tags is None or SETTLED_TAG in removed.tags,
+        # Without tags it may have been a settled file, see `PartitionStats.clamped`.
+        is_idle_compacted=removed.tags is None or IDLE_COMPACTED_TAG in removed.tags,
         is_cube=CUBE_TAG in (removed.tags or {}),
     )
     if policy.time_window_s is None:
         return gone
-    inside = (replace(EMPTY_STATS, windows=((at, gone),)) for at in _places(removed.tags, rewritten, policy))
+    inside = (replace(EMPTY_STATS, windows=((at, gone),)) for at in _possible_windows(removed.tags, rewritten, policy))
     return sum(inside, gone)
 
 
-def merged_in(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
+def rewritten_windows(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
     """Return the windows that a rewrite of ours took its files from, by cell: those that all its outputs name.
 
     Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the cell.
@@ -115,7 +124,7 @@ def merged_in(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
     found: dict[PartitionKey, set[int | None]] = {}
     if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:
         for file in commit.added:
-            found.setdefault(file.cell, set()).add(tagged_window(file.tags, policy))
+            found.setdefault(file.cell, set()).add(tagged_window_start_ms(file.tags, policy))
     return {
         cell: {start_ms for start_ms in starts if start_ms is not None}
         for cell, starts in found.items()
@@ -123,9 +132,9 @@ def merged_in(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
     }
 
 
-def _places(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
+def _possible_windows(tags: Mapping[str, str] | None, rewritten: set[int] | None, policy: Policy) -> Iterable[int]:
     """Return the windows that a removed file can have lain in: that of its tag, those of the rewrite, or any."""
-    start_ms = tagged_window(tags or {}, policy)
+    start_ms = tagged_window_start_ms(tags or {}, policy)
     return (start_ms,) if start_ms is not None else rewritten or (UNKNOWN_WINDOW,)
 
 
@@ -133,15 +142,15 @@ def count_live_files(files: Iterable[DataFile], policy: Policy) -> dict[Partitio
     """Count all live files of a table into the states of its cells."""
     cells: dict[PartitionKey, PartitionStats] = {}
     for file in files:
-        state = cells.get(file.cell, EMPTY_STATS) + placed(file, policy)
-        cells[file.cell] = state if policy.time_window_s is None else state.plausible()
+        state = cells.get(file.cell, EMPTY_STATS) + file_contribution(file, policy)
+        cells[file.cell] = state if policy.time_window_s is None else state.clamped()
     return cells
 
 
-def _rescan_reason(commit: Commit, metadata: TableMetadata) -> str | None:
+def _rebuild_reason(commit: Commit, metadata: TableMetadata) -> str | None:
     if commit.external:
         return f"commit {commit.version} adds the file {commit.external}, which lies outside of the table"
-    if commit.operation in REPLACING:
+    if commit.operation in REPLACING_OPERATIONS:
         return f"{commit.operation} replaced the table"
     if commit.metadata is not None and commit.metadata.table_uuid != metadata.table_uuid:
         return "the table was replaced by another one"

@@ -14,13 +14,13 @@ from shared.queue.model import JobId
 MAX_ACTORS = 1_000
 """Actors listed at most; each costs one hash to read, in one round trip for all."""
 
-DRAIN_KEPT_S = 86_400
+DRAIN_TTL_S = 86_400
 """How long the wish to be drained waits to be heard; an actor asks every few seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class ActorRecord:
-    """One actor. `age_ms`: time since its last word, by Redis' clock; `kept_ms`: after how long it counts as gone.
+    """One actor. `age_ms`: time since its last word, by Redis' clock; `ttl_ms`: after how long it counts as gone.
 
     `died` says why it ended, where it could not go on; such an actor is listed for a while. `abilities`: what it can
     do, each as `format/action`.
@@ -29,28 +29,28 @@ class ActorRecord:
     name: str
     slots: int
     jobs: tuple[JobId, ...]
-    drain_asked: bool
-    drain_heard: bool
+    drain_requested: bool
+    drain_acknowledged: bool
     host: str
     versions: Mapping[str, str]
     started_ms: int
     age_ms: int
-    kept_ms: int
-    died: str = ""
+    ttl_ms: int
+    death_cause: str = ""
     abilities: tuple[str, ...] = ()
 
     @property
     def takes_jobs(self) -> bool:
         """Whether it claims jobs, or will after those it has."""
-        return not (self.drain_asked or self.drain_heard or self.died)
+        return not (self.drain_requested or self.drain_acknowledged or self.death_cause)
 
     @property
     def state(self) -> str:
         """What it does: `working`, `idle`, `draining` (finishes its jobs, takes no more), `drained` or `died`."""
-        if self.died:
+        if self.death_cause:
             return "died"
         if not self.takes_jobs:
-            return "drained" if self.drain_heard and not self.jobs else "draining"
+            return "drained" if self.drain_acknowledged and not self.jobs else "draining"
         return "working" if self.jobs else "idle"
 
 
@@ -100,11 +100,11 @@ class ActorRegistry:
         return {name: count for name, count in waiting.items() if name not in served}
 
     @translate_redis_errors
-    async def drain(self, name: str) -> bool:
+    async def request_drain(self, name: str) -> bool:
         """Tell an actor to take no more jobs; False if it is not there."""
         if not await self._redis.exists(keys.actor(self._queue, name)):
             return False
-        await self._redis.set(keys.drain(self._queue, name), "1", ex=DRAIN_KEPT_S)
+        await self._redis.set(keys.drain(self._queue, name), "1", ex=DRAIN_TTL_S)
         return True
 
 
@@ -117,13 +117,13 @@ def _decode(name: str, raw: Mapping[bytes, bytes], left_ms: int, drain: bytes | 
         name=name,
         slots=int(said["slots"]),
         jobs=tuple(JobId(job) for job in json.loads(said["jobs"])),
-        drain_asked=drain is not None,
-        drain_heard=said["drain"] == "1",
+        drain_requested=drain is not None,
+        drain_acknowledged=said["drain"] == "1",
         host=said["host"],
         versions=json.loads(said["versions"]),
         started_ms=int(said["started_ms"]),
         age_ms=max(0, kept_ms - left_ms) if left_ms >= 0 else kept_ms,
-        kept_ms=kept_ms,
-        died=said.get("died", ""),
+        ttl_ms=kept_ms,
+        death_cause=said.get("died", ""),
         abilities=tuple(json.loads(said["abilities"])),
     )

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from decider.store.manual_runs import wish_key
+from decider.store.manual_runs import manual_run_key
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
-from decider.store.table_queue_limits import steer
+from decider.store.table_queue_limits import apply_queue_limits
 from shared.queue import commands, keys
 from shared.queue.decode import text
 from shared.queue.model import JobKey, job_id
@@ -14,44 +14,44 @@ from shared.table import TableId
 
 
 @translate_redis_errors
-async def forget(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
+async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
     """Cancel the jobs of these kinds for every cell of a table and drop its keys; return how many cells it had.
 
     A job that runs is told to stop with its next heartbeat and does not come back.
     """
-    cells = await withdraw(queue, table, kinds=kinds)
-    await steer(queue, table, "")
+    cells = await cancel_jobs(queue, table, kinds=kinds)
+    await apply_queue_limits(queue, table, "")
     await queue.redis.unlink(
-        keys.cursor(queue.name, table),
+        keys.table_state(queue.name, table),
         keys.cells(queue.name, table),
         keys.ledger(queue.name, table),
         keys.counters(queue.name, table),
         keys.timers(queue.name, table),
         keys.measures(queue.name, table),
     )
-    await queue.redis.zrem(keys.ringing(queue.name), table)
-    await queue.redis.hdel(keys.archived(queue.name), table)
-    await queue.redis.unlink(wish_key(table))
+    await queue.redis.zrem(keys.due_tables(queue.name), table)
+    await queue.redis.hdel(keys.archived_up_to(queue.name), table)
+    await queue.redis.unlink(manual_run_key(table))
     return cells
 
 
 @translate_redis_errors
-async def leave(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
+async def delete_state(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
     """Cancel the jobs of a table that is gone, lift its levers and drop its state.
 
     What was decided about it stays to be read.
     """
-    cells = await withdraw(queue, table, kinds=kinds)
-    await steer(queue, table, "")
+    cells = await cancel_jobs(queue, table, kinds=kinds)
+    await apply_queue_limits(queue, table, "")
     await queue.redis.unlink(
-        keys.cursor(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
+        keys.table_state(queue.name, table), keys.cells(queue.name, table), keys.timers(queue.name, table)
     )
-    await queue.redis.zrem(keys.ringing(queue.name), table)
+    await queue.redis.zrem(keys.due_tables(queue.name), table)
     return cells
 
 
 @translate_redis_errors
-async def withdraw(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
+async def cancel_jobs(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
     """Cancel the jobs of these kinds for every cell of a table, and return how many cells it has."""
     cells = [text(cell) for cell in await queue.redis.hkeys(keys.cells(queue.name, table))]
     for cell in cells:

@@ -14,7 +14,7 @@ from redis.asyncio import Redis
 from decider.store.redis_errors import translate_redis_errors
 from shared.queue.decode import text
 
-ROUNDS = "lw:discovery"
+PROGRESS_KEY = "lw:discovery"
 
 
 class DiscoveryState(StrEnum):
@@ -27,25 +27,25 @@ class DiscoveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryProgress:
-    """One search below a root; `place` is the last path looked at, `folders` how many there were, times in ms.
+    """One search below a root; `last_path` is the last path looked at, `folders` how many there were, times in ms.
 
-    `unreadable` counts the folders left out, `problem` says why it failed or the last folder was; `stuck_at` is the
-    path whose look failed for the moment, `tries` how often in a row.
+    `unreadable` counts the folders left out, `error` says why it failed or the last folder was; `failing_path` is the
+    path whose look failed for the moment, `attempts` how often in a row.
     """
 
     root: str
     state: DiscoveryState = DiscoveryState.RUNNING
-    place: str = ""
+    last_path: str = ""
     folders: int = 0
     tables: int = 0
     new_tables: int = 0
     started_ms: int = 0
-    moved_ms: int = 0
+    updated_ms: int = 0
     finished_ms: int = 0
-    problem: str = ""
+    error: str = ""
     unreadable: int = 0
-    stuck_at: str = ""
-    tries: int = 0
+    failing_path: str = ""
+    attempts: int = 0
 
 
 class DiscoveryLeases:
@@ -57,28 +57,28 @@ class DiscoveryLeases:
         self.lease_ms = lease_ms
 
     @translate_redis_errors
-    async def take(self, root: str) -> bool:
-        """Take a root for ourselves until `lease_ms` after the last `hold`; False if another decider has it."""
+    async def acquire(self, root: str) -> bool:
+        """Take a root for ourselves until `lease_ms` after the last `renew`; False if another decider has it."""
         return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self.lease_ms))
 
     @translate_redis_errors
-    async def hold(self, root: str) -> bool:
+    async def renew(self, root: str) -> bool:
         """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
         if text(await self._redis.get(_lease(root)) or b"") == self._holder:
             await self._redis.pexpire(_lease(root), self.lease_ms)
             return True
-        return await self.take(root)
+        return await self.acquire(root)
 
     @translate_redis_errors
-    async def keep(self, found: DiscoveryProgress) -> bool:
+    async def save(self, progress: DiscoveryProgress) -> bool:
         """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
-        if not await self.hold(found.root):
+        if not await self.renew(progress.root):
             return False
-        await self._redis.hset(ROUNDS, found.root, json.dumps(asdict(found)))
+        await self._redis.hset(PROGRESS_KEY, progress.root, json.dumps(asdict(progress)))
         return True
 
     @translate_redis_errors
-    async def leave(self, root: str) -> None:
+    async def release(self, root: str) -> None:
         """Let go of a root; what another decider has taken over stays with it."""
         if text(await self._redis.get(_lease(root)) or b"") == self._holder:
             await self._redis.delete(_lease(root))
@@ -86,19 +86,19 @@ class DiscoveryLeases:
     @translate_redis_errors
     async def read(self, roots: Sequence[str]) -> Mapping[str, DiscoveryProgress]:
         """Return the records of these roots."""
-        rows = await self._redis.hmget(ROUNDS, list(roots)) if roots else []
+        rows = await self._redis.hmget(PROGRESS_KEY, list(roots)) if roots else []
         return {root: _decode(raw) for root, raw in zip(roots, rows, strict=True) if raw is not None}
 
     @translate_redis_errors
-    async def call_for(self, roots: Sequence[str]) -> None:
+    async def request_scan(self, roots: Sequence[str]) -> None:
         """Make every search that is not running due."""
         for root, found in (await self.read(roots)).items():
             if found.state is not DiscoveryState.RUNNING:
-                await self._redis.hset(ROUNDS, root, json.dumps(asdict(replace(found, finished_ms=0))))
+                await self._redis.hset(PROGRESS_KEY, root, json.dumps(asdict(replace(found, finished_ms=0))))
 
 
 def _lease(root: str) -> str:
-    return f"{ROUNDS}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
+    return f"{PROGRESS_KEY}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
 
 
 def _decode(raw: bytes | str) -> DiscoveryProgress:

@@ -18,7 +18,7 @@ from shared.table import TableId
 class ManualRunRecord:
     """What the property said, the version it was seen at, and what came of it (empty: nothing yet) in how many jobs."""
 
-    said: str
+    requested: str
     version: int
     at_ms: int
     outcome: str = ""
@@ -34,18 +34,18 @@ class ManualRunStore:
     @translate_redis_errors
     async def read(self, table: TableId) -> ManualRunRecord | None:
         """Return the last wish of a table."""
-        return _decode(await self._redis.get(wish_key(table)))
+        return _decode(await self._redis.get(manual_run_key(table)))
 
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
         """Write a wish down; False if another decider has moved the record since it was read as `before`."""
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
-            await pipe.watch(wish_key(table))
-            if _decode(await pipe.get(wish_key(table))) != before:
+            await pipe.watch(manual_run_key(table))
+            if _decode(await pipe.get(manual_run_key(table))) != before:
                 return False
             pipe.multi()
-            pipe.set(wish_key(table), json.dumps(asdict(now)))
+            pipe.set(manual_run_key(table), json.dumps(asdict(now)))
             try:
                 await pipe.execute()
             except WatchError:
@@ -53,7 +53,7 @@ class ManualRunStore:
         return True
 
 
-def wish_key(table: TableId) -> str:
+def manual_run_key(table: TableId) -> str:
     """Return the key of a table's wish."""
     return f"lw:manual:{table}"
 

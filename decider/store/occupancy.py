@@ -52,7 +52,7 @@ class OldestWaits:
 @translate_redis_errors
 async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
     """Add up what the runs of the last hour took of the slots, those that still run included."""
-    slots = int(await queue.redis.hget(keys.cfg(queue.name), "slots") or 0)
+    slots = int(await queue.redis.hget(keys.config(queue.name), "slots") or 0)
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     runs, since_ms = await _runs(queue, now_ms - HOUR_MS)
     window_ms = max(1, now_ms - since_ms)
@@ -70,7 +70,7 @@ async def occupancy(queue: AsyncQueueExecutor) -> SlotOccupancy:
 
 
 @translate_redis_errors
-async def oldest(queue: AsyncQueueExecutor) -> OldestWaits:
+async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
     """Look through the queued jobs, oldest first; the first of each band, tenant and table is its oldest."""
     now_ms = (await queue.run(queries.depth(queue.name))).now_ms
     bands: dict[str, int] = {}

@@ -7,10 +7,10 @@ from typing import Any
 
 import structlog
 
-from decider.store.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest
+from decider.store.occupancy import OldestWaits, SlotOccupancy, occupancy, oldest_waits
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.redis_errors import redis_answers, translate_redis_errors
-from decider.store.redis_health import renew_log
+from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
+from decider.store.redis_health import rewrite_aof
 from shared.queue import admin_commands, audit, commands, keys, queries
 from shared.queue.admin_commands import Preempted, Preemption, SlotLimit, SlotQuota
 from shared.queue.audit import AuditedKey
@@ -28,10 +28,10 @@ SCAN_COUNT = 500
 MAX_FLOWS = 20_000
 """Flows that one look counts; beyond, the depth by tenant and table is left at what was counted."""
 
-LIMIT = "limit:"
+LIMIT_PREFIX = "limit:"
 """What the names of limits begin with; level and name follow."""
 
-SETTINGS_SHOWN = ("weight:", LIMIT)
+SHOWN_PREFIXES = ("weight:", LIMIT_PREFIX)
 
 log = structlog.get_logger()
 
@@ -41,7 +41,7 @@ class AuditResult:
     """How many keys an audit looked at, and how many things it mended."""
 
     keys: int
-    mended: int
+    repaired: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class QueueAdmin:
         return await self._queue.run(queries.order(self._name, claims=claims))
 
     @translate_redis_errors
-    async def waiting(self) -> WaitingCounts:
+    async def waiting_counts(self) -> WaitingCounts:
         """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
         start = keys.prefix(self._name) + "f:"
         bands: Counter[str] = Counter()
@@ -88,37 +88,37 @@ class QueueAdmin:
                 tables[table] += count
         return WaitingCounts(bands, tenants, tables)
 
-    async def oldest(self) -> OldestWaits:
+    async def oldest_waits(self) -> OldestWaits:
         """Find how long the oldest job of each band, tenant and table has been waiting."""
-        return await oldest(self._queue)
+        return await oldest_waits(self._queue)
 
     async def occupancy(self) -> SlotOccupancy:
         """Add up who has had the slots over the last hour."""
         return await occupancy(self._queue)
 
-    async def configure(self, given: Mapping[str, int]) -> None:
+    async def configure(self, settings: Mapping[str, int]) -> None:
         """Write the settings that are given, by name; the others stay."""
-        await self._queue.run(commands.configure(self._name, given))
+        await self._queue.run(commands.configure(self._name, settings))
 
     @translate_redis_errors
-    async def in_force(self) -> QueueSettings:
+    async def settings(self) -> QueueSettings:
         """Return the queue's own settings; what is absent, or no number, is at its default, as in the scripts."""
-        found = await self._queue.redis.hmget(keys.cfg(self._name), list(SETTINGS))
+        found = await self._queue.redis.hmget(keys.config(self._name), list(SETTINGS))
         given = zip(SETTINGS, (text(value or "") for value in found), strict=True)
         return QueueSettings(**{name: int(value) for name, value in given if value.isdecimal()})
 
     @translate_redis_errors
-    async def readmit(self) -> int:
+    async def recheck_throttled(self) -> int:
         """Look again at whom a share of the slots has parked, because their number is another; returns who is back."""
-        limits = self._queue.redis.hscan_iter(keys.cfg(self._name), match=f"{LIMIT}*", count=SCAN_COUNT)
-        shares = [text(name).removeprefix(LIMIT) async for name, value in limits if _is_share(text(value))]
+        limits = self._queue.redis.hscan_iter(keys.config(self._name), match=f"{LIMIT_PREFIX}*", count=SCAN_COUNT)
+        shares = [text(name).removeprefix(LIMIT_PREFIX) async for name, value in limits if _is_share(text(value))]
         parked = [
-            audit.parked(self._name, Scope(level), name) for level, _, name in (one.partition("|") for one in shares)
+            audit.throttled(self._name, Scope(level), name) for level, _, name in (one.partition("|") for one in shares)
         ]
         return sum([await self._queue.run(one) for one in parked])
 
     @translate_redis_errors
-    async def drop_old_scripts(self) -> int:
+    async def delete_old_libraries(self) -> int:
         """Forget libraries of other releases; one that still works loads its own again. Returns how many went."""
         mine = self._queue.library_name
         found = await self._queue.redis.function_list(library=LIBRARY + "*")
@@ -127,32 +127,32 @@ class QueueAdmin:
             await self._queue.redis.function_delete(name)
         return len(names - {mine})
 
-    async def renew_log(self) -> bool:
+    async def rewrite_aof(self) -> bool:
         """Have the server write its log anew, once after each of its starts; returns whether it was asked to."""
-        return await renew_log(self._queue.redis)
+        return await rewrite_aof(self._queue.redis)
 
     @translate_redis_errors
-    async def settings(self) -> Mapping[str, str]:
+    async def weights_and_limits(self) -> Mapping[str, str]:
         """Return weights, limits and pauses as the queue holds them: `weight:<level>|<name>` and so on."""
-        raw = await self._queue.redis.hgetall(keys.cfg(self._name))
+        raw = await self._queue.redis.hgetall(keys.config(self._name))
         found = {text(name): text(value) for name, value in raw.items()}
-        return {name: value for name, value in found.items() if name == "paused" or name.startswith(SETTINGS_SHOWN)}
+        return {name: value for name, value in found.items() if name == "paused" or name.startswith(SHOWN_PREFIXES)}
 
-    async def weigh(self, level: Scope, name: str, weight: float | None) -> None:
+    async def set_weight(self, scope: Scope, name: str, weight: float | None) -> None:
         """Set a weight; None is the default."""
-        await self._queue.run(admin_commands.weigh(self._name, level, name, weight))
+        await self._queue.run(admin_commands.set_weight(self._name, scope, name, weight))
 
-    async def limit(self, level: Scope, name: str, most: SlotLimit | SlotQuota | None) -> None:
+    async def set_limit(self, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> None:
         """Set how many jobs of a tenant or table run at once; None lifts the limit."""
-        await self._queue.run(admin_commands.limit(self._name, level, name, most))
+        await self._queue.run(admin_commands.set_limit(self._name, scope, name, limit))
 
-    async def pause(self, level: Scope, name: str, *, paused: bool) -> None:
+    async def pause(self, scope: Scope, name: str, *, paused: bool) -> None:
         """Hand out nothing of this, or again."""
-        await self._queue.run(admin_commands.pause(self._name, level, name, paused=paused))
+        await self._queue.run(admin_commands.pause(self._name, scope, name, paused=paused))
 
-    async def promote(self, job: JobId) -> MoveOutcome:
+    async def expedite(self, job: JobId) -> MoveOutcome:
         """Make a waiting job the next one."""
-        return await self._queue.run(admin_commands.promote(self._name, job))
+        return await self._queue.run(admin_commands.expedite(self._name, job))
 
     async def requeue(self, job: JobId) -> MoveOutcome:
         """Make a failed job ready now, its failures forgotten."""
@@ -169,12 +169,12 @@ class QueueAdmin:
         parked: list[AuditedKey] = []
         async for found in self._audited_keys():
             seen += 1
-            (parked if found.is_parked else page).append(found)
+            (parked if found.is_throttled else page).append(found)
             if len(page) == audit.PAGE:
                 mended += await self._mend(page)
                 page = []
         mended += await self._mend(page)
-        for asked in audit.closing(self._name, parked):
+        for asked in audit.final_steps(self._name, parked):
             mended += await self._follow(asked)
         if mended:
             log.warning("queue_repaired", queue=self._name, keys=seen, repaired=mended)
@@ -190,15 +190,15 @@ class QueueAdmin:
             reply = await self._queue.run(call)
             if isinstance(reply, int):
                 return mended + max(0, reply)
-            mended += reply.mended
-            call = audit.follow(call, reply)
+            mended += reply.repaired
+            call = audit.next_page(call, reply)
         return mended
 
     async def _audited_keys(self) -> AsyncIterator[AuditedKey]:
         start = keys.prefix(self._name)
-        with redis_answers():
+        with translating_redis_errors():
             async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):
-                if one := audit.found(self._name, key):
+                if one := audit.parse_key(self._name, key):
                     yield one
 
 

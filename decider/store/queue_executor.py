@@ -17,7 +17,7 @@ from redis.exceptions import TimeoutError as NoReply
 from decider.store.cancellation import cancellation_kept
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput, LakewrightError
-from shared.queue.command import Command, RetryPolicy, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
 
@@ -29,7 +29,7 @@ TIMEOUT_S = 5.0
 CONNECTIONS = 32
 """Connections per process; further callers wait for a free one."""
 
-TAKES_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE})
+ACCEPTS_WORK = frozenset({ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE})
 """Transitions that promise work for later, which an unsafe server might forget; what runs may always end."""
 
 
@@ -42,7 +42,7 @@ class AsyncQueueExecutor:
         queue: str,
         *,
         library: ScriptLibrary | None = None,
-        tries: RetryPolicy | None = None,
+        retry_policy: RetryPolicy | None = None,
         safety: RedisSafety | None = None,
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own.
@@ -55,7 +55,7 @@ class AsyncQueueExecutor:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._tries = tries or RetryPolicy()
+        self._retry_policy = retry_policy or RetryPolicy()
         self._address = address(redis)
         self._safety = safety
 
@@ -64,35 +64,35 @@ class AsyncQueueExecutor:
         """The name by which the server knows our scripts."""
         return self._library.name
 
-    async def run(self, transition: Command[R]) -> R:
+    async def run(self, command: Command[R]) -> R:
         """Carry out one transition; raises RetryableError, naming the address, if its effect is not known."""
-        if self._safety is not None and transition.script in TAKES_WORK:
-            await self._safety.require()
+        if self._safety is not None and command.script in ACCEPTS_WORK:
+            await self._safety.require_safe()
         failed = 0
         while True:
             try:
                 with cancellation_kept():
-                    return transition.decode(await self._call(transition))
+                    return command.decode(await self._call(command))
             except (AuthenticationError, AuthorizationError, ResponseError) as problem:
-                raise self._refused(transition, problem) from problem
+                raise self._error(command, problem) from problem
             except (NoConnection, NoReply) as problem:
                 failed += 1
-                if failed >= self._tries.count:
-                    raise unreachable(transition.script, self._address, failed, problem) from problem
-            await asyncio.sleep(self._tries.pause_after(failed))
+                if failed >= self._retry_policy.max_attempts:
+                    raise unreachable(command.script, self._address, failed, problem) from problem
+            await asyncio.sleep(self._retry_policy.delay_after_s(failed))
 
-    async def _call(self, transition: Command[R]) -> Any:
-        function, keys = self._library.function(transition.script), transition.keys
+    async def _call(self, command: Command[R]) -> Any:
+        function, keys = self._library.function(command.script), command.keys
         try:
-            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
+            return await self.redis.fcall(function, len(keys), *keys, *command.args)
         except ResponseError as problem:
             if NOT_FOUND not in str(problem):
                 raise
             await self.redis.function_load(self._library.text, replace=True)
-            return await self.redis.fcall(function, len(keys), *keys, *transition.args)
+            return await self.redis.fcall(function, len(keys), *keys, *command.args)
 
-    def _refused(self, transition: Command[R], problem: RedisError) -> LakewrightError:
-        return refusal(transition.script, self._address, f"{problem.status_code or ''} {problem}".strip())
+    def _error(self, command: Command[R], problem: RedisError) -> LakewrightError:
+        return error_of_reply(command.script, self._address, f"{problem.status_code or ''} {problem}".strip())
 
 
 def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNECTIONS) -> Redis:

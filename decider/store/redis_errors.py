@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 @contextmanager
-def redis_answers() -> Iterator[None]:
+def translating_redis_errors() -> Iterator[None]:
     """Raise RetryableError where Redis fails inside the block; a cancellation inside it is kept."""
     with cancellation_kept():
         try:
@@ -32,7 +32,7 @@ def translate_redis_errors(call: Callable[P, Awaitable[R]]) -> Callable[P, Corou
 
     @wraps(call)
     async def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-        with redis_answers():
+        with translating_redis_errors():
             return await call(*args, **kwargs)
 
     return checked

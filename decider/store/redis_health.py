@@ -49,13 +49,13 @@ class ServerFacts:
     @property
     def issues(self) -> tuple[str, ...]:
         """Why this server is not well, each with what to do; empty if it is."""
-        found = list(self.dangers)
+        found = list(self.blockers)
         if self.max_memory_bytes and self.used_memory_bytes >= MEMORY_WARNING_RATIO * self.max_memory_bytes:
             found.append(f"{self.used_memory_bytes} of {self.max_memory_bytes} bytes are in use; raise 'maxmemory'")
         return tuple(found)
 
     @property
-    def dangers(self) -> tuple[str, ...]:
+    def blockers(self) -> tuple[str, ...]:
         """Why nothing may be entrusted to this server, each with what to do; empty if it is safe.
 
         One that is nearly full is none: it refuses by itself when it is full, and forgets nothing.
@@ -78,7 +78,7 @@ class ServerFacts:
 
 
 @translate_redis_errors
-async def renew_log(redis: Redis) -> bool:
+async def rewrite_aof(redis: Redis) -> bool:
     """Have the server write its append-only file anew if it has not since it started; returns whether it was asked to.
 
     When a power cut has torn a script's transaction in the middle of a command, Redis 7.0 drops the torn command and
@@ -95,7 +95,7 @@ async def renew_log(redis: Redis) -> bool:
 
 
 @translate_redis_errors
-async def inspect(redis: Redis) -> ServerFacts:
+async def read_server_facts(redis: Redis) -> ServerFacts:
     """Ask the server about itself. Raises RetryableError if it does not answer."""
     info: Mapping[str, Any] = await redis.info("server", "memory", "persistence", "replication")
     is_valkey = "valkey_version" in info
@@ -131,14 +131,14 @@ class RedisSafety:
         self._safe_at_s = float("-inf")
         self._asking = asyncio.Lock()
 
-    async def require(self) -> None:
+    async def require_safe(self) -> None:
         """Raise RetryableError, with what is wrong and what to do, unless the server is safe."""
         if self._clock_s() - self._safe_at_s < self.max_age_s:
             return
         async with self._asking:
             if self._clock_s() - self._safe_at_s < self.max_age_s:
                 return
-            dangers = (await self.facts()).dangers
+            dangers = (await self.facts()).blockers
             if dangers:
                 log.warning("redis_unsafe", reasons=dangers)
                 raise RetryableError(f"Redis cannot be trusted now, so nothing was taken: {'; '.join(dangers)}")
@@ -146,7 +146,7 @@ class RedisSafety:
     async def facts(self) -> ServerFacts:
         """Ask the server about itself, and remember whether it is safe. Raises RetryableError if it does not answer."""
         asked_at_s, self._safe_at_s = self._clock_s(), float("-inf")
-        found = await inspect(self._redis)
-        if not found.dangers:
+        found = await read_server_facts(self._redis)
+        if not found.blockers:
             self._safe_at_s = asked_at_s
         return found

@@ -19,7 +19,7 @@ from shared.table import TableId
 MAX_PAGES = 40
 """Pages of the queue that one call reads at most; a filter that finds little then answers with a cursor."""
 
-_CURSOR = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
+_PAGE_TOKEN = re.compile(r"(leased|queued|delayed|quarantined)\.(\d{1,12})?|(finished)\.(\d{1,20}-\d{1,20})?")
 
 
 class JobStage(StrEnum):
@@ -37,7 +37,7 @@ class JobListing:
     """A page of jobs and finished runs; `cursor` is None on the last one."""
 
     entries: tuple[JobView | RunRecord, ...]
-    cursor: str | None
+    next_page_token: str | None
 
 
 class RunQueries:
@@ -47,7 +47,7 @@ class RunQueries:
         self._queue = queue
 
     async def page(
-        self, *, limit: int, stage: JobStage | None = None, table: TableId | None = None, cursor: str | None = None
+        self, *, limit: int, stage: JobStage | None = None, table: TableId | None = None, page_token: str | None = None
     ) -> JobListing:
         """Return up to `limit` jobs of one stage, or of all, and of one table if it is given.
 
@@ -55,10 +55,10 @@ class RunQueries:
         """
         stages = list(JobStage) if stage is None else [stage]
         place = ""
-        if cursor is not None:
-            first, place = _parse(cursor)
+        if page_token is not None:
+            first, place = _parse(page_token)
             if first not in stages:
-                raise InvalidInput(f"the cursor {cursor!r} belongs to another state", field="page_token")
+                raise InvalidInput(f"the cursor {page_token!r} belongs to another state", field="page_token")
             stages = stages[stages.index(first) :]
         found: list[JobView | RunRecord] = []
         for _ in range(MAX_PAGES):
@@ -76,11 +76,11 @@ class RunQueries:
             place = after or ""
         return JobListing(tuple(found), f"{stages[0]}.{place}")
 
-    async def live(self, job: JobId) -> JobView | None:
+    async def job(self, job: JobId) -> JobView | None:
         """Return a job that waits or runs, None if it is over or never was."""
         return await self._queue.run(queries.job(self._queue.name, job))
 
-    async def finished(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
+    async def runs_of(self, job: JobId, *, limit: int) -> tuple[RunRecord, ...]:
         """Return up to `limit` finished runs of a job, newest first, as far as a bounded look into the history goes."""
         runs: list[RunRecord] = []
         before = ""
@@ -100,7 +100,7 @@ class RunQueries:
         """Read one page: each entry with the place behind it, and the place behind the page (None: the last)."""
         if stage is JobStage.FINISHED:
             history = await self._queue.run(queries.history(self._queue.name, before=place))
-            return [(run, run.entry) for run in history.runs], history.next_before
+            return [(run, run.entry_id) for run in history.runs], history.next_before
         offset = int(place or 0)
         page = await self._queue.run(
             queries.jobs(self._queue.name, JobState(stage.value), offset=offset, limit=MAX_JOBS_READ)
@@ -109,11 +109,11 @@ class RunQueries:
         return [(job, str(offset + index)) for index, job in enumerate(page.jobs, 1)], after
 
 
-def _parse(cursor: str) -> tuple[JobStage, str]:
-    match = _CURSOR.fullmatch(cursor)
+def _parse(page_token: str) -> tuple[JobStage, str]:
+    match = _PAGE_TOKEN.fullmatch(page_token)
     if match is None:
         raise InvalidInput(
-            f"{cursor[:80]!r} is no cursor; use the one that the page before gave",
+            f"{page_token[:80]!r} is no cursor; use the one that the page before gave",
             field="page_token",
             allowed="the cursor of a page",
         )

@@ -52,10 +52,10 @@ class StreamPosition:
     """One reader's places: the last entry it was given of each stream, and where a stream that is new to it begins."""
 
     start: str
-    places: dict[str, str] = field(default_factory=dict)
+    last_ids: dict[str, str] = field(default_factory=dict)
 
 
-def resumed(last_id: str) -> StreamPosition:
+def position_after(last_id: str) -> StreamPosition:
     """Return the reader that had seen the entry of this id; raises InvalidInput for text that is no id.
 
     Of other streams everything of that millisecond comes again: whether it was sent is not known.
@@ -84,12 +84,12 @@ class StreamReader:
         return StreamPosition(f"{int(seconds) * 1000 + int(micros) // 1000}-0")
 
     @translate_redis_errors
-    async def read(self, tail: StreamPosition, streams: Sequence[str]) -> tuple[StreamEntry, ...]:
+    async def read(self, position: StreamPosition, streams: Sequence[str]) -> tuple[StreamEntry, ...]:
         """Return what is new in these streams, oldest first, and move the reader behind it."""
         if not streams:
             return ()
         by_key = {self._key(stream): stream for stream in streams}
-        asked: Any = {key: tail.places.get(stream, tail.start) for key, stream in by_key.items()}
+        asked: Any = {key: position.last_ids.get(stream, position.start) for key, stream in by_key.items()}
         found: Any = await self._redis.xread(asked, count=COUNT)
         rows = found.items() if isinstance(found, dict) else found
         entries: list[StreamEntry] = []
@@ -106,12 +106,12 @@ class StreamReader:
         entries = [one for one in entries if cut is None or (one.at_ms, one.seq) <= cut]
         entries.sort(key=lambda one: (one.at_ms, one.seq, one.stream))
         for one in entries:
-            tail.places[one.stream] = f"{one.at_ms}-{one.seq}"
+            position.last_ids[one.stream] = f"{one.at_ms}-{one.seq}"
         return tuple(entries)
 
     def _key(self, stream: str) -> str:
         if stream == RUNS:
-            return keys.history(self._name)
+            return keys.runs(self._name)
         if stream == NOTES:
             return keys.events(self._name)
         return keys.ledger(self._name, stream.removeprefix(LEDGER))

@@ -15,12 +15,12 @@ from shared.queue.decode import text
 from shared.queue.model import Scope
 from shared.table import TableId
 
-NOTHING = Policy()
+DEFAULT_POLICY = Policy()
 
 
-def wanted(policy: Policy) -> str:
+def queue_limits_of(policy: Policy) -> str:
     """Return what a policy asks of the queue, as `weight|limit`; empty where it asks for nothing."""
-    weight = "" if policy.weight == NOTHING.weight else str(policy.weight)
+    weight = "" if policy.weight == DEFAULT_POLICY.weight else str(policy.weight)
     limit = "" if policy.quota is None else str(policy.quota)
     if policy.max_concurrent_jobs is not None:
         limit = str(policy.max_concurrent_jobs)
@@ -28,40 +28,40 @@ def wanted(policy: Policy) -> str:
 
 
 @translate_redis_errors
-async def steer(queue: AsyncQueueExecutor, table: TableId, now: str) -> None:
-    """Bring a table's levers in the queue to an answer of `wanted`; may be repeated, and cut short anywhere.
+async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: str) -> None:
+    """Bring a table's levers in the queue to an answer of `queue_limits_of`; may be repeated, and cut short anywhere.
 
     Which of them are ours is noted before they are set and forgotten after they are lifted.
     """
-    weight, _, limit = now.partition("|")
+    weight, _, limit = limits.partition("|")
     asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
-    ours = set(text(await queue.redis.hget(_levers(queue.name), table) or b"").split())
+    ours = set(text(await queue.redis.hget(_owned_limits_key(queue.name), table) or b"").split())
     if asked - ours:
-        await _note(queue, table, asked | ours)
+        await _record_owned(queue, table, asked | ours)
     if "weight" in asked | ours:
         await queue.run(
-            admin_commands.weigh(queue.name, Scope.TABLE, table, float(Fraction(weight)) if weight else None)
+            admin_commands.set_weight(queue.name, Scope.TABLE, table, float(Fraction(weight)) if weight else None)
         )
     if "limit" in asked | ours:
-        await queue.run(admin_commands.limit(queue.name, Scope.TABLE, table, _limit(limit)))
+        await queue.run(admin_commands.set_limit(queue.name, Scope.TABLE, table, _limit(limit)))
     if ours - asked:
-        await _note(queue, table, asked)
+        await _record_owned(queue, table, asked)
 
 
-async def _note(queue: AsyncQueueExecutor, table: TableId, ours: set[str]) -> None:
-    if ours:
-        await queue.redis.hset(_levers(queue.name), table, " ".join(sorted(ours)))
+async def _record_owned(queue: AsyncQueueExecutor, table: TableId, owned: set[str]) -> None:
+    if owned:
+        await queue.redis.hset(_owned_limits_key(queue.name), table, " ".join(sorted(owned)))
     else:
-        await queue.redis.hdel(_levers(queue.name), table)
+        await queue.redis.hdel(_owned_limits_key(queue.name), table)
 
 
-def _levers(queue: str) -> str:
+def _owned_limits_key(queue: str) -> str:
     """Hash: which levers of a table, `limit weight`, a property may have set in this queue."""
     return f"lw:levers:{queue}"
 
 
-def _limit(said: str) -> SlotLimit | SlotQuota | None:
-    if not said:
+def _limit(limit: str) -> SlotLimit | SlotQuota | None:
+    if not limit:
         return None
-    slots = Fraction(said)
+    slots = Fraction(limit)
     return SlotQuota(int(slots * 100)) if slots < 1 else SlotLimit(int(slots))

@@ -10,7 +10,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
-from decider.store.redis_errors import redis_answers, translate_redis_errors
+from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput
 from shared.queue.decode import text
@@ -31,7 +31,7 @@ class StoredRefusal:
     at_ms: int
     reason: str
     since_ms: int = 0
-    gone: bool = False
+    is_missing: bool = False
     code: str = ""
 
     def __post_init__(self) -> None:
@@ -44,7 +44,7 @@ class TablePage:
     """Tables in the order of their names; `after` is where the next page begins, None on the last one."""
 
     tables: tuple[TableRef, ...]
-    after: str | None
+    next_after: str | None
 
 
 class TableRegistry:
@@ -63,7 +63,7 @@ class TableRegistry:
     async def register(self, table: TableRef) -> bool:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
         if self._safety is not None:
-            await self._safety.require()
+            await self._safety.require_safe()
         if not await self._redis.hsetnx(NAMES, table.name, table.id):
             owner = text(await self._redis.hget(NAMES, table.name) or b"")
             if owner != table.id:
@@ -79,10 +79,10 @@ class TableRegistry:
         return False
 
     @translate_redis_errors
-    async def change(self, before: TableRef, after: TableRef) -> None:
+    async def update(self, before: TableRef, after: TableRef) -> None:
         """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
         if self._safety is not None:
-            await self._safety.require()
+            await self._safety.require_safe()
         if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
             owner = text(await self._redis.hget(NAMES, after.name) or b"")
             raise InvalidInput(
@@ -126,7 +126,7 @@ class TableRegistry:
         return await self.get(TableId(text(owner) if owner else name_or_id))
 
     @translate_redis_errors
-    async def many(self, ids: Collection[TableId]) -> dict[TableId, TableRef]:
+    async def get_many(self, ids: Collection[TableId]) -> dict[TableId, TableRef]:
         """Return those of these tables that are known."""
         found: dict[TableId, TableRef] = {}
         wanted = list(ids)
@@ -136,7 +136,7 @@ class TableRegistry:
         return found
 
     @translate_redis_errors
-    async def named(self, names: Collection[str]) -> dict[str, TableRef]:
+    async def find_many(self, names: Collection[str]) -> dict[str, TableRef]:
         """Return the tables that have these names or ids, by what they were asked by."""
         wanted = list(names)
         ids: dict[str, TableId] = {}
@@ -144,7 +144,7 @@ class TableRegistry:
             some = wanted[start : start + PAGE]
             owners = await self._redis.hmget(NAMES, some)
             ids |= {name: TableId(text(owner) if owner else name) for name, owner in zip(some, owners, strict=True)}
-        known = await self.many(set(ids.values()))
+        known = await self.get_many(set(ids.values()))
         return {name: known[identity] for name, identity in ids.items() if identity in known}
 
     @translate_redis_errors
@@ -165,7 +165,7 @@ class TableRegistry:
         place = 0
         rows: Any
         while True:
-            with redis_answers():
+            with translating_redis_errors():
                 place, rows = await self._redis.hscan(TABLES, place, count=PAGE)
             for raw in rows.values():
                 yield _decode(raw)
@@ -178,12 +178,12 @@ class TableRegistry:
         return int(await self._redis.hlen(TABLES))
 
     @translate_redis_errors
-    async def refuse(self, table_id: TableId, refusal: StoredRefusal) -> None:
+    async def set_refusal(self, table_id: TableId, refusal: StoredRefusal) -> None:
         """Note why a table cannot be looked after; it stays registered and is tried again."""
         await self._redis.hset(REFUSED, table_id, json.dumps(asdict(refusal)))
 
     @translate_redis_errors
-    async def accept(self, table_id: TableId) -> None:
+    async def clear_refusal(self, table_id: TableId) -> None:
         """Drop a refusal that no longer holds."""
         await self._redis.hdel(REFUSED, table_id)
 

@@ -11,10 +11,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from decider.decide.calibration import Calibration
-from decider.state.contention import COLD, WriteContention
+from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogFacts
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.redis_errors import redis_answers, translate_redis_errors
+from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
 from shared.queue import keys
 from shared.queue.decode import text
@@ -27,14 +27,13 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How far a table has been folded, and under which metadata and policy.
+    """Version of a table that has been folded, with its metadata and policy.
 
-    `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
-    `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
-    at the last move; `steered` says what the policy asked of the queue for this table; `heat` where
-    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
-    `is_stopped` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it stands at
-    this version, by the rule of its format; None if it may be.
+    policy: version of the policy under which the cells were counted and decided. digest: digest of the commit of
+    `version`. last_good: newest configuration that was valid as a whole. folded_ms: the decider's clock at the last
+    update. queue_limits: what the policy set in the queue for this table. contention: where MERGE, UPDATE and DELETE
+    ran. protocol: None if an earlier release wrote the state. is_stopped_by_qbeast: Qbeast's switch was unset.
+    refusal: why the table must not be rewritten at this version, by the rule of its format; None if it may be.
     """
 
     version: int
@@ -45,11 +44,11 @@ class TableState:
     last_good: Mapping[str, str] = field(default_factory=dict)
     folded_ms: int = 0
     commit_ms: int = 0
-    rescans: int = 0
-    rescan_reason: str = ""
-    steered: str = ""
-    heat: WriteContention = COLD
-    is_stopped: bool = False
+    rebuilds: int = 0
+    rebuild_reason: str = ""
+    queue_limits: str = ""
+    contention: WriteContention = NO_CONTENTION
+    is_stopped_by_qbeast: bool = False
     refusal: Refusal | None = None
 
     def encode(self) -> dict[str, str]:
@@ -63,13 +62,13 @@ class TableState:
             "last_good": json.dumps(dict(self.last_good), separators=(",", ":")),
             "folded_ms": str(self.folded_ms),
             "commit_ms": str(self.commit_ms),
-            "rescans": str(self.rescans),
-            "rebuild_reason": self.rescan_reason,
-            "steered": self.steered,
-            "stopped": str(int(self.is_stopped)),
+            "rescans": str(self.rebuilds),
+            "rebuild_reason": self.rebuild_reason,
+            "steered": self.queue_limits,
+            "stopped": str(int(self.is_stopped_by_qbeast)),
             "format": self.metadata.format,
             "refusal": "" if self.refusal is None else json.dumps(asdict(self.refusal), separators=(",", ":")),
-            "heat": json.dumps(self.heat.encode(), separators=(",", ":")),
+            "heat": json.dumps(self.contention.encode(), separators=(",", ":")),
         }
 
     @staticmethod
@@ -99,9 +98,9 @@ class TableState:
         return Position(self.version, self.digest)
 
     @property
-    def facts(self) -> LogFacts:
+    def log_facts(self) -> LogFacts:
         """What the log says of the policy beside the properties."""
-        return LogFacts(self.refusal, self.is_stopped)
+        return LogFacts(self.refusal, self.is_stopped_by_qbeast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,9 @@ class TableStateStore:
         self._queue = queue
 
     @translate_redis_errors
-    async def cursor(self, table: TableId) -> TableState | None:
+    async def state(self, table: TableId) -> TableState | None:
         """Return the cursor of a table, None if it was never folded."""
-        raw = await self._queue.redis.hgetall(keys.cursor(self._queue.name, table))
+        raw = await self._queue.redis.hgetall(keys.table_state(self._queue.name, table))
         return TableState.decode(raw) if raw else None
 
     @translate_redis_errors
@@ -129,7 +128,7 @@ class TableStateStore:
         """Return the version of each of these tables that has been read."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             for table in tables:
-                pipe.hget(keys.cursor(self._queue.name, table), "version")
+                pipe.hget(keys.table_state(self._queue.name, table), "version")
             found = await pipe.execute() if tables else []
         return {table: int(version) for table, version in zip(tables, found, strict=True) if version is not None}
 
@@ -142,7 +141,7 @@ class TableStateStore:
         return _states(wanted, found)
 
     @translate_redis_errors
-    async def known(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
+    async def calibrated_cells(self, table: TableId, wanted: Sequence[PartitionKey]) -> PartitionStates:
         """Return the states of these cells and the table's calibration, in one round trip."""
         async with self._queue.redis.pipeline(transaction=False) as pipe:
             pipe.hgetall(keys.measures(self._queue.name, table))
@@ -174,12 +173,12 @@ class TableStateStore:
         states = await self.cells(table, wanted)
         return {cell: state for cell, state in states.items() if state.files}, more
 
-    async def each(self, table: TableId) -> AsyncIterator[tuple[PartitionKey, PartitionStats]]:
+    async def iterate_cells(self, table: TableId) -> AsyncIterator[tuple[PartitionKey, PartitionStats]]:
         """Yield every cell once, in no order, without holding up the event loop for longer than one page."""
         place = 0
         seen: set[str] = set()
         while True:
-            with redis_answers():
+            with translating_redis_errors():
                 place, rows = await self._scan(table, place)
             for name, state in rows.items():
                 if text(name) not in seen:

@@ -25,15 +25,15 @@ class TimerStore:
         self._ledger_kept = ledger_kept
 
     @translate_redis_errors
-    async def ringing_tables(self, now_ms: int, *, limit: int) -> tuple[TableId, ...]:
+    async def due_tables(self, now_ms: int, *, limit: int) -> tuple[TableId, ...]:
         """Return up to `limit` tables that have a timer which rings by now, the longest due first."""
         found: Any = await self._queue.redis.zrange(
-            keys.ringing(self._queue.name), "-inf", now_ms, byscore=True, offset=0, num=limit
+            keys.due_tables(self._queue.name), "-inf", now_ms, byscore=True, offset=0, num=limit
         )
         return tuple(TableId(text(table)) for table in found)
 
     @translate_redis_errors
-    async def ringing(self, table: TableId, now_ms: int, *, limit: int) -> tuple[Timer, ...]:
+    async def due(self, table: TableId, now_ms: int, *, limit: int) -> tuple[Timer, ...]:
         """Return up to `limit` timers of a table that ring by now, the longest due first."""
         found: Any = await self._queue.redis.zrange(
             keys.timers(self._queue.name, table), "-inf", now_ms, byscore=True, offset=0, num=limit, withscores=True
@@ -47,28 +47,28 @@ class TimerStore:
         return {text(name): int(at) for name, at in found}
 
     @translate_redis_errors
-    async def put_off(self, table: TableId, until_ms: int) -> None:
+    async def postpone(self, table: TableId, until_ms: int) -> None:
         """Let a table's timers wait, though they ring; the next step of the table puts it back to its first timer."""
-        await self._queue.redis.zadd(keys.ringing(self._queue.name), {table: until_ms}, xx=True)
+        await self._queue.redis.zadd(keys.due_tables(self._queue.name), {table: until_ms}, xx=True)
 
     @translate_redis_errors
-    async def forget(self, table: TableId) -> None:
+    async def delete(self, table: TableId) -> None:
         """Drop the timers of a table that is not known any more."""
         await self._queue.redis.unlink(keys.timers(self._queue.name, table))
-        await self._queue.redis.zrem(keys.ringing(self._queue.name), table)
+        await self._queue.redis.zrem(keys.due_tables(self._queue.name), table)
 
-    async def take(
+    async def fire(
         self,
         table: TableId,
         timer: Timer,
         *,
-        again_ms: int,
+        rearm_at_ms: int,
         job: JobRequest | None,
         decision: tuple[str, Mapping[str, int]],
     ) -> DecideOutcome:
         """Take a timer that rang, with its job and the decision's record and counters, in one step.
 
-        It rings again at `again_ms` if the cell has a job already, or if it comes without one (0: then it does not);
+        It rings again at `rearm_at_ms` if the cell has a job already, or if it comes without one (0: then it does not);
         nothing is written if it changed since it was read.
         """
         record, counters = decision
@@ -78,7 +78,7 @@ class TimerStore:
                 nonce=secrets.token_hex(16),
                 table=table,
                 timer=timer,
-                again_ms=again_ms,
+                rearm_at_ms=rearm_at_ms,
                 job=job,
                 record=record,
                 counters=counters,

@@ -14,7 +14,7 @@ from decider.decide.funnel import funnel_counts
 from decider.decide.job_request import job_request
 from decider.state.batch_files import BatchFiles
 from decider.state.contention import WriteContention
-from decider.state.fold import FoldedCommit, merged_in
+from decider.state.fold import FoldedCommit, rewritten_windows
 from decider.store.ingest import StateUpdate
 from decider.store.table_state import PartitionStates
 from shared.layout.eligibility import is_purgeable
@@ -31,10 +31,10 @@ _JobTarget = tuple[str, PartitionKey]
 
 @dataclass(frozen=True, slots=True)
 class DecidedBatch:
-    """What a batch writes; not `is_possible`: the log removed files that the state never held: nothing is written."""
+    """What a batch writes; not `is_consistent`: the log removed files that the state never held: nothing is written."""
 
     step: StateUpdate
-    is_possible: bool
+    is_consistent: bool
 
 
 class CommitBatch:
@@ -46,7 +46,7 @@ class CommitBatch:
         """`policy`: the effective one, without what was learned of the table; `metadata`: before the first commit."""
         self.table = table
         self.policy = policy
-        self.rungs = policy.ladder
+        self.size_levels = policy.size_levels
         self.changes = 0
         self.files = BatchFiles()
         self._metadata = metadata
@@ -82,9 +82,9 @@ class CommitBatch:
         is_possible = True
         for commit, folded in self._folded:
             for cell, change in folded.changes.items():
-                current[cell] = (current.get(cell, EMPTY_STATS) + change).plausible()
-                is_possible = is_possible and current[cell].is_possible
-                purgeable = sum(is_purgeable(file, self.policy) for file in folded.with_deletes.get(cell, ()))
+                current[cell] = (current.get(cell, EMPTY_STATS) + change).clamped()
+                is_possible = is_possible and current[cell].is_consistent
+                purgeable = sum(is_purgeable(file, self.policy) for file in folded.purge_candidates.get(cell, ()))
                 trigger = commit_trigger(commit, purgeable)
                 decisions += (evaluate(context, cell, current[cell], trigger, action) for action in self._actions)
         jobs = self._jobs(context, decisions, current)
@@ -109,7 +109,7 @@ class CommitBatch:
                     yield from timers.after_commit(cell, state, self.policy, at_ms, self._columns)
         rewritten: dict[PartitionKey, set[int]] = {}
         for commit, _ in self._folded:
-            for cell, windows in merged_in(commit, self.policy).items():
+            for cell, windows in rewritten_windows(commit, self.policy).items():
                 rewritten.setdefault(cell, set()).update(windows)
         for cell, state in current.items():
             if cell not in changed or cell in rewritten:
@@ -143,7 +143,7 @@ class CommitBatch:
         for commit, folded in self._folded:
             for gone in commit.removed:
                 live.pop(path_key(gone), None)
-            for cell, files in folded.with_deletes.items():
+            for cell, files in folded.purge_candidates.items():
                 live |= {path_key(file): cell for file in files if is_purgeable(file, self.policy)}
         return Counter(live.values())
 

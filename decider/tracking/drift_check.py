@@ -55,7 +55,7 @@ class DriftCheck:
         last = self._last.setdefault(table.id, _LastCheck(now_ms, -1))
         if last.is_distrusted or not self._is_due(last, now_ms):
             return None
-        cursor = await self._states.cursor(table.id)
+        cursor = await self._states.state(table.id)
         if cursor is None or cursor.version == last.version:
             return None
         self._last[table.id] = _LastCheck(now_ms, cursor.version)
@@ -85,11 +85,11 @@ class DriftCheck:
 
     async def _counted(self, table: TableRef) -> tuple[int, int]:
         total = EMPTY_STATS
-        async for _, state in self._states.each(table.id):
+        async for _, state in self._states.iterate_cells(table.id):
             total += state.total
         return total.files, total.bytes
 
     async def _stands_still(self, table: TableRef, cursor: TableState) -> bool:
         """Whether nobody moved the table while its cells were added up: else they are of two versions."""
-        now = await self._states.cursor(table.id)
-        return now is not None and (now.version, now.rescans) == (cursor.version, cursor.rescans)
+        now = await self._states.state(table.id)
+        return now is not None and (now.version, now.rebuilds) == (cursor.version, cursor.rebuilds)

@@ -18,18 +18,18 @@ from decider.decide.decision import Decision, Trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
-from decider.state.contention import COLD
+from decider.state.contention import NO_CONTENTION
 from decider.state.effective_policy import LogFacts
 from decider.state.fold import count_live_files
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
-from decider.store.table_queue_limits import steer, wanted
+from decider.store.table_queue_limits import apply_queue_limits, queue_limits_of
 from decider.store.table_state import TableState, TableStateStore
 from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
-from shared.properties import is_stopped
+from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
 from shared.queue.commands import LEDGER_KEPT
 from shared.queue.model import JobKey, Timer, TimerChange, job_id
@@ -77,13 +77,13 @@ class StateRebuilder:
         """
         snapshot = await reader.snapshot()
         facts = LogFacts(snapshot.refusal, _is_stopped(old, snapshot))
-        in_force = self._standing.current.effective(
+        in_force = self._standing.current.resolve(
             table,
             snapshot.metadata.configuration,
             old.last_good if old else {},
             facts,
         )
-        heat = old.heat if old else COLD
+        heat = old.contention if old else NO_CONTENTION
         cursor = TableState(
             version=snapshot.version,
             metadata=snapshot.metadata,
@@ -93,15 +93,15 @@ class StateRebuilder:
             last_good=in_force.last_good,
             folded_ms=self._now_ms(),
             commit_ms=snapshot.timestamp_ms,
-            rescans=old.rescans + 1 if old else 0,
-            rescan_reason=reason,
-            heat=heat,
-            is_stopped=facts.is_stopped,
-            steered=wanted(in_force.policy),
+            rebuilds=old.rebuilds + 1 if old else 0,
+            rebuild_reason=reason,
+            contention=heat,
+            is_stopped_by_qbeast=facts.is_stopped_by_qbeast,
+            queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
-        await steer(self._queue, table.id, cursor.steered)
+        await apply_queue_limits(self._queue, table.id, cursor.queue_limits)
         cells = count_live_files(snapshot.files, in_force.policy)
         calibration = await TableStateStore(self._queue).calibration(table.id)
         context = DecisionContext.resolve(
@@ -124,13 +124,13 @@ class StateRebuilder:
         idle: set[PartitionKey] = set()
         if is_another or not in_force.policy.enabled:
             # Cells of before as well: with other partition columns none of them is left.
-            idle = set(cells) | {cell async for cell, _ in TableStateStore(self._queue).each(table.id)}
+            idle = set(cells) | {cell async for cell, _ in TableStateStore(self._queue).iterate_cells(table.id)}
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
             # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
             await self._withdraw(table, idle, newest)
-        if not await ingest(self._queue, table.id, old=old, new=cursor, step=step):
-            winner = await TableStateStore(self._queue).cursor(table.id)
-            await steer(self._queue, table.id, winner.steered if winner else "")
+        if not await ingest(self._queue, table.id, old=old, new=cursor, update=step):
+            winner = await TableStateStore(self._queue).state(table.id)
+            await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
             if is_another and winner is not None:
                 # What we withdrew may have been the winner's jobs, so every cell is decided once more.
                 return await self.recount(table, reader, winner, reason, counters=counters)
@@ -157,7 +157,7 @@ class StateRebuilder:
             for cell, state in cells.items()
             for action in self._actions
         )
-        return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.WRITERS_FIRST)
+        return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.DEFERRED_TO_WRITERS)
 
     async def _timers_of(
         self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
@@ -175,7 +175,7 @@ class StateRebuilder:
             return tuple(made)
         before = await self._timers.all(context.table.id)
         return tuple(
-            replace(timer, at_ms=min(timer.at_ms, before.get(timer.name, timer.at_ms)))
+            replace(timer, fires_at_ms=min(timer.fires_at_ms, before.get(timer.name, timer.fires_at_ms)))
             if timer.change is TimerChange.EARLIER
             else timer
             for timer in made
@@ -189,14 +189,16 @@ class StateRebuilder:
         for cell in cells:
             for kind in self._actions.kinds:
                 job = job_id(JobKey(table.id, cell, kind))
-                await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, upto_version=version))
+                await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 
 def _is_stopped(old: TableState | None, snapshot: Snapshot) -> bool:
     """Whether Qbeast's switch was unset since the table was read last; another table at its place starts over."""
     if old is None or old.metadata.table_uuid != snapshot.metadata.table_uuid:
         return False
-    return is_stopped(old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped)
+    return is_stopped_by_qbeast(
+        old.metadata.configuration, snapshot.metadata.configuration, was_stopped=old.is_stopped_by_qbeast
+    )
 
 
 def _ledger_lines(context: DecisionContext, decisions: Sequence[Decision]) -> list[tuple[str, int]]:

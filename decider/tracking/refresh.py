@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import structlog
 
-from decider.store.cleanup import forget, leave
+from decider.store.cleanup import delete_state, delete_table
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_registry import StoredRefusal, TableRegistry
 from decider.tracking.tracker import TableTracker, TrackResult
@@ -58,7 +58,7 @@ class TableRefresher:
         """
         known = await self._registry.get(table.id)
         if known is None:
-            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
             return
         table = known
         try:
@@ -68,7 +68,7 @@ class TableRefresher:
             return
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
-            cells = await leave(self._queue, table.id, kinds=self._follower.actions.kinds)
+            cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
             return
@@ -78,7 +78,7 @@ class TableRefresher:
             return
         if followed.rescan and await self._registry.get(table.id) is None:
             # It was removed during the look, which has just brought its state back.
-            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
             return
         await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
@@ -91,14 +91,14 @@ class TableRefresher:
         """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        cells = await leave(self._queue, table.id, kinds=self._follower.actions.kinds)
-        since_ms = before.since_ms if before is not None and before.gone else now_ms
+        cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+        since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
-            await forget(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
-        await self._refuse(table, StoredRefusal(now_ms, why, since_ms, gone=True))
+        await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))
         log.warning("table_missing", table=table.name, reason=why, partitions=cells)
 
     async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
@@ -106,15 +106,15 @@ class TableRefresher:
         before = await self._registry.refusal(table.id)
         if found is None:
             if before is not None:
-                await self._registry.accept(table.id)
+                await self._registry.clear_refusal(table.id)
             return
-        if before is None or before.code != found.code or before.reason != found.sentence:
-            await self._refuse(table, StoredRefusal(self._now_ms(), found.sentence, code=found.code))
-            log.warning("table_refused", table=table.name, reason=found.sentence)
+        if before is None or before.code != found.code or before.reason != found.message:
+            await self._refuse(table, StoredRefusal(self._now_ms(), found.message, code=found.code))
+            log.warning("table_refused", table=table.name, reason=found.message)
 
     async def _refuse(self, table: TableRef, refusal: StoredRefusal) -> None:
         before = await self._registry.refusal(table.id)
-        if before is not None and (before.gone, before.code) == (refusal.gone, refusal.code):
+        if before is not None and (before.is_missing, before.code) == (refusal.is_missing, refusal.code):
             refusal = replace(refusal, since_ms=before.since_ms)
         if await self._registry.get(table.id) is not None:
-            await self._registry.refuse(table.id, refusal)
+            await self._registry.set_refusal(table.id, refusal)

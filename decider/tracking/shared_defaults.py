@@ -41,7 +41,7 @@ class SharedDefaults:
 
     def __init__(self, redis: Redis, own: PolicyDefaults) -> None:
         self._redis = redis
-        self._key = f"lw:defaults:{own.group}"
+        self._key = f"lw:defaults:{own.queue}"
         self._is_announced = False
         self._refused = ""
         self.own = own

@@ -25,7 +25,7 @@ from decider.tracking.log_cache import LogCache
 from decider.tracking.rebuild import StateRebuilder
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.errors import RetryableError
-from shared.properties import is_stopped
+from shared.properties import is_stopped_by_qbeast
 from shared.queue.commands import LEDGER_KEPT
 from shared.refusals import Refusal
 from shared.table import BEFORE_FIRST, Commit, Position, TableId, TableMetadata, TableRef
@@ -63,7 +63,7 @@ class TrackResult:
 
 @dataclass(frozen=True, slots=True)
 class _TrackStep:
-    """One attempt to get further: `rescan` asks for a recount, `raced` says that the cursor moved under us."""
+    """One attempt to get further: `rebuild_reason` asks for a recount, `raced` says that the cursor moved under us."""
 
     version: int
     commits: int = 0
@@ -146,7 +146,7 @@ class TableTracker:
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in force for a table whose cursor stands there."""
         defaults = self._parts.standing.current
-        return defaults.effective(table, cursor.metadata.configuration, cursor.last_good, cursor.facts)
+        return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_facts)
 
 
 class _TableTracking:
@@ -163,7 +163,7 @@ class _TableTracking:
         total = races = 0
         rescan = ""
         while races < MAX_RACES:
-            cursor = await self._parts.states.cursor(self._table.id)
+            cursor = await self._parts.states.state(self._table.id)
             if cursor is None:
                 step = await self._recount(None, FIRST_SIGHT)
             else:
@@ -207,9 +207,9 @@ class _TableTracking:
                     return _TrackStep(cursor.version, rescan=reason)
                 if batch.changes + len(folded.changes) > self._parts.max_changes:
                     break
-                heat, aborts = last.heat.after(commit, folded.changes, self._parts.now_ms())
+                heat, aborts = last.contention.after_commit(commit, folded.changes, self._parts.now_ms())
                 batch.add(commit, folded, aborts=aborts)
-                last = replace(moved, heat=heat)
+                last = replace(moved, contention=heat)
                 if len(batch) == COMMITS_PER_INGEST:
                     break
         if not len(batch):
@@ -218,13 +218,13 @@ class _TableTracking:
 
     def _in_force(self, cursor: TableState) -> EffectivePolicy:
         """Return the policy for a table as it stands there, by the rule of refusals that this release has."""
-        facts = cursor.facts
+        facts = cursor.log_facts
         if cursor.protocol is not None:
-            facts = LogFacts(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped)
+            facts = LogFacts(self._reader.refusal(cursor.metadata, cursor.protocol), cursor.is_stopped_by_qbeast)
         return self._effective(cursor.metadata, cursor.last_good, facts)
 
     def _effective(self, metadata: TableMetadata, last_good: Mapping[str, str], facts: LogFacts) -> EffectivePolicy:
-        return self._parts.standing.current.effective(self._table, metadata.configuration, last_good, facts)
+        return self._parts.standing.current.resolve(self._table, metadata.configuration, last_good, facts)
 
     async def _is_same_table(self, position: Position) -> bool:
         """Whether the table's history still goes through the cursor's position.
@@ -246,14 +246,14 @@ class _TableTracking:
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
         metadata, protocol, last_good = cursor.metadata, cursor.protocol, cursor.last_good
-        facts = cursor.facts
+        facts = cursor.log_facts
         if commit.metadata is not None or commit.protocol is not None:
             before = self._in_force(cursor)
             metadata, protocol = commit.metadata or metadata, commit.protocol or protocol
             if protocol is None:
                 return None
             was, now = cursor.metadata.configuration, metadata.configuration
-            stopped = is_stopped(was, now, was_stopped=cursor.is_stopped)
+            stopped = is_stopped_by_qbeast(was, now, was_stopped=cursor.is_stopped_by_qbeast)
             facts = LogFacts(self._reader.refusal(metadata, protocol), stopped)
             after = self._effective(metadata, before.last_good, facts)
             if after.policy != before.policy:
@@ -265,7 +265,7 @@ class _TableTracking:
             digest=commit.digest,
             metadata=metadata,
             protocol=protocol,
-            is_stopped=facts.is_stopped,
+            is_stopped_by_qbeast=facts.is_stopped_by_qbeast,
             refusal=facts.refusal,
             last_good=last_good,
             commit_ms=commit.timestamp_ms,
@@ -287,13 +287,13 @@ class _TableTracking:
         return _TrackStep(cursor.version, caught_up=True, refusal=cursor.refusal)
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
-        known = await self._parts.states.known(self._table.id, batch.cells)
-        done = batch.decide(known, new.heat, self._parts.now_ms())
-        if not done.is_possible:
+        known = await self._parts.states.calibrated_cells(self._table.id, batch.cells)
+        done = batch.decide(known, new.contention, self._parts.now_ms())
+        if not done.is_consistent:
             return _TrackStep(old.version, rescan="the log removed files that the state never held")
         new = replace(new, folded_ms=self._parts.now_ms())
         step = replace(done.step, ledger_kept=self._parts.ledger_kept)
-        if not await ingest(self._parts.queue, self._table.id, old=old, new=new, step=step):
+        if not await ingest(self._parts.queue, self._table.id, old=old, new=new, update=step):
             return _TrackStep(old.version, raced=True)
         self._seen.verify(new.position, self._parts.now_ms())
         log.info(
@@ -312,8 +312,8 @@ class _TableTracking:
 
 def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes: int) -> str:
     """Return why the table is recounted instead of taking a commit; empty if it is taken."""
-    if folded.rescan is not None:
-        return folded.rescan
+    if folded.rebuild_reason is not None:
+        return folded.rebuild_reason
     if moved is None:
         return "the policy of the table changed, or whether it is refused"
     if len(folded.changes) > max_changes:

@@ -35,7 +35,7 @@ class CellView:
     def below(self, limit_bytes: int) -> list[DataFile]:
         """Return the cell's files below a size that is at most the target, ascending."""
         files = [file for file in self.cell.small.values() if file.size_bytes < limit_bytes]
-        if limit_bytes > self.policy.ladder.full_bytes:
+        if limit_bytes > self.policy.size_levels.full_bytes:
             files += [file for file in self.cell.nearly.values() if file.size_bytes < limit_bytes]
         return sorted(files, key=_by_size)
 
@@ -191,7 +191,7 @@ def _fold_small(look: CellView) -> list[SimulatedMerge]:
     Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
     published in words only, so this is the plainest reading, not their system.
     """
-    return _fold(look.below(look.policy.ladder.full_bytes), look.target_bytes)
+    return _fold(look.below(look.policy.size_levels.full_bytes), look.target_bytes)
 
 
 PEERS: tuple[BaselineRule, ...] = (

@@ -27,10 +27,10 @@ _AT_ONCE = "in a replay every job runs at once, and none waits for another"
 _SIZES_ONLY = "a replay knows sizes and no deleted rows"
 _NO_HEAT = "a replay does not tell MERGE, UPDATE and DELETE from other writes"
 NOT_REPLAYED = {
-    "delete_ratio": _SIZES_ONLY,
+    "delete_ratio_threshold": _SIZES_ONLY,
     "portable_paths": "a replay knows sizes and no paths",
     "dml_policy": _NO_HEAT,
-    "max_heat": _NO_HEAT,
+    "max_write_contention": _NO_HEAT,
     "priority": _AT_ONCE,
     "weight": _AT_ONCE,
     "max_concurrent_jobs": _AT_ONCE,
@@ -77,7 +77,7 @@ def lay_over(policy: Policy, said: Mapping[str, str]) -> PolicyOverrides | None:
     if not said:
         return None
     layer = read_settings(said)
-    notes = _not_replayed(layer.named)
+    notes = _not_replayed(layer.property_names)
     return PolicyOverrides(as_properties(said), apply(replace(policy, enabled=True), layer), notes)
 
 
@@ -109,7 +109,7 @@ def _refused(table: TableTrace) -> tuple[str, ...]:
     if table.refusal is None:
         return ()
     note = "The table is refused, so nothing is rewritten whatever its policy says; the replay sets that aside: "
-    return (note + table.refusal.sentence,)
+    return (note + table.refusal.message,)
 
 
 def _missing(table: TableTrace) -> tuple[str, ...]:
@@ -123,7 +123,11 @@ def _missing(table: TableTrace) -> tuple[str, ...]:
 def _notes(in_force: EffectivePolicy) -> tuple[str, ...]:
     notes = [
         f"The property {issue.property} = {issue.value} cannot be used: {issue.reason}."
-        + (" Until it is mended, the last properties hold that could be used, or the defaults." if issue.holds else "")
+        + (
+            " Until it is mended, the last properties hold that could be used, or the defaults."
+            if issue.is_blocking
+            else ""
+        )
         for issue in in_force.issues
     ]
     notes += [f"{note[:1].upper()}{note[1:]}." for note in in_force.notes]

@@ -49,6 +49,8 @@ class SimulatedTimers:
         for timer in timers:
             if timer.change is TimerChange.STOP:
                 self._due_ms.pop(timer.name, None)
-            elif timer.change is TimerChange.SET or timer.at_ms < self._due_ms.get(timer.name, timer.at_ms + 1):
-                self._due_ms[timer.name] = timer.at_ms
-                heapq.heappush(self._heap, (timer.at_ms, timer.name))
+            elif timer.change is TimerChange.SET or timer.fires_at_ms < self._due_ms.get(
+                timer.name, timer.fires_at_ms + 1
+            ):
+                self._due_ms[timer.name] = timer.fires_at_ms
+                heapq.heappush(self._heap, (timer.fires_at_ms, timer.name))

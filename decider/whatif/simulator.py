@@ -19,7 +19,7 @@ from decider.whatif.baselines import BaselineRule, CellView
 from decider.whatif.simulated_timers import SimulatedTimers
 from decider.whatif.trace import CommitTrace, SimulatedMerge, SimulatedPartition, SimulatedTable
 from shared.job_payload import RewriteKind
-from shared.layout.file_selection import tagged_window
+from shared.layout.file_selection import tagged_window_start_ms
 from shared.layout.planner import plan_rewrite
 from shared.policy import Policy
 from shared.table import Commit, PartitionColumn, PartitionKey
@@ -331,11 +331,11 @@ class _PolicyRunner:
         rewritten: set[int] = set()
         while is_cut:
             small = tuple(cell.small.values())
-            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
-            named = (tagged_window(group.tags, self._policy) for group in made.groups)
+            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, ended_by_ms=closed_ms)
+            named = (tagged_window_start_ms(group.tags, self._policy) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
             self._tally.scan(cell, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups])
-            is_cut = made.is_cut
+            is_cut = made.is_truncated
         self._timers.after_rewrite(cell, rewritten)
 
     def ring_until(self, at_ms: int) -> None:
@@ -344,4 +344,4 @@ class _PolicyRunner:
             self._tally.pass_time(rung_ms)
             decision = evaluate(self._context, cell.key, cell.state, Trigger(0, TriggerSource.TIMER, ask))
             if decision.verdict is DecisionKind.ENQUEUE:
-                self.run(cell, ask, rung_ms - (self._policy.settle_after_s or 0) * 1000)
+                self.run(cell, ask, rung_ms - (self._policy.idle_compaction_after_s or 0) * 1000)

@@ -7,8 +7,8 @@ whatever file it lies in by then. That is kinder than life to every rule, and eq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from shared.layout.file_selection import window_of
-from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats, file_stats
+from shared.layout.file_selection import window_start_ms
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats, file_stats
 from shared.policy import Policy
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 
@@ -72,7 +72,7 @@ class SimulatedTable:
         self.files = 0
         self.small_files = 0
         self._policy = policy
-        self._rungs = policy.ladder
+        self._rungs = policy.size_levels
         self._home: dict[str, tuple[SimulatedPartition, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
@@ -143,14 +143,14 @@ class SimulatedTable:
         return file
 
     def _state(self, file: DataFile) -> PartitionStats:
-        key = (file.size_bytes, SETTLED_TAG in file.tags)
+        key = (file.size_bytes, IDLE_COMPACTED_TAG in file.tags)
         found = self._states.get(key)
         if found is None:
-            found = self._states[key] = file_stats(self._rungs, file.size_bytes, is_settled=key[1])
-        return found.within(window_of(file, self._policy))
+            found = self._states[key] = file_stats(self._rungs, file.size_bytes, is_idle_compacted=key[1])
+        return found.in_window(window_start_ms(file, self._policy))
 
     def _known(self, state: PartitionStats) -> PartitionStats:
-        return state if self._policy.time_window_s is None else state.plausible()
+        return state if self._policy.time_window_s is None else state.clamped()
 
     def _remove_origin(self, path: str) -> SimulatedPartition | None:
         """Take a file of others out, wherever its bytes are by now; None if it is not known."""

@@ -40,7 +40,7 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
     that slot raised, after the others have finished.
     """
     times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()
-    presence = Presence(_queue(settings), settings.name, about, kept_ms=round(times.interval_s * BEATS_KEPT * 1000))
+    presence = Presence(_queue(settings), settings.name, about, ttl_ms=round(times.interval_s * BEATS_KEPT * 1000))
 
     def announce(jobs: Sequence[JobId]) -> None:
         try:
@@ -93,9 +93,9 @@ def wait_for_redis(settings: ActorSettings) -> None:
 def _leave(presence: Presence, died: str) -> None:
     try:
         if died:
-            presence.die(died)
+            presence.report_death(died)
         else:
-            presence.leave()
+            presence.deregister()
     except LakewrightError as problem:
         log.warning("deregister_failed", error=str(problem))  # It is forgotten by itself in half a minute.
 

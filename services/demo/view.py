@@ -53,7 +53,7 @@ def draw(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, *, left_s
 
 def line(history: CommitLogSums, glance: DemoSnapshot, policy: Policy) -> str:
     """Say the same in one line, for output that is no terminal."""
-    state = stats_of_sizes(policy.ladder, history.live.values())
+    state = stats_of_sizes(policy.size_levels, history.live.values())
     return (
         f"commits {history.commits}  files {len(history.live)} (without: {history.files_added})  "
         f"small {state.small_files}  rewrites {history.rewrites}  running {glance.running}  waiting {glance.waiting}  "
@@ -62,7 +62,7 @@ def line(history: CommitLogSums, glance: DemoSnapshot, policy: Policy) -> str:
 
 
 def _figures(history: CommitLogSums, glance: DemoSnapshot, policy: Policy, left_s: float) -> Panel:
-    state = stats_of_sizes(policy.ladder, history.live.values())
+    state = stats_of_sizes(policy.size_levels, history.live.values())
     root = float(state.mse()) ** 0.5 / policy.target_bytes
     grid = Table.grid(padding=(0, 3))
     for _ in range(4):

@@ -18,8 +18,8 @@ class DecisionReason(StrEnum):
     """Base of the reasons of decisions: machine-readable codes, each with one sentence for people."""
 
     @property
-    def sentence(self) -> str:
-        """The reason as one sentence for people."""
+    def message(self) -> str:
+        """Reason as one sentence for users."""
         raise NotImplementedError
 
 
@@ -29,24 +29,24 @@ class Reason(DecisionReason):
     DISABLED = "disabled"
     OWN_COMMIT = "own_commit"
     NO_DATA_CHANGE = "no_data_change"
-    NOTHING_SMALL = "no_small_files"
+    NO_SMALL_FILES = "no_small_files"
     WITHIN_TOLERANCE = "within_tolerance"
     NO_PROMOTION = "no_promotion"
-    SETTLED = "already_compacted"
-    WORTH_IT = "eligible"
-    TOO_MANY_SMALL = "too_many_small_files"
+    ALREADY_COMPACTED = "already_compacted"
+    ELIGIBLE = "eligible"
+    TOO_MANY_SMALL_FILES = "too_many_small_files"
     REQUESTED = "requested"
-    QUIET = "idle"
-    DELETES = "single_file_rewrite"
+    IDLE = "idle"
+    SINGLE_FILE_REWRITE = "single_file_rewrite"
     FILTERED = "filtered"
-    FULL_DUE = "full_rewrite_due"
-    WRITERS_FIRST = "deferred_to_writers"
+    FULL_REWRITE_DUE = "full_rewrite_due"
+    DEFERRED_TO_WRITERS = "deferred_to_writers"
     REFUSED = "refused"
     CLUSTERED = "clustered"
 
     @property
-    def sentence(self) -> str:
-        """The reason as one sentence for people."""
+    def message(self) -> str:
+        """Reason as one sentence for users."""
         return _SENTENCES[self]
 
 
@@ -54,20 +54,20 @@ _SENTENCES = {
     Reason.DISABLED: "Automatic optimization is disabled for this table.",
     Reason.OWN_COMMIT: "The commit is a Lakewright rewrite: it updates the state and triggers nothing.",
     Reason.NO_DATA_CHANGE: "The commit changes no data, such as another engine's compaction: it triggers nothing.",
-    Reason.NOTHING_SMALL: "Fewer than two files are small, so there is nothing to merge.",
+    Reason.NO_SMALL_FILES: "Fewer than two files are small, so there is nothing to merge.",
     Reason.WITHIN_TOLERANCE: "The expected gain per file is below the tolerance.",
     Reason.NO_PROMOTION: "No group of files reaches the next level yet; a rewrite now would be repeated later.",
-    Reason.SETTLED: "Fewer than two small files remain for idle compaction; files compacted before stay.",
-    Reason.WORTH_IT: "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
-    Reason.TOO_MANY_SMALL: "The partition has more small files than `max-small-files`, which overrides the tolerance.",
+    Reason.ALREADY_COMPACTED: "Fewer than two small files remain for idle compaction; files compacted before stay.",
+    Reason.ELIGIBLE: "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
+    Reason.TOO_MANY_SMALL_FILES: "The partition has more small files than `max-small-files`; no tolerance applies.",
     Reason.REQUESTED: "Requested by a client.",
-    Reason.DELETES: "A file has many deleted rows, or a path that engines spell differently.",
+    Reason.SINGLE_FILE_REWRITE: "A file has many deleted rows, or a path that engines spell differently.",
     Reason.FILTERED: "The partition is excluded by the table's filter.",
-    Reason.QUIET: "The partition is idle and has small files: idle compaction merges each of them once.",
-    Reason.FULL_DUE: "The interval between full rewrites has passed, and not all files are full.",
+    Reason.IDLE: "The partition is idle and has small files: idle compaction merges each of them once.",
+    Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
-    Reason.WRITERS_FIRST: "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` defers to them.",
+    Reason.DEFERRED_TO_WRITERS: "MERGE, UPDATE or DELETE modify the partition, and `dml-policy` defers to them.",
 }
 
 
@@ -80,7 +80,7 @@ class Evaluation:
     purges: int = 0
 
     @property
-    def is_work(self) -> bool:
+    def needs_rewrite(self) -> bool:
         """Whether a plan for this state is not empty."""
         return self.through_level is not None or self.purges > 0
 
@@ -96,10 +96,12 @@ def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evalu
     """
     if state.cube_files:
         return _CLUSTERED
-    worth = _judge_merge(state, policy)
+    worth = _evaluate_merge(state, policy)
     if not purgeable:
         return worth
-    return Evaluation(worth.reason if worth.is_work else Reason.DELETES, worth.through_level, purgeable)
+    return Evaluation(
+        worth.reason if worth.needs_rewrite else Reason.SINGLE_FILE_REWRITE, worth.through_level, purgeable
+    )
 
 
 def is_purgeable(file: DataFile, policy: Policy) -> bool:
@@ -114,32 +116,32 @@ def has_harmful_path(file: DataFile, policy: Policy) -> bool:
 
 def _has_many_deletes(file: DataFile, policy: Policy) -> bool:
     """Say whether a file's share of deleted rows reaches the policy's ratio; never where its rows are not known."""
-    ratio = policy.delete_ratio
+    ratio = policy.delete_ratio_threshold
     return ratio is not None and bool(file.rows) and 0 < file.deleted_rows >= ratio * (file.rows or 0)
 
 
-def _judge_merge(state: PartitionStats, policy: Policy) -> Evaluation:
+def _evaluate_merge(state: PartitionStats, policy: Policy) -> Evaluation:
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
-        return Evaluation(Reason.NOTHING_SMALL, None)
+        return Evaluation(Reason.NO_SMALL_FILES, None)
     crowded = state.small_files > policy.max_small_files
     if not crowded and is_tolerable(state, policy):
         return Evaluation(Reason.WITHIN_TOLERANCE, None)
-    level = _highest(state, policy)
+    level = _highest_level_of_any_window(state, policy)
     if level is None:
         return Evaluation(Reason.NO_PROMOTION, None)
-    return Evaluation(Reason.TOO_MANY_SMALL if crowded else Reason.WORTH_IT, level)
+    return Evaluation(Reason.TOO_MANY_SMALL_FILES if crowded else Reason.ELIGIBLE, level)
 
 
-def _highest(state: PartitionStats, policy: Policy) -> int | None:
+def _highest_level_of_any_window(state: PartitionStats, policy: Policy) -> int | None:
     """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
     parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
-    return max((level for part in parts if (level := promotable(part, policy)) is not None), default=None)
+    return max((level for part in parts if (level := highest_promotable_level(part, policy)) is not None), default=None)
 
 
-def promotable(part: PartitionStats, policy: Policy) -> int | None:
+def highest_promotable_level(part: PartitionStats, policy: Policy) -> int | None:
     """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
-    inputs, levels = policy.min_input_files, policy.levels
-    return policy.ladder.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
+    inputs, levels = policy.min_input_files, policy.automatic_levels
+    return policy.size_levels.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
 
 
 def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
@@ -150,17 +152,17 @@ def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
     if state.cube_files:
         return _CLUSTERED
     if state.small_files < 2:  # noqa: PLR2004 - a merge takes two
-        return Evaluation(Reason.NOTHING_SMALL, None)
-    if not is_left_to_settle(state, policy):
-        return Evaluation(Reason.SETTLED, None)
+        return Evaluation(Reason.NO_SMALL_FILES, None)
+    if not has_idle_compaction_inputs(state, policy):
+        return Evaluation(Reason.ALREADY_COMPACTED, None)
     if is_tolerable(state, policy):
         return Evaluation(Reason.WITHIN_TOLERANCE, None)
-    return Evaluation(Reason.QUIET, policy.levels - 1)
+    return Evaluation(Reason.IDLE, policy.automatic_levels - 1)
 
 
-def is_left_to_settle(state: PartitionStats, policy: Policy) -> bool:
+def has_idle_compaction_inputs(state: PartitionStats, policy: Policy) -> bool:
     """Say whether two files are there that were never settled and lie below the policy's cap."""
-    return state.to_settle(policy.levels) >= 2  # noqa: PLR2004 - a merge takes two
+    return state.idle_compaction_inputs(policy.automatic_levels) >= 2  # noqa: PLR2004 - a merge takes two
 
 
 def evaluate_full(state: PartitionStats) -> Evaluation:
@@ -169,8 +171,8 @@ def evaluate_full(state: PartitionStats) -> Evaluation:
         return _CLUSTERED
     merges = state.small_files >= 2  # noqa: PLR2004 - a merge takes two
     if not merges and not state.dv_files:
-        return Evaluation(Reason.NOTHING_SMALL, None)
-    return Evaluation(Reason.FULL_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
+        return Evaluation(Reason.NO_SMALL_FILES, None)
+    return Evaluation(Reason.FULL_REWRITE_DUE, SMALL_LEVELS - 1 if merges else None, state.dv_files)
 
 
 def is_tolerable(state: PartitionStats, policy: Policy) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import PartitionStats, contribution
+from shared.layout.partition_stats import PartitionStats, stats_of_file
 from shared.policy import Policy
 from shared.table import DataFile
 
@@ -18,9 +18,9 @@ GENERATED_TAG = "lakewright.generated-ms"
 """AddFile tag of a rewritten file: the start of its window; its modification time is that of the rewrite."""
 
 
-def small_files(files: Iterable[DataFile], rungs: SizeLevels) -> list[DataFile]:
+def small_files(files: Iterable[DataFile], size_levels: SizeLevels) -> list[DataFile]:
     """Return the files below the full size, ascending by size."""
-    small = [file for file in files if rungs.level(file.size_bytes) < FULL]
+    small = [file for file in files if size_levels.level(file.size_bytes) < FULL]
     small.sort(key=lambda file: (file.size_bytes, file.path))
     return small
 
@@ -36,13 +36,13 @@ def _tagged_ms(tags: Mapping[str, str]) -> int | None:
     return int(tag) if tag.isascii() and tag.isdigit() else None
 
 
-def tagged_window(tags: Mapping[str, str], policy: Policy) -> int | None:
+def tagged_window_start_ms(tags: Mapping[str, str], policy: Policy) -> int | None:
     """Return the start in ms of the window that tags name; None where they name none, or the table has none."""
     said, length_s = _tagged_ms(tags), policy.time_window_s
     return None if said is None or length_s is None else said // (length_s * 1000) * (length_s * 1000)
 
 
-def window_of(file: DataFile, policy: Policy) -> int | None:
+def window_start_ms(file: DataFile, policy: Policy) -> int | None:
     """Return the start in ms of the window that a file belongs to, None where the table has no windows."""
     if policy.time_window_s is None:
         return None
@@ -50,71 +50,71 @@ def window_of(file: DataFile, policy: Policy) -> int | None:
     return generated_ms(file) // length_ms * length_ms
 
 
-def has_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
+def has_window_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
     """Say whether the window of a file was over by then; always where there are none."""
-    start_ms = window_of(file, policy)
+    start_ms = window_start_ms(file, policy)
     return start_ms is None or start_ms + (policy.time_window_s or 0) * 1000 <= by_ms
 
 
-def placed(file: DataFile, policy: Policy) -> PartitionStats:
+def file_contribution(file: DataFile, policy: Policy) -> PartitionStats:
     """Return what one live file adds to the state of its cell and of its window."""
-    return contribution(file, policy.ladder).within(window_of(file, policy))
+    return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy))
 
 
-def came(inputs: Sequence[DataFile], policy: Policy) -> int | None:
+def event_time_ms(inputs: Sequence[DataFile], policy: Policy) -> int | None:
     """Return the time in ms that an output of these files says its rows came: the start of their window, if any."""
-    return window_of(inputs[0], policy)
+    return window_start_ms(inputs[0], policy)
 
 
-def windows(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+def group_by_window(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Return the small files by window, oldest first, each in the order given; one window where there are none."""
     if policy.time_window_s is None:
         return [list(small)]
     found: defaultdict[int, list[DataFile]] = defaultdict(list)
     for file in small:
-        found[window_of(file, policy) or 0].append(file)
+        found[window_start_ms(file, policy) or 0].append(file)
     return [files for _, files in sorted(found.items())]
 
 
-def choose(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
+def select_groups(small: list[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Choose groups until no prefix of what is left is permitted; `small` ascends by size."""
-    rungs = policy.ladder
+    size_levels = policy.size_levels
     groups: list[list[DataFile]] = []
     while True:
-        prefix = _permitted_prefix(small, policy, rungs)
+        prefix = _permitted_prefix(small, policy, size_levels)
         if not prefix:
             return groups
         chosen, rest = small[:prefix], small[prefix:]
-        if sum(file.size_bytes for file in chosen) < rungs.cover_bytes:
+        if sum(file.size_bytes for file in chosen) < size_levels.cover_bytes:
             groups.append(chosen)
             small = rest
             continue
-        covered, left = _cover(chosen, rungs)
+        covered, left = _cover(chosen, size_levels)
         groups += covered
         small = left + rest
 
 
-def pack_all(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
+def pack_unconditionally(small: Sequence[DataFile], policy: Policy) -> list[list[DataFile]]:
     """Cover as many outputs as can be, and merge what is left if it is more than one file; no promotion is asked."""
-    covered, left = _cover(list(small), policy.ladder)
-    while sum(file.size_bytes for file in left) >= policy.ladder.cover_bytes:
-        more, left = _cover(left, policy.ladder)
+    covered, left = _cover(list(small), policy.size_levels)
+    while sum(file.size_bytes for file in left) >= policy.size_levels.cover_bytes:
+        more, left = _cover(left, policy.size_levels)
         covered += more
     return [*covered, left] if len(left) > 1 else covered
 
 
-def _cover(chosen: list[DataFile], rungs: SizeLevels) -> tuple[list[list[DataFile]], list[DataFile]]:
+def _cover(chosen: list[DataFile], size_levels: SizeLevels) -> tuple[list[list[DataFile]], list[DataFile]]:
     """Cover outputs of the target's size; return the groups and, ascending by size, what is left."""
-    bins, left = cover([file.size_bytes for file in chosen], rungs.cover_bytes)
+    bins, left = cover([file.size_bytes for file in chosen], size_levels.cover_bytes)
     return [[chosen[index] for index in sorted(indices)] for indices in bins], [chosen[index] for index in left]
 
 
-def _permitted_prefix(small: Sequence[DataFile], policy: Policy, rungs: SizeLevels) -> int:
+def _permitted_prefix(small: Sequence[DataFile], policy: Policy, size_levels: SizeLevels) -> int:
     """Return the length of the longest permitted prefix; it always ends at the end of a level."""
     counts, sizes = [0] * SMALL_LEVELS, [0] * SMALL_LEVELS
     for file in small:
-        level = rungs.level(file.size_bytes)
+        level = size_levels.level(file.size_bytes)
         counts[level] += 1
         sizes[level] += file.size_bytes
-    highest = rungs.highest_promotable(counts, sizes, policy.min_input_files, levels=policy.levels)
+    highest = size_levels.highest_promotable(counts, sizes, policy.min_input_files, levels=policy.automatic_levels)
     return 0 if highest is None else sum(counts[: highest + 1])

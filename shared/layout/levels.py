@@ -61,11 +61,11 @@ class SizeLevels:
         """
         return self._required[level]
 
-    def levels_short(self, *, largest_bytes: int, output_bytes: int) -> int:
+    def levels_below_target(self, *, largest_bytes: int, output_bytes: int) -> int:
         """Return by how many levels an output misses the one above its largest input; 0 where it was promoted."""
         return max(0, self.level(largest_bytes) + 1 - self.level(output_bytes))
 
-    def may_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
+    def permits_rewrite(self, *, largest_bytes: int, total_bytes: int, inputs: int, min_inputs: int) -> bool:
         """Say whether the promotion rule permits a group, and whether it is worth a job."""
         promoted = total_bytes >= self.required_bytes(self.level(largest_bytes))
         return promoted and (inputs >= min_inputs or total_bytes >= self.cover_bytes)
@@ -91,10 +91,12 @@ class SizeLevels:
 
 
 @lru_cache(maxsize=1_024)
-def ladder(target_bytes: int, fan_in: int, full_ratio: Fraction, shrink: Fraction = Fraction(1)) -> SizeLevels:
+def build_size_levels(
+    target_bytes: int, fan_in: int, full_file_threshold: Fraction, shrink: Fraction = Fraction(1)
+) -> SizeLevels:
     """Build the ladder for a target in bytes, a fan-in and the share of the target from which a file counts as full."""
     small = (_ceil(Fraction(target_bytes, fan_in ** (SMALL_LEVELS - level))) for level in range(1, SMALL_LEVELS))
-    return SizeLevels(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_ratio)), shrink)
+    return SizeLevels(target_bytes, fan_in, (0, *small, _ceil(target_bytes * full_file_threshold)), shrink)
 
 
 def _ceil(value: Fraction) -> int:

@@ -24,7 +24,7 @@ WINDOWS_KEPT = 2
 UNKNOWN_WINDOW = -1
 """In a change: the window of removed files of which nobody says where they lay."""
 
-SETTLED_TAG = "lakewright.settled"
+IDLE_COMPACTED_TAG = "lakewright.settled"
 """AddFile tag of a file with bytes that were settled once; they are not settled again, which bounds the settling."""
 
 CUBE_TAG = "ZCUBE_ID"
@@ -51,7 +51,7 @@ class PartitionStats:
     deleted_rows: int = 0
     counts: tuple[int, ...] = _NO_LEVELS
     sizes: tuple[int, ...] = _NO_LEVELS
-    settled: tuple[int, ...] = _NO_LEVELS
+    idle_compacted: tuple[int, ...] = _NO_LEVELS
     windows: tuple[tuple[int, "PartitionStats"], ...] = ()
     cube_files: int = 0
 
@@ -71,7 +71,7 @@ class PartitionStats:
             plus(self.deleted_rows, other.deleted_rows),
             tuple(map(plus, self.counts, other.counts)),
             tuple(map(plus, self.sizes, other.sizes)),
-            tuple(map(plus, self.settled, other.settled)),
+            tuple(map(plus, self.idle_compacted, other.idle_compacted)),
             self._windows(other, plus) if self.windows or other.windows else (),
             plus(self.cube_files, other.cube_files),
         )
@@ -83,7 +83,7 @@ class PartitionStats:
         starts = sorted(mine.keys() | theirs.keys())
         return tuple((at, plus(mine.get(at, EMPTY_STATS), theirs.get(at, EMPTY_STATS))) for at in starts)
 
-    def within(self, start_ms: int | None) -> "PartitionStats":
+    def in_window(self, start_ms: int | None) -> "PartitionStats":
         """Return this state as one whose files all lie in a window; None: in none."""
         return self if start_ms is None else replace(self, windows=((start_ms, self),))
 
@@ -102,28 +102,30 @@ class PartitionStats:
         """Total bytes of the files below the full size."""
         return sum(self.sizes)
 
-    def to_settle(self, levels: int) -> int:
+    def idle_compaction_inputs(self, levels: int) -> int:
         """Number of small files on the first `levels` levels that were never settled."""
-        return sum(self.counts[:levels]) - sum(self.settled[:levels])
+        return sum(self.counts[:levels]) - sum(self.idle_compacted[:levels])
 
-    def plausible(self) -> "PartitionStats":
+    def clamped(self) -> "PartitionStats":
         """Return the state with possible numbers of settled and Z-cube files, and the newest windows, at least empty.
 
         Not every writer repeats a file's tags when it removes it. Such a file is taken for a settled one, so that what
         there is to settle is counted too high rather than too low, and never by more than there are settled files. A
         file whose window is not known is taken out of each, so that none promises work that is not there.
         """
-        if min(self.settled) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
+        if min(self.idle_compacted) >= 0 and not self.windows and 0 <= self.cube_files <= self.files:
             return self
         placed = dict(self.windows)
         gone = placed.pop(UNKNOWN_WINDOW, EMPTY_STATS)
         newest = sorted(placed.items())[-WINDOWS_KEPT:]
-        windows = tuple((at, _floored(one + gone)) for at, one in newest)
-        settled = tuple(max(0, count) for count in self.settled)
-        return replace(self, settled=settled, windows=windows, cube_files=_within(self.cube_files, self.files))
+        windows = tuple((at, _non_negative(one + gone)) for at, one in newest)
+        settled = tuple(max(0, count) for count in self.idle_compacted)
+        return replace(
+            self, idle_compacted=settled, windows=windows, cube_files=_bounded_count(self.cube_files, self.files)
+        )
 
     @property
-    def is_possible(self) -> bool:
+    def is_consistent(self) -> bool:
         """False when a count is negative: the state has been told of removals that it never saw as files."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
         return min(*scalars, *self.counts, *self.sizes) >= 0
@@ -144,7 +146,7 @@ class PartitionStats:
     def encode(self) -> str:
         """Write the state as comma-separated decimal integers, then the windows; what there is none of is left out."""
         scalars = (self.files, self.bytes, self.shortfall, self.small_shortfall, self.dv_files, self.deleted_rows)
-        settled = self.settled if any(self.settled) or self.cube_files else ()
+        settled = self.idle_compacted if any(self.idle_compacted) or self.cube_files else ()
         cubes = (self.cube_files,) if self.cube_files else ()
         total = ",".join(map(str, (*scalars, *self.counts, *self.sizes, *settled, *cubes)))
         return ";".join((total, *(f"{at}:{one.encode()}" for at, one in self.windows)))
@@ -168,11 +170,11 @@ class PartitionStats:
 EMPTY_STATS = PartitionStats()
 
 
-def _within(count: int, files: int) -> int:
+def _bounded_count(count: int, files: int) -> int:
     return max(0, min(count, files))
 
 
-def _floored(state: PartitionStats) -> PartitionStats:
+def _non_negative(state: PartitionStats) -> PartitionStats:
     """Return the state with nothing negative; levels without files have no bytes."""
     counts = tuple(max(0, count) for count in state.counts)
     return PartitionStats(
@@ -184,24 +186,24 @@ def _floored(state: PartitionStats) -> PartitionStats:
         max(0, state.deleted_rows),
         counts,
         tuple(max(0, size) if count else 0 for count, size in zip(counts, state.sizes, strict=True)),
-        tuple(max(0, count) for count in state.settled),
-        cube_files=_within(state.cube_files, state.files),
+        tuple(max(0, count) for count in state.idle_compacted),
+        cube_files=_bounded_count(state.cube_files, state.files),
     )
 
 
 def file_stats(
-    ladder: SizeLevels,
+    size_levels: SizeLevels,
     size_bytes: int,
     *,
     has_dv: bool = False,
     deleted_rows: int = 0,
-    is_settled: bool = False,
+    is_idle_compacted: bool = False,
     is_cube: bool = False,
 ) -> PartitionStats:
     """Return the state of a cell that holds just one file of this size."""
-    missing = ladder.target_bytes - min(size_bytes, ladder.target_bytes)
+    missing = size_levels.target_bytes - min(size_bytes, size_levels.target_bytes)
     shortfall = missing * missing
-    level = ladder.level(size_bytes)
+    level = size_levels.level(size_bytes)
     cubes = int(is_cube)
     if level == FULL:
         return PartitionStats(1, size_bytes, shortfall, 0, int(has_dv), deleted_rows, cube_files=cubes)
@@ -215,7 +217,7 @@ def file_stats(
         deleted_rows,
         one,
         _at(level, size_bytes),
-        one if is_settled else _NO_LEVELS,
+        one if is_idle_compacted else _NO_LEVELS,
         cube_files=cubes,
     )
 
@@ -224,21 +226,21 @@ def _at(level: int, value: int) -> tuple[int, ...]:
     return (*_NO_LEVELS[:level], value, *_NO_LEVELS[level + 1 :])
 
 
-def contribution(file: DataFile, ladder: SizeLevels) -> PartitionStats:
+def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
     """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
     return file_stats(
-        ladder,
+        size_levels,
         file.size_bytes,
         has_dv=file.dv_id is not None,
         deleted_rows=file.deleted_rows,
-        is_settled=SETTLED_TAG in file.tags,
+        is_idle_compacted=IDLE_COMPACTED_TAG in file.tags,
         is_cube=CUBE_TAG in file.tags,
     )
 
 
-def stats_of_sizes(ladder: SizeLevels, sizes_bytes: Iterable[int]) -> PartitionStats:
+def stats_of_sizes(size_levels: SizeLevels, sizes_bytes: Iterable[int]) -> PartitionStats:
     """Return the state of files of these sizes without deletion vectors."""
     state = EMPTY_STATS
     for size in sizes_bytes:
-        state += file_stats(ladder, size)
+        state += file_stats(size_levels, size)
     return state

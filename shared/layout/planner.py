@@ -23,16 +23,16 @@ from shared.layout.eligibility import (
 )
 from shared.layout.file_selection import (
     GENERATED_TAG,
-    came,
-    choose,
-    has_ended,
-    pack_all,
+    event_time_ms,
+    group_by_window,
+    has_window_ended,
+    pack_unconditionally,
+    select_groups,
     small_files,
-    window_of,
-    windows,
+    window_start_ms,
 )
 from shared.layout.levels import SMALL_LEVELS, SizeLevels
-from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats, contribution, file_stats
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats, file_stats, stats_of_file
 from shared.policy import Policy
 from shared.table import DataFile, PartitionKey
 
@@ -46,7 +46,7 @@ class RewriteMode(StrEnum):
     MINOR = "minor"
     MAJOR = "major"
     FULL = "full"
-    SETTLE = "idle"
+    IDLE = "idle"
     PURGE = "purge"
 
 
@@ -69,15 +69,15 @@ class FileGroup:
 class Plan:
     """The file groups for one cell, with the state they were planned on and the one that is predicted after.
 
-    `is_cut`: more groups follow from the same state than one job may carry.
+    `is_truncated`: more groups follow from the same state than one job may carry.
     """
 
     cell: PartitionKey
-    worth: Evaluation
+    evaluation: Evaluation
     groups: tuple[FileGroup, ...]
     before: PartitionStats
     predicted: PartitionStats
-    is_cut: bool = False
+    is_truncated: bool = False
 
     @property
     def files_removed(self) -> int:
@@ -100,11 +100,11 @@ class Plan:
         return self.before.shortfall - self.predicted.shortfall
 
 
-def state_of(files: Iterable[DataFile], rungs: SizeLevels) -> PartitionStats:
+def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:
     """Recount a cell from its live files."""
     state = EMPTY_STATS
     for file in files:
-        state += contribution(file, rungs)
+        state += stats_of_file(file, size_levels)
     return state
 
 
@@ -115,16 +115,16 @@ def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: 
     rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state already
     passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
     """
-    rungs = policy.ladder
-    before = state_of(files, rungs) if before is None else before
+    size_levels = policy.size_levels
+    before = stats_of_files(files, size_levels) if before is None else before
     known = before if policy.time_window_s is None else replace(before, windows=_windows(files, policy))
     worth = evaluate(known, policy, sum(is_purgeable(file, policy) for file in files))
     groups: list[FileGroup] = []
     if worth.through_level is not None:
-        for small in windows(small_files(files, rungs), policy):
+        for small in group_by_window(small_files(files, size_levels), policy):
             groups += [
-                FileGroup(cell, tuple(inputs), _mode(inputs, rungs), _tags(inputs, policy))
-                for inputs in choose(small, policy)
+                FileGroup(cell, tuple(inputs), _mode(inputs, size_levels), _tags(inputs, policy))
+                for inputs in select_groups(small, policy)
             ]
     if worth.purges:
         taken = {file.key for group in groups for file in group.files}
@@ -133,44 +133,44 @@ def plan(cell: PartitionKey, files: Sequence[DataFile], policy: Policy, before: 
             for file in files
             if is_purgeable(file, policy) and file.key not in taken
         ]
-    return _cut(cell, worth, groups, before, policy)
+    return _truncate(cell, worth, groups, before, policy)
 
 
 def _windows(files: Sequence[DataFile], policy: Policy) -> tuple[tuple[int, PartitionStats], ...]:
-    rungs = policy.ladder
-    found = windows(small_files(files, rungs), policy)
-    return tuple((window_of(inside[0], policy) or 0, state_of(inside, rungs)) for inside in found)
+    size_levels = policy.size_levels
+    found = group_by_window(small_files(files, size_levels), policy)
+    return tuple((window_start_ms(inside[0], policy) or 0, stats_of_files(inside, size_levels)) for inside in found)
 
 
-def plan_settling(
+def plan_idle_compaction(
     cell: PartitionKey,
     files: Sequence[DataFile],
     policy: Policy,
     before: PartitionStats | None = None,
     *,
-    closed_ms: int | None = None,
+    ended_by_ms: int | None = None,
 ) -> Plan:
     """Plan the last merge of a cell that went quiet: its small files at once, whether or not they are promoted.
 
     Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
     like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
-    cell goes quiet. With time windows only those that ended by `closed_ms` are settled (None: all).
+    cell goes quiet. With time windows only those that ended by `ended_by_ms` are settled (None: all).
     """
-    rungs = policy.ladder
-    before = state_of(files, rungs) if before is None else before
+    size_levels = policy.size_levels
+    before = stats_of_files(files, size_levels) if before is None else before
     worth = evaluate_idle(before, policy)
     fresh = [
         file
-        for file in (small_files(files, rungs) if worth.is_work else ())
-        if SETTLED_TAG not in file.tags and rungs.level(file.size_bytes) < policy.levels
+        for file in (small_files(files, size_levels) if worth.needs_rewrite else ())
+        if IDLE_COMPACTED_TAG not in file.tags and size_levels.level(file.size_bytes) < policy.automatic_levels
     ]
     groups = [
-        FileGroup(cell, tuple(inputs), RewriteMode.SETTLE, {**_tags(inputs, policy), SETTLED_TAG: "1"})
-        for small in windows(fresh, policy)
-        if closed_ms is None or has_ended(small[0], policy, closed_ms)
-        for inputs in pack_all(small, policy)
+        FileGroup(cell, tuple(inputs), RewriteMode.IDLE, {**_tags(inputs, policy), IDLE_COMPACTED_TAG: "1"})
+        for small in group_by_window(fresh, policy)
+        if ended_by_ms is None or has_window_ended(small[0], policy, ended_by_ms)
+        for inputs in pack_unconditionally(small, policy)
     ]
-    return _cut(cell, worth, groups, before, policy)
+    return _truncate(cell, worth, groups, before, policy)
 
 
 def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
@@ -179,13 +179,13 @@ def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> 
     Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
     policy does not leave it on, is rewritten.
     """
-    rungs = policy.ladder
-    before = state_of(files, rungs)
+    size_levels = policy.size_levels
+    before = stats_of_files(files, size_levels)
     if before.cube_files:
-        return _cut(cell, evaluate_full(before), (), before, policy)
+        return _truncate(cell, evaluate_full(before), (), before, policy)
     groups: list[FileGroup] = []
-    for small in windows(small_files(files, rungs), policy):
-        packed = pack_all(small, policy)
+    for small in group_by_window(small_files(files, size_levels), policy):
+        packed = pack_unconditionally(small, policy)
         groups += [FileGroup(cell, tuple(inputs), RewriteMode.FULL, _tags(inputs, policy)) for inputs in packed]
     taken = {file.key for group in groups for file in group.files}
     groups += [
@@ -194,7 +194,7 @@ def plan_full(cell: PartitionKey, files: Sequence[DataFile], policy: Policy) -> 
         if (file.dv_id is not None or has_harmful_path(file, policy)) and file.key not in taken
     ]
     worth = Evaluation(Reason.REQUESTED, SMALL_LEVELS - 1 if groups else None)
-    return _cut(cell, worth, groups, before, policy)
+    return _truncate(cell, worth, groups, before, policy)
 
 
 def plan_rewrite(
@@ -204,20 +204,20 @@ def plan_rewrite(
     policy: Policy,
     before: PartitionStats | None = None,
     *,
-    closed_ms: int | None = None,
+    ended_by_ms: int | None = None,
 ) -> Plan:
-    """Plan one partition to the extent that is asked for; `before` and `closed_ms` as in the planners of each."""
+    """Plan one partition to the extent that is asked for; `before` and `ended_by_ms` as in the planners of each."""
     match kind:
         case RewriteKind.LEVELS:
             return plan(cell, files, policy, before)
-        case RewriteKind.SETTLE:
-            return plan_settling(cell, files, policy, before, closed_ms=closed_ms)
+        case RewriteKind.IDLE:
+            return plan_idle_compaction(cell, files, policy, before, ended_by_ms=ended_by_ms)
         case RewriteKind.FULL:
             return plan_full(cell, files, policy)
 
 
-def _cut(
-    cell: PartitionKey, worth: Evaluation, groups: Sequence[FileGroup], before: PartitionStats, policy: Policy
+def _truncate(
+    cell: PartitionKey, evaluation: Evaluation, groups: Sequence[FileGroup], before: PartitionStats, policy: Policy
 ) -> Plan:
     """Cut at a group boundary what exceeds the bytes of one job; the first group always stays."""
     total, kept = 0, 0
@@ -227,25 +227,27 @@ def _cut(
             break
         kept += 1
     chosen = tuple(groups[:kept])
-    predicted = _predict(before, chosen, policy.ladder)
-    return Plan(cell, worth, chosen, before, predicted, is_cut=kept < len(groups))
+    predicted = _predict(before, chosen, policy.size_levels)
+    return Plan(cell, evaluation, chosen, before, predicted, is_truncated=kept < len(groups))
 
 
 def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
-    tags = {SETTLED_TAG: "1"} if any(SETTLED_TAG in file.tags for file in inputs) else {}
-    came_ms = came(inputs, policy)
+    tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
+    came_ms = event_time_ms(inputs, policy)
     return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
 
 
-def _mode(inputs: Sequence[DataFile], rungs: SizeLevels) -> RewriteMode:
-    top = max(rungs.level(file.size_bytes) for file in inputs)
+def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:
+    top = max(size_levels.level(file.size_bytes) for file in inputs)
     return RewriteMode.MAJOR if top >= SMALL_LEVELS - 1 else RewriteMode.MINOR
 
 
-def _predict(before: PartitionStats, groups: Iterable[FileGroup], rungs: SizeLevels) -> PartitionStats:
+def _predict(before: PartitionStats, groups: Iterable[FileGroup], size_levels: SizeLevels) -> PartitionStats:
     state = before
     for group in groups:
         for file in group.files:
-            state -= contribution(file, rungs)
-        state += file_stats(rungs, math.ceil(group.bytes * rungs.shrink), is_settled=SETTLED_TAG in group.tags)
+            state -= stats_of_file(file, size_levels)
+        state += file_stats(
+            size_levels, math.ceil(group.bytes * size_levels.shrink), is_idle_compacted=IDLE_COMPACTED_TAG in group.tags
+        )
     return state

@@ -41,15 +41,15 @@ class SlotQuota:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """When a strict job may take a running one's slot.
+    """When a job of a strict band may preempt a running job.
 
-    patience_ms: how long it waits for a slot that frees itself. run_ms: what a run is given before it may be revoked.
-    times: how often one job is revoked at most, so that preemption cannot starve it.
+    max_wait_ms: how long the job waits for a free slot first. min_run_ms: how long a run is safe from preemption.
+    max_preemptions: maximum number of preemptions of one job, so that preemption cannot starve it.
     """
 
-    patience_ms: int = 3_000
-    run_ms: int = 60_000
-    times: int = 2
+    max_wait_ms: int = 3_000
+    min_run_ms: int = 60_000
+    max_preemptions: int = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,10 @@ class Preempted:
     victim: JobId
 
 
-def weigh(queue: str, level: Scope, name: str, weight: float | None) -> Command[None]:
+def set_weight(queue: str, scope: Scope, name: str, weight: float | None) -> Command[None]:
     """Set what a band, tenant or table gets relative to its siblings; None is the default, 1."""
-    _require_name(level, name)
-    if level is Scope.QUEUE:
+    _require_name(scope, name)
+    if scope is Scope.QUEUE:
         raise InvalidInput("a queue has no siblings and so no weight", field="level", allowed="band, tenant, table")
     if weight is not None and not WEIGHT_RANGE[0] <= weight <= WEIGHT_RANGE[1]:
         raise InvalidInput(
@@ -72,33 +72,33 @@ def weigh(queue: str, level: Scope, name: str, weight: float | None) -> Command[
             allowed=f"{WEIGHT_RANGE[0]}..{WEIGHT_RANGE[1]}",
         )
     text = "" if weight is None else f"{weight:.6g}"
-    return Command(ScriptName.WEIGHT, _keys(queue), (level.value, name, text), decode.nothing)
+    return Command(ScriptName.WEIGHT, _keys(queue), (scope.value, name, text), decode.nothing)
 
 
-def limit(queue: str, level: Scope, name: str, most: SlotLimit | SlotQuota | None) -> Command[None]:
+def set_limit(queue: str, scope: Scope, name: str, limit: SlotLimit | SlotQuota | None) -> Command[None]:
     """Set how many jobs of a tenant or table run at once at most; None lifts the limit. What runs goes on."""
-    _require_name(level, name)
-    if level not in (Scope.TENANT, Scope.TABLE):
-        raise InvalidInput(f"a {level} has no limit", field="level", allowed="tenant, table")
-    match most:
+    _require_name(scope, name)
+    if scope not in (Scope.TENANT, Scope.TABLE):
+        raise InvalidInput(f"a {scope} has no limit", field="level", allowed="tenant, table")
+    match limit:
         case None:
             text = ""
         case SlotLimit(count):
             text = str(count)
         case SlotQuota(percent):
             text = f"{percent}%"
-    return Command(ScriptName.LIMIT, _keys(queue), (level.value, name, text), decode.nothing)
+    return Command(ScriptName.LIMIT, _keys(queue), (scope.value, name, text), decode.nothing)
 
 
-def pause(queue: str, level: Scope, name: str = "", *, paused: bool = True) -> Command[None]:
+def pause(queue: str, scope: Scope, name: str = "", *, paused: bool = True) -> Command[None]:
     """Hand out nothing of a queue, band, tenant or table until it is resumed (`paused=False`); what runs goes on."""
-    _require_name(level, name)
-    return Command(ScriptName.PAUSE, _keys(queue), (level.value, name, int(paused)), decode.nothing)
+    _require_name(scope, name)
+    return Command(ScriptName.PAUSE, _keys(queue), (scope.value, name, int(paused)), decode.nothing)
 
 
-def promote(queue: str, job: JobId, band: Band = Band.URGENT) -> Command[MoveOutcome]:
+def expedite(queue: str, job: JobId, band: Band = Band.URGENT) -> Command[MoveOutcome]:
     """Make a waiting job ready now, at the best priority of this band, or of its own if that is better."""
-    return Command(ScriptName.PROMOTE, _keys(queue), (job, int(band)), decode.move)
+    return Command(ScriptName.EXPEDITE, _keys(queue), (job, int(band)), decode.move)
 
 
 def requeue(queue: str, job: JobId) -> Command[MoveOutcome]:
@@ -108,11 +108,11 @@ def requeue(queue: str, job: JobId) -> Command[MoveOutcome]:
 
 def preempt(queue: str, rules: Preemption) -> Command[tuple[Preempted, ...]]:
     """Tell running jobs of weighted bands to yield to strict ones that have waited for too long."""
-    args = (rules.patience_ms, rules.run_ms, rules.times)
-    return Command(ScriptName.PREEMPT, _keys(queue), args, _revoked)
+    args = (rules.max_wait_ms, rules.min_run_ms, rules.max_preemptions)
+    return Command(ScriptName.PREEMPT, _keys(queue), args, _preempted)
 
 
-def _revoked(raw: list[list[bytes | str]]) -> tuple[Preempted, ...]:
+def _preempted(raw: list[list[bytes | str]]) -> tuple[Preempted, ...]:
     return tuple(Preempted(JobId(decode.text(waiting)), JobId(decode.text(victim))) for waiting, victim in raw)
 
 
@@ -120,8 +120,8 @@ def _keys(queue: str) -> tuple[str, ...]:
     return (keys.prefix(queue),)
 
 
-def _require_name(level: Scope, name: str) -> None:
-    match level:
+def _require_name(scope: Scope, name: str) -> None:
+    match scope:
         case Scope.QUEUE:
             if name:
                 raise InvalidInput("a pause of the whole queue takes no name", field="name")
@@ -129,4 +129,4 @@ def _require_name(level: Scope, name: str) -> None:
             if name not in {str(int(band)) for band in Band}:
                 raise InvalidInput(f"{name!r} is no band", field="name", allowed="0, 1, 2, 3")
         case _:
-            require_name(name, level.value)
+            require_name(name, scope.value)

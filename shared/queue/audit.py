@@ -29,7 +29,7 @@ class PageAudit:
     """Entries that are left on a page, which is where the next one begins, and what was mended."""
 
     kept: int
-    mended: int
+    repaired: int
 
 
 def jobs(queue: str, ids: Sequence[str]) -> Command[int]:
@@ -54,14 +54,14 @@ def index(queue: str, state: JobState, offset: int) -> Command[PageAudit]:
     return Command(ScriptName.AUDIT_INDEX, (keys.prefix(queue),), (state.value, offset), _page)
 
 
-def flight(queue: str) -> Command[int]:
+def in_flight(queue: str) -> Command[int]:
     """Count the running jobs anew; returns the number of counts mended, -1 if there are too many."""
-    return Command(ScriptName.AUDIT_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
+    return Command(ScriptName.AUDIT_IN_FLIGHT, (keys.prefix(queue),), (MAX_LEASES,), int)
 
 
-def parked(queue: str, level: Scope, name: str) -> Command[int]:
+def throttled(queue: str, scope: Scope, name: str) -> Command[int]:
     """Let back in who is parked without a reason; returns the number of things mended."""
-    return Command(ScriptName.AUDIT_PARKED, (keys.prefix(queue),), (level.value, name), int)
+    return Command(ScriptName.AUDIT_THROTTLED, (keys.prefix(queue),), (scope.value, name), int)
 
 
 def _page(raw: Any) -> PageAudit:
@@ -77,12 +77,12 @@ class AuditedKey:
     name: str
 
     @property
-    def is_parked(self) -> bool:
+    def is_throttled(self) -> bool:
         """Whether it says who is parked, which is looked at last."""
         return self.kind == "p"
 
 
-def found(queue: str, key: bytes | str) -> AuditedKey | None:
+def parse_key(queue: str, key: bytes | str) -> AuditedKey | None:
     """Read a key that SCAN returned; None if audits do not look at such keys."""
     kind, _, name = decode.text(key).removeprefix(keys.prefix(queue)).partition(":")
     return AuditedKey(kind, name) if kind in ("j", "f", "n", "h", "p") and name else None
@@ -92,7 +92,7 @@ STATES = tuple(JobState)
 
 
 def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
-    """Plan the calls for these keys, in the order in which they build on one another; `follow` continues a page."""
+    """Plan the calls for these keys, in the order in which they build on one another; `next_page` continues a page."""
     ids = [one.name for one in keys_found if one.kind == "j"]
     for first in range(0, len(ids), PAGE):
         yield jobs(queue, ids[first : first + PAGE])
@@ -106,20 +106,20 @@ def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int]
                 yield node(queue, one.name, "held", 0)
 
 
-def closing(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
+def final_steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
     """Plan the calls that build on what the keys say: the indexes of states, the running jobs, and who is parked."""
     for state in STATES:
         yield index(queue, state, 0)
-    yield flight(queue)
+    yield in_flight(queue)
     for one in keys_found:
-        if one.is_parked:
+        if one.is_throttled:
             level, _, name = one.name.partition("|")
-            yield parked(queue, Scope(level), name)
+            yield throttled(queue, Scope(level), name)
 
 
-def follow(asked: Command[Any], page: PageAudit) -> Command[PageAudit] | None:
+def next_page(previous: Command[Any], page: PageAudit) -> Command[PageAudit] | None:
     """Return the call for the next page, None if this was the last one."""
     if page.kept < PAGE:
         return None
-    *head, offset = asked.args
-    return Command(asked.script, asked.keys, (*head, int(offset) + page.kept), _page)
+    *head, offset = previous.args
+    return Command(previous.script, previous.keys, (*head, int(offset) + page.kept), _page)

@@ -13,7 +13,7 @@ from shared.queue.lua_library import ScriptName
 
 R = TypeVar("R")
 
-_FOR_NOW = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
+_TEMPORARY = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
 """Error codes of a server that cannot serve at the moment: full, busy, loading, a replica, unable to persist."""
 
 
@@ -34,15 +34,15 @@ class RetryPolicy:
     Three tries with 0.1 s and 0.2 s between ride out a reconnect; longer outages are the caller's to wait for.
     """
 
-    count: int = 3
-    pause_s: float = 0.1
+    max_attempts: int = 3
+    base_delay_s: float = 0.1
 
-    def pause_after(self, failed: int) -> float:
+    def delay_after_s(self, failed_attempts: int) -> float:
         """Return the seconds to wait after so many failed tries: doubled each time."""
-        return float(self.pause_s * 2 ** (failed - 1))
+        return float(self.base_delay_s * 2 ** (failed_attempts - 1))
 
 
-def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
+def error_of_reply(script: ScriptName, address: str, message: str) -> LakewrightError:
     """Return the error that a server's error reply means; `message` begins with the server's code."""
     code, _, rest = message.partition(" ")
     if code == "LWSCHEMA":
@@ -51,14 +51,14 @@ def refusal(script: ScriptName, address: str, message: str) -> LakewrightError:
             f"the queue at {address} has schema {theirs}, this release knows {ours}: {script} was refused; upgrade this"
             " process"
         )
-    if code in _FOR_NOW:
+    if code in _TEMPORARY:
         return RetryableError(f"the queue at {address} cannot run {script} now: {message}")
     return PermanentError(f"the queue at {address} refused {script}: {message}")
 
 
-def unreachable(script: ScriptName, address: str, tries: int, problem: Exception) -> RetryableError:
+def unreachable(script: ScriptName, address: str, attempts: int, problem: Exception) -> RetryableError:
     """Return the error for a server that gave no reply; whether the last try took effect is not known."""
     return RetryableError(
-        f"the queue at {address} did not answer {script} in {tries} tries; check that it runs and can be reached:"
+        f"the queue at {address} did not answer {script} in {attempts} tries; check that it runs and can be reached:"
         f" {problem}"
     )

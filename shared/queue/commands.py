@@ -14,7 +14,7 @@ from shared.queue.command import Command
 from shared.queue.limits import require_bytes, require_count, require_name, require_range
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import (
-    NEVER,
+    NO_TABLE_STATE,
     CancelOutcome,
     Claim,
     DecideOutcome,
@@ -40,16 +40,16 @@ LEDGER_KEPT = 1_000
 """Ledger records kept per table unless the caller says otherwise: some weeks of decisions of a busy table."""
 
 
-def configure(queue: str, given: Mapping[str, int]) -> Command[None]:
+def configure(queue: str, settings: Mapping[str, int]) -> Command[None]:
     """Write the settings that are given, by name (`settings.SETTINGS`); repeating it changes nothing."""
-    require_settings(given)
-    args = tuple(part for pair in given.items() for part in pair)
+    require_settings(settings)
+    args = tuple(part for pair in settings.items() for part in pair)
     return Command(ScriptName.CONFIGURE, _keys(queue), args, decode.configured)
 
 
-def enqueue(queue: str, spec: JobRequest) -> Command[Enqueued]:
+def enqueue(queue: str, request: JobRequest) -> Command[Enqueued]:
     """Wish for a job; merged if there is one with this key already."""
-    return Command(ScriptName.ENQUEUE, _keys(queue), _wish(spec), decode.enqueued)
+    return Command(ScriptName.ENQUEUE, _keys(queue), _request_args(request), decode.enqueued)
 
 
 def claim(
@@ -90,7 +90,7 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     nonce: str,
     id: JobId,  # noqa: A002 - the field's name everywhere else
     token: Token,
-    verdict: RunResult,
+    run_result: RunResult,
     cost_bytes: int,
     seen_version: int,
     result: str = "",
@@ -110,18 +110,18 @@ def finish(  # noqa: PLR0913 - the end of a run has that many parts, and splitti
     require_range(seen_version, "seen_version", -1, limits.MAX_INTEGER)
     require_bytes(result, "result", limits.MAX_RESULT_BYTES)
     cut = error[: limits.MAX_ERROR_CHARS]
-    run = (worker, nonce, id, token, verdict.value, cost_bytes, seen_version, result, cut)
+    run = (worker, nonce, id, token, run_result.value, cost_bytes, seen_version, result, cut)
     args = (*run, len(counters or {}), *_counters(counters or {}), *_counters(measures or {}))
     return Command(ScriptName.FINISH, _keys(queue), args, decode.finished)
 
 
-def cancel(queue: str, job: JobId, *, nonce: str, upto_version: int | None = None) -> Command[CancelOutcome]:
+def cancel(queue: str, job: JobId, *, nonce: str, max_version: int | None = None) -> Command[CancelOutcome]:
     """Delete a waiting job, tell a running one to stop; wishes noted before this call are cancelled with it.
 
-    upto_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
+    max_version: a job that was wished for at a later version of its table is left alone, and unknown; None: any.
     """
     require_name(nonce, "nonce")
-    upto = "" if upto_version is None else upto_version
+    upto = "" if max_version is None else max_version
     return Command(ScriptName.CANCEL, _keys(queue), (nonce, job, upto), decode.cancelled)
 
 
@@ -129,9 +129,9 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     queue: str,
     *,
     table: str,
-    expected: int,
-    stood: ExpectedTableState = NEVER,
-    cursor: Mapping[str, str],
+    expected_version: int,
+    expected_state: ExpectedTableState = NO_TABLE_STATE,
+    state_fields: Mapping[str, str],
     cells: Mapping[str, str | None],
     reset: bool | StagedState = False,
     jobs: Sequence[JobRequest] = (),
@@ -140,20 +140,20 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     ledger_kept: int = LEDGER_KEPT,
     timers: Sequence[Timer] = (),
 ) -> Command[Ingested]:
-    """Move a table's cursor from version `expected` (-1: none yet), with everything that follows from it.
+    """Move a table's cursor from version `expected_version` (-1: none yet), with everything that follows from it.
 
-    stood: what else the cursor held when it was read; cells that were counted under one policy, or before a recount,
-    must not be mixed with changes that were folded under another or written back, although the version is the same.
-    cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all timers.
-    reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
-    ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
-    Without `reset` the new version must lie above `expected`, or a repetition could not be told from a first call.
+    expected_state: other fields of the state as they were read. Cells counted under one policy, or before a rebuild,
+    must not be mixed with changes folded under another, although the version is the same.
+    cells: new state of each changed cell, None to delete it; `reset` deletes all other cells and all timers first.
+    reset: True, or the staged state that replaces the old one; nothing is written unless all of it is there.
+    ledger: (record, index into `jobs` or -1); the record is stored with the outcome of that job.
+    Without `reset` the new version must exceed `expected_version`, or a repetition would look like a first call.
     """
     require_name(table, "table")
-    version = _cursor_version(cursor)
+    version = _state_version(state_fields)
     if not reset:
-        require_range(version, "cursor version", expected + 1, limits.MAX_INTEGER)
-    require_range(expected, "expected", -1, limits.MAX_INTEGER)
+        require_range(version, "cursor version", expected_version + 1, limits.MAX_INTEGER)
+    require_range(expected_version, "expected", -1, limits.MAX_INTEGER)
     require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
     require_count(len(cells), "cells", limits.MAX_RESET_CELLS if reset else limits.MAX_CELLS)
     require_count(len(jobs), "jobs", limits.MAX_JOBS)
@@ -162,22 +162,22 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     states = [part for cell, state in cells.items() if state is not None for part in (cell, state)]
     dropped = [cell for cell, state in cells.items() if state is None]
     counts = _counters(counters or {})
-    sizes = (len(cursor), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
-    body = [part for field in cursor.items() for part in field]
+    sizes = (len(state_fields), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
+    body = [part for field in state_fields.items() for part in field]
     body += states
     body += dropped
     for spec in jobs:
         if spec.key.table != table:
             raise InvalidInput(f"a job for table {spec.key.table} came with the log of {table}", field="jobs")
-        body += map(str, _wish(spec))
+        body += map(str, _request_args(spec))
     for record, index in ledger:
         require_range(index, "index of a ledger record's job", -1, len(jobs) - 1)
         body += (record, str(index + 1))
     body += map(str, counts)
-    body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.at_ms))]
+    body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.fires_at_ms))]
     staged = reset if isinstance(reset, StagedState) else StagedState(str(int(reset)), 0, 0)
     head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
-    stood_at = f"{expected}|{stood.policy}|{stood.rescans}|{stood.digest}"
+    stood_at = f"{expected_version}|{expected_state.policy}|{expected_state.rebuilds}|{expected_state.digest}"
     args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
     return Command(ScriptName.INGEST, _keys(queue), args, decode.ingested)
 
@@ -188,7 +188,7 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     nonce: str,
     table: str,
     timer: Timer | None = None,
-    again_ms: int = 0,
+    rearm_at_ms: int = 0,
     job: JobRequest | None = None,
     record: str = "",
     counters: Mapping[str, int] | None = None,
@@ -197,19 +197,19 @@ def decide(  # noqa: PLR0913 - timer, job, record and counters belong into one t
     """Carry out a decision that no commit led to.
 
     timer: the one that rang, as it was read; if it rings at another time by now nothing is written. It is stopped, or
-    set to `again_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
-    `again_ms`, too, if that is not 0: it was too early for one.
+    set to `rearm_at_ms` where its job's key has a job already; then nothing else is written. Without a job it is set to
+    `rearm_at_ms`, too, if that is not 0: it was too early for one.
     record: kept in the ledger with what became of the job.
     """
     _require_caller(_DECIDER, nonce)
     require_name(table, "table")
-    require_range(again_ms, "again_ms", 0, limits.MAX_INTEGER)
+    require_range(rearm_at_ms, "again_ms", 0, limits.MAX_INTEGER)
     require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
     if job is not None and job.key.table != table:
         raise InvalidInput(f"a job for table {job.key.table} came with a decision about {table}", field="job")
-    rung = (timer.name, timer.at_ms) if timer else ("", 0)
-    head = (_DECIDER, nonce, table, *rung, again_ms, record, ledger_kept, int(job is not None))
-    args = (*head, *(_wish(job) if job else ()), *_counters(counters or {}))
+    rung = (timer.name, timer.fires_at_ms) if timer else ("", 0)
+    head = (_DECIDER, nonce, table, *rung, rearm_at_ms, record, ledger_kept, int(job is not None))
+    args = (*head, *(_request_args(job) if job else ()), *_counters(counters or {}))
     return Command(ScriptName.DECIDE, _keys(queue), args, decode.decided)
 
 
@@ -217,12 +217,12 @@ def _keys(queue: str) -> tuple[str, ...]:
     return (keys.prefix(queue),)
 
 
-def _wish(spec: JobRequest) -> tuple[str | int, ...]:
-    key, wait = spec.key, spec.debounce
+def _request_args(request: JobRequest) -> tuple[str | int, ...]:
+    key, wait = request.key, request.debounce
     return (
-        *(spec.id, key.table, key.cell, key.kind),
-        *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes),
-        *(spec.version, spec.facts, wait.quiet_ms, wait.max_delay_ms, spec.insistence, spec.reach),
+        *(request.id, key.table, key.cell, key.kind),
+        *(request.tenant, int(request.band), request.priority, request.cost_bytes),
+        *(request.version, request.payload, wait.quiet_ms, wait.max_delay_ms, request.precedence, request.extent),
     )
 
 
@@ -239,9 +239,9 @@ def _counters(counters: Mapping[str, int]) -> tuple[str | int, ...]:
     return tuple(part for counter in counters.items() for part in counter)
 
 
-def _cursor_version(cursor: Mapping[str, str]) -> int:
-    require_count(len(cursor), "cursor fields", limits.MAX_CURSOR_FIELDS)
-    version = cursor.get("version", "")
+def _state_version(state_fields: Mapping[str, str]) -> int:
+    require_count(len(state_fields), "cursor fields", limits.MAX_TABLE_STATE_FIELDS)
+    version = state_fields.get("version", "")
     # The script compares texts, so that only the plain decimal form is safe.
     if not version.isascii() or not version.isdigit() or str(int(version)) != version:
         raise InvalidInput(

@@ -55,14 +55,14 @@ def _claim(fields: Sequence[str]) -> Claim:
         token=Token(int(token)),
         previous_token=Token(int(previous)) if previous else None,
         attempts=int(attempts),
-        generation=int(generation),
+        revision=int(generation),
         version=int(version),
-        reach=int(reach),
+        extent=int(reach),
         cost_bytes=int(cost),
-        facts=facts,
-        t0_ms=int(t0),
+        payload=facts,
+        enqueued_at_ms=int(t0),
         lease_until_ms=int(until),
-        deaths=int(deaths),
+        engine_crashes=int(deaths),
     )
 
 
@@ -145,10 +145,10 @@ def job_view(raw: Any) -> JobView | None:
         priority=int(fields["prio"]),
         cost_bytes=int(fields["cost"]),
         version=int(fields["version"]),
-        facts=fields["facts"],
-        t0_ms=int(fields["t0"]),
+        payload=fields["facts"],
+        enqueued_at_ms=int(fields["t0"]),
         attempts=int(fields["attempts"]),
-        generation=int(fields["generation"]),
+        revision=int(fields["generation"]),
         token=Token(int(fields["token"])) if "token" in fields else None,
         ready_at_ms=int(at) if waits and at else None,
         lease_until_ms=int(at) if state is JobState.LEASED and at else None,
@@ -158,7 +158,7 @@ def job_view(raw: Any) -> JobView | None:
         stop=StopReason(fields["stop"]) if "stop" in fields else None,
         error=fields.get("error"),
         pending_version=int(fields["d_version"]) if "d_version" in fields else None,
-        deaths=int(fields.get("deaths", 0)),
+        engine_crashes=int(fields.get("deaths", 0)),
     )
 
 
@@ -171,19 +171,19 @@ def run_record(raw: Any) -> RunRecord:
     """Read one entry of the history."""
     entry, fields = text(raw[0]), _fields(raw[1])
     return RunRecord(
-        entry=entry,
+        entry_id=entry,
         id=JobId(fields["job"]),
         key=JobKey(fields["table"], fields["cell"], fields["kind"]),
         tenant=fields["tenant"],
         band=Band(int(fields["band"])),
         token=Token(int(fields["token"])),
-        verdict=fields["verdict"],
+        run_result=fields["verdict"],
         outcome=fields["outcome"],
         worker=fields["worker"],
         attempts=int(fields["attempts"]),
         version=int(fields["version"]),
         cost_bytes=int(fields["cost"]),
-        t0_ms=int(fields["t0"]),
+        enqueued_at_ms=int(fields["t0"]),
         started_ms=int(fields["started"]),
         finished_ms=int(fields["finished"]),
         result=fields["result"],

@@ -19,7 +19,7 @@ def prefix(queue: str) -> str:
     return f"{{lw:{queue}}}:"
 
 
-def cfg(queue: str) -> str:
+def config(queue: str) -> str:
     """Hash: schema, settings, weights."""
     return prefix(queue) + "cfg"
 
@@ -54,7 +54,7 @@ def held(queue: str, node: str) -> str:
     return f"{prefix(queue)}h:{node}"
 
 
-def virtual(queue: str) -> str:
+def virtual_times(queue: str) -> str:
     """Hash: virtual time of each busy node, the row of strict claims (`strict_run`), and the last `token`."""
     return prefix(queue) + "v"
 
@@ -64,17 +64,17 @@ def queued(queue: str) -> str:
     return prefix(queue) + "queued"
 
 
-def lease(queue: str) -> str:
+def leases(queue: str) -> str:
     """Zset: running jobs by lease deadline."""
     return prefix(queue) + "lease"
 
 
-def delay(queue: str) -> str:
+def delayed(queue: str) -> str:
     """Zset: delayed jobs by the time at which they become ready."""
     return prefix(queue) + "delay"
 
 
-def dead(queue: str) -> str:
+def quarantined(queue: str) -> str:
     """Zset: quarantined jobs by the time of their next single try."""
     return prefix(queue) + "dead"
 
@@ -84,9 +84,9 @@ def in_flight(queue: str) -> str:
     return prefix(queue) + "infl"
 
 
-def parked(queue: str, level: Scope, name: str) -> str:
+def throttled(queue: str, scope: Scope, name: str) -> str:
     """Zset: the flows of a table (`band|tenant`), or bands of a tenant, that are out of the tree while at a limit."""
-    return f"{prefix(queue)}p:{level}|{name}"
+    return f"{prefix(queue)}p:{scope}|{name}"
 
 
 def reply(queue: str, worker: str, nonce: str) -> str:
@@ -104,7 +104,7 @@ def aside_jobs(queue: str, ability: str) -> str:
     return f"{prefix(queue)}x:{ability}"
 
 
-def cursor(queue: str, table: str) -> str:
+def table_state(queue: str, table: str) -> str:
     """Hash: how far a table's log has been read; `version` is compared before every move."""
     return f"{prefix(queue)}cur:{table}"
 
@@ -129,7 +129,7 @@ def timers(queue: str, table: str) -> str:
     return f"{prefix(queue)}due:{table}"
 
 
-def ringing(queue: str) -> str:
+def due_tables(queue: str) -> str:
     """Zset: tables by the time at which their first timer rings."""
     return prefix(queue) + "due"
 
@@ -144,12 +144,12 @@ def staged_timers(queue: str, name: str) -> str:
     return f"{prefix(queue)}newdue:{name}"
 
 
-def archive(queue: str) -> str:
+def archive_progress(queue: str) -> str:
     """Hash: number of the newest batch of ledger records that was archived, and the `pending` one."""
     return prefix(queue) + "arch"
 
 
-def archived(queue: str) -> str:
+def archived_up_to(queue: str) -> str:
     """Hash: table to the newest record of its ledger that is in the archive."""
     return prefix(queue) + "arch:at"
 
@@ -159,7 +159,7 @@ def counters(queue: str, table: str | None = None) -> str:
     return prefix(queue) + ("count" if table is None else f"count:{table}")
 
 
-def history(queue: str) -> str:
+def runs(queue: str) -> str:
     """Capped stream: finished runs."""
     return prefix(queue) + "hist"
 

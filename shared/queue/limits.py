@@ -16,13 +16,13 @@ MAX_COST_BYTES = 2**50
 MAX_PRIORITY = 9
 """0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
 
-MAX_INSISTENCE = 9
+MAX_PRECEDENCE = 9
 """0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
 
-MAX_REACH = 9
+MAX_EXTENT = 9
 """0 is the least a job may be asked for; a few ranks are plenty, as for insistence."""
 
-DEATHS_UNTIL_ALONE = 2
+CRASHES_UNTIL_EXCLUSIVE = 2
 """Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
 or another job's doing. If an engine dies once more it is this job's doing, and the job is quarantined."""
 
@@ -63,7 +63,7 @@ MAX_LEDGER = 1_000
 MAX_COUNTERS = 100
 """Counters per finish or ingest."""
 
-MAX_CURSOR_FIELDS = 20
+MAX_TABLE_STATE_FIELDS = 20
 """Fields of a table's cursor."""
 
 MAX_NAME_CHARS = 300
@@ -75,7 +75,7 @@ MAX_CELL_BYTES = 16 * 1024
 MAX_TIMER_BYTES = MAX_CELL_BYTES + 100
 """Name of a timer: a word and a cell key."""
 
-MAX_FACTS_BYTES = 16 * 1024
+MAX_PAYLOAD_BYTES = 16 * 1024
 """Facts of a job; the job carries no file list, so this is plenty."""
 
 MAX_PROGRESS_BYTES = 4 * 1024

@@ -11,15 +11,15 @@ from typing import NewType
 
 from shared.errors import InvalidInput
 from shared.queue.limits import (
-    DEATHS_UNTIL_ALONE,
+    CRASHES_UNTIL_EXCLUSIVE,
     MAX_CELL_BYTES,
     MAX_COST_BYTES,
     MAX_DELAY_MS,
-    MAX_FACTS_BYTES,
-    MAX_INSISTENCE,
+    MAX_EXTENT,
     MAX_INTEGER,
+    MAX_PAYLOAD_BYTES,
+    MAX_PRECEDENCE,
     MAX_PRIORITY,
-    MAX_REACH,
     MAX_TIMER_BYTES,
     require_bytes,
     require_name,
@@ -98,18 +98,19 @@ class Debounce:
         require_range(self.quiet_ms, "quiet_ms", 0, self.max_delay_ms)
 
 
-AT_ONCE = Debounce()
+IMMEDIATE = Debounce()
 
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
     """A wish for a job.
 
-    `version` is the table version whose fold asked for it, `facts` opaque JSON text. When wishes for one key meet,
+    `version` is the table version whose fold asked for it, `payload` opaque JSON text. When wishes for one key meet,
     the best band and priority and the greatest reach win; facts, tenant and cost are those of the greatest (version,
     insistence, facts).
-    `insistence` ranks wishes of one version that were made under different terms: a person's before an event's.
-    `reach` is how much is asked for: a wish for more is not lost in a newer one for less, nor served by a run for less.
+    precedence: rank among requests of one version; a person's request outranks an event's.
+    extent: how much to rewrite. A newer request for less does not replace one for more, and a run for less does not
+    satisfy it.
     """
 
     key: JobKey
@@ -118,19 +119,19 @@ class JobRequest:
     priority: int
     cost_bytes: int
     version: int
-    facts: str = "{}"
-    debounce: Debounce = AT_ONCE
-    insistence: int = 0
-    reach: int = 0
+    payload: str = "{}"
+    debounce: Debounce = IMMEDIATE
+    precedence: int = 0
+    extent: int = 0
 
     def __post_init__(self) -> None:
         require_name(self.tenant, "tenant")
         require_range(self.priority, "priority", 0, MAX_PRIORITY)
         require_range(self.cost_bytes, "cost_bytes", 0, MAX_COST_BYTES)
         require_range(self.version, "version", 0, MAX_INTEGER)
-        require_bytes(self.facts, "facts", MAX_FACTS_BYTES)
-        require_range(self.insistence, "insistence", 0, MAX_INSISTENCE)
-        require_range(self.reach, "reach", 0, MAX_REACH)
+        require_bytes(self.payload, "payload", MAX_PAYLOAD_BYTES)
+        require_range(self.precedence, "precedence", 0, MAX_PRECEDENCE)
+        require_range(self.extent, "extent", 0, MAX_EXTENT)
 
     @property
     def id(self) -> JobId:
@@ -143,7 +144,7 @@ class EnqueueOutcome(StrEnum):
 
     QUEUED = "queued"
     MERGED = "merged"
-    DIRTY = "rerun"
+    RERUN_REQUESTED = "rerun"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,8 +161,8 @@ class Claim:
 
     `previous_token` names the run before this one. An actor looks for that run's commit for its report alone: what
     landed is in the snapshot that the new run plans on, so nothing depends on finding it.
-    `reach` is the greatest of all wishes that were merged, `facts` are the newest one's. `deaths` counts earlier runs
-    under which an engine died or an actor fell silent.
+    extent: the greatest of all merged requests; payload: that of the newest one.
+    engine_crashes: earlier runs during which the engine died or the lease expired.
     """
 
     id: JobId
@@ -172,19 +173,19 @@ class Claim:
     token: Token
     previous_token: Token | None
     attempts: int
-    generation: int
+    revision: int
     version: int
-    reach: int
+    extent: int
     cost_bytes: int
-    facts: str
-    t0_ms: int
+    payload: str
+    enqueued_at_ms: int
     lease_until_ms: int
-    deaths: int = 0
+    engine_crashes: int = 0
 
     @property
-    def runs_alone(self) -> bool:
+    def runs_exclusively(self) -> bool:
         """Whether no other job may run beside it in the same engine."""
-        return self.deaths >= DEATHS_UNTIL_ALONE
+        return self.engine_crashes >= CRASHES_UNTIL_EXCLUSIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class HeartbeatReply:
 class FinishOutcome(StrEnum):
     """Where a run's end left its job; STALE: token or state were wrong and nothing was written."""
 
-    GONE = "deleted"
+    DELETED = "deleted"
     REQUEUED = "requeued"
     DELAYED = "delayed"
     QUARANTINED = "quarantined"
@@ -257,7 +258,7 @@ class Finished:
 class CancelOutcome(StrEnum):
     """A waiting job is gone at once, a running one is told to stop, an unknown one was not there."""
 
-    GONE = "deleted"
+    DELETED = "deleted"
     STOPPING = "stopping"
     UNKNOWN = "unknown"
 
@@ -275,12 +276,12 @@ class Timer:
     """A timer of a table, opaque to the queue but for the time at which it rings."""
 
     name: str
-    at_ms: int
+    fires_at_ms: int
     change: TimerChange = TimerChange.SET
 
     def __post_init__(self) -> None:
         require_bytes(self.name, "timer", MAX_TIMER_BYTES)
-        require_range(self.at_ms, "at_ms", 0, MAX_INTEGER)
+        require_range(self.fires_at_ms, "at_ms", 0, MAX_INTEGER)
 
 
 class DecideOutcome(StrEnum):
@@ -288,10 +289,10 @@ class DecideOutcome(StrEnum):
 
     QUEUED = "queued"
     MERGED = "merged"
-    DIRTY = "rerun"
+    RERUN_REQUESTED = "rerun"
     NONE = "none"
-    BUSY = "already_queued"
-    LATE = "timer_changed"
+    ALREADY_QUEUED = "already_queued"
+    TIMER_CHANGED = "timer_changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,11 +303,11 @@ class ExpectedTableState:
     """
 
     policy: str = ""
-    rescans: str = ""
+    rebuilds: str = ""
     digest: str = ""
 
 
-NEVER = ExpectedTableState()
+NO_TABLE_STATE = ExpectedTableState()
 """Of a cursor that is not there."""
 
 

@@ -40,9 +40,9 @@ def history(queue: str, *, before: str = "", limit: int = limits.MAX_PAGE) -> Co
 class DispatchReason(StrEnum):
     """Why a band is next: its rank, the guard against strict bands, or its share."""
 
-    STRICT = "strict_priority"
-    GUARD = "starvation_guard"
-    SHARE = "fair_share"
+    STRICT_PRIORITY = "strict_priority"
+    STARVATION_GUARD = "starvation_guard"
+    FAIR_SHARE = "fair_share"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class NextJob:
     band: Band
     tenant: str
     table: str
-    why: DispatchReason
-    band_tag: int
-    tenant_tag: int
-    table_tag: int
+    reason: DispatchReason
+    band_virtual_start: int
+    tenant_virtual_start: int
+    table_virtual_start: int
     aged_ms: int
-    t0_ms: int
+    enqueued_at_ms: int
     priority: int
 
 
@@ -102,4 +102,4 @@ def _page(raw: Any, *, offset: int, limit: int) -> JobPage:
 
 def _runs(raw: Any, *, limit: int) -> RunPage:
     runs = tuple(decode.run_record(one) for one in raw)
-    return RunPage(runs, runs[-1].entry if len(runs) == limit else None)
+    return RunPage(runs, runs[-1].entry_id if len(runs) == limit else None)

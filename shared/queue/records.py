@@ -21,10 +21,10 @@ class JobView:
     priority: int
     cost_bytes: int
     version: int
-    facts: str
-    t0_ms: int
+    payload: str
+    enqueued_at_ms: int
     attempts: int
-    generation: int
+    revision: int
     token: Token | None = None
     ready_at_ms: int | None = None
     lease_until_ms: int | None = None
@@ -34,7 +34,7 @@ class JobView:
     stop: StopReason | None = None
     error: str | None = None
     pending_version: int | None = None
-    deaths: int = 0
+    engine_crashes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,35 +47,35 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Jobs per state at `now_ms` of the server; `oldest_t0_ms` is the oldest arrival still queued."""
+    """Jobs per state at `now_ms` of the server; `oldest_enqueued_at_ms` is the oldest arrival still queued."""
 
     now_ms: int
     depth: dict[JobState, int]
-    oldest_t0_ms: int | None
+    oldest_enqueued_at_ms: int | None
 
     @property
     def oldest_wait_ms(self) -> int:
         """How long the oldest queued job has been waiting."""
-        return 0 if self.oldest_t0_ms is None else max(0, self.now_ms - self.oldest_t0_ms)
+        return 0 if self.oldest_enqueued_at_ms is None else max(0, self.now_ms - self.oldest_enqueued_at_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """One finished run as the history keeps it; `entry` is its place in the stream and the cursor for paging."""
+    """One finished run as the history keeps it; `entry_id` is its place in the stream and the cursor for paging."""
 
-    entry: str
+    entry_id: str
     id: JobId
     key: JobKey
     tenant: str
     band: Band
     token: Token
-    verdict: str
+    run_result: str
     outcome: str
     worker: str
     attempts: int
     version: int
     cost_bytes: int
-    t0_ms: int
+    enqueued_at_ms: int
     started_ms: int
     finished_ms: int
     result: str

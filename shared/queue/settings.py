@@ -26,14 +26,14 @@ class SettingUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSetting:
-    """What is known of one setting; `low` and `high` may both be set. `is_told`: the decider tells it, not people."""
+    """One setting: default, inclusive range, unit and description. is_set_by_decider: computed, not configured."""
 
     default: int
     low: int
     high: int
     unit: SettingUnit
-    meaning: str
-    is_told: bool = False
+    description: str
+    is_set_by_decider: bool = False
 
 
 SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
@@ -79,7 +79,7 @@ SETTINGS: Mapping[str, QueueSetting] = MappingProxyType(
             100_000,
             SettingUnit.SLOTS,
             "Total slots of all actors, the base of quotas; set by the decider, 0 if unknown.",
-            is_told=True,
+            is_set_by_decider=True,
         ),
     }
 )
@@ -99,9 +99,9 @@ class QueueSettings:
     slots: int = SETTINGS["slots"].default
 
 
-def require_settings(given: Mapping[str, int]) -> None:
+def require_settings(settings: Mapping[str, int]) -> None:
     """Refuse a name that is no setting, and a value out of its range."""
-    for name, value in given.items():
+    for name, value in settings.items():
         if name not in SETTINGS:
             raise InvalidInput(
                 f"{name[:80]!r} is no setting of the queue; there are {', '.join(SETTINGS)}",

@@ -92,7 +92,7 @@ def _sampled(history: CommitTrace, slots: int, lag_commits: int) -> Optimum:
             count += len(commit.added)
     sample = CommitTrace((), tuple(commits))
     sizes = [file.size_bytes for commit in commits for file in commit.added]
-    small = [size for size in sizes if size < POLICY.ladder.full_bytes]
+    small = [size for size in sizes if size < POLICY.size_levels.full_bytes]
     ours = replay_lakewright(sample, POLICY, lag_commits=lag_commits)
     best = neighbours(small, min(slots, SAMPLE_SLOTS), output_bytes=POLICY.target_bytes)
     return Optimum(best / sum(sizes), ours.wa)

@@ -288,7 +288,7 @@ def _end_while_full(world: World, held: Claim) -> None:
         nonce=uuid.uuid4().hex,
         id=held.id,
         token=held.token,
-        verdict=RunResult.YIELD,
+        run_result=RunResult.YIELD,
         cost_bytes=held.cost_bytes,
         seen_version=-1,
     )

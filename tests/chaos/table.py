@@ -14,7 +14,7 @@ from shared import commit_metadata
 from shared.job_payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue.model import Claim
 from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
@@ -28,7 +28,7 @@ Note = Callable[..., None]
 def facts(location: Path) -> str:
     """Return what a job for the table at this place says about it."""
     policy, predicted = Policy(target_bytes=8 * MIB), PredictedCost(8, 7, 800_000)
-    return JobPayload(str(location), location.name, policy, "chaos", predicted, terms({})).encode()
+    return JobPayload(str(location), location.name, policy, "chaos", predicted, policy_digest({})).encode()
 
 
 class FileTable:
@@ -74,11 +74,11 @@ class FileTable:
         if self._random.random() < FAILS:
             raise OSError("the disk is full, for once")
         if not self._commit(Path(request.location), self._claim):
-            stale = tuple(GroupOutcome(group, GroupStatus.STALE) for group in request.groups)
+            stale = tuple(GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups)
             return RewriteOutcome(None, stale, 1, 1, conflicts=1)
         self._has_work = False
         control.reached("committed")
-        landed = tuple(GroupOutcome(group, GroupStatus.LANDED) for group in request.groups)
+        landed = tuple(GroupOutcome(group, GroupStatus.COMMITTED) for group in request.groups)
         return RewriteOutcome(self._version, landed, 1, 1)
 
     def _commit(self, location: Path, claim: Claim) -> bool:
@@ -92,7 +92,7 @@ class FileTable:
             self._note("committed", claim, seen=self._version)
             return True
 
-    def bury(self) -> EngineDeath | None:
+    def terminate(self) -> EngineDeath | None:
         """Never asked for: this engine lives as long as its process."""
         return None
 
@@ -103,6 +103,6 @@ class FileTable:
     def cancel(self, job: str) -> None:
         """Do nothing: a rewrite takes milliseconds."""
 
-    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return None: nothing depends on it."""
         return None

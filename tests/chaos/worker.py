@@ -28,7 +28,7 @@ from tests.chaos.history import now_ns
 from tests.chaos.table import FileTable
 
 QUEUE = "chaos"
-TIMES = LeaseTimes(lease_s=1.5, interval_s=0.3, margin_s=0.3, grace_s=1.0)
+TIMES = LeaseTimes(lease_s=1.5, interval_s=0.3, margin_s=0.3, stop_grace_s=1.0)
 SETTINGS = WorkerSettings(max_rounds=2, idle_s=0.02)
 LABELS = ("claimed", "files_written", "confirmed", "committed", "finished")
 """Where a worker can be stopped: its claim is answered, its files are written, its lease is confirmed, …"""
@@ -60,14 +60,14 @@ class NotingQueue(SyncQueueExecutor):
         self.log = log
         return self
 
-    def run(self, transition: Command[Any]) -> Any:
+    def run(self, command: Command[Any]) -> Any:
         """Carry out one transition."""
-        match transition.script:
+        match command.script:
             case ScriptName.CLAIM:
-                return self._claim(transition)
+                return self._claim(command)
             case ScriptName.FINISH:
-                return self._finish(transition)
-        return super().run(transition)
+                return self._finish(command)
+        return super().run(command)
 
     def _claim(self, transition: Command[Any]) -> Any:
         sent = now_ns()
@@ -96,14 +96,14 @@ class ChaosWorker(NotingQueue):
         """Tell the table of each claim."""
         self._table, self._barrier = table, barrier
 
-    def run(self, transition: Command[Any]) -> Any:
+    def run(self, command: Command[Any]) -> Any:
         """Carry out one transition, and perhaps stop."""
-        reply = super().run(transition)
-        if transition.script is ScriptName.CLAIM and reply:
+        reply = super().run(command)
+        if command.script is ScriptName.CLAIM and reply:
             self._claim_held = reply[0]
             self._table.begin(reply[0])
             self._barrier.reached(reply[0], "claimed")
-        elif transition.script is ScriptName.FINISH:
+        elif command.script is ScriptName.FINISH:
             self._barrier.reached(self._claim_held, "finished")
         return reply
 
@@ -148,10 +148,10 @@ def main(arguments: Sequence[str]) -> None:
     scripts, tries = library(kind), RetryPolicy(3, 0.02)
     log, barrier = Log(Path(folder) / f"{name}.jsonl"), Barrier(Path(folder), name)
     table = FileTable(log.note, barrier.reached, int(seed))
-    queue = ChaosWorker(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
+    queue = ChaosWorker(connect(url, timeout_s=0.5), QUEUE, library=scripts, retry_policy=tries)
     queue.watch(log)
     queue.attach(table, barrier)
-    beats = SyncQueueExecutor(connect(url, timeout_s=0.5), QUEUE, library=scripts, tries=tries)
+    beats = SyncQueueExecutor(connect(url, timeout_s=0.5), QUEUE, library=scripts, retry_policy=tries)
     heartbeat = Heartbeat(beats, name, TIMES)
     heartbeat.start()
     actor = ActorContext(name, heartbeat, threading.Event())

@@ -88,7 +88,7 @@ class World:
         place = (threading.get_ident(), self.network.target_port)
         if place not in self.queues:
             client = connect(f"redis://127.0.0.1:{self.network.target_port}/0", timeout_s=scaled(1.0))
-            noting = NotingQueue(client, QUEUE, tries=TRIES)
+            noting = NotingQueue(client, QUEUE, retry_policy=TRIES)
             self.queues[place] = noting.watch(Log(self.folder / f"driver-{len(self.queues)}.jsonl"))
         return self.queues[place]
 
@@ -187,7 +187,9 @@ class World:
         while table.told < len(table.log) - 1:
             version, sent = table.told + 1, now_ns()
             cursor, job = {"version": str(version)}, table.spec(version)
-            call = commands.ingest(QUEUE, table=table.name, expected=table.told, cursor=cursor, cells={}, jobs=[job])
+            call = commands.ingest(
+                QUEUE, table=table.name, expected_version=table.told, state_fields=cursor, cells={}, jobs=[job]
+            )
             try:
                 done = self.queue().run(call)
             except (RetryableError, PermanentError):

@@ -20,7 +20,7 @@ from shared.errors import InvalidInput
 from shared.job_payload import JobPayload, RewriteKind
 from shared.layout.eligibility import Reason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
-from shared.layout.planner import state_of
+from shared.layout.planner import stats_of_files
 from shared.policy import MIB, DmlPolicy, Policy
 from shared.queue.model import TimerChange, job_id
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey
@@ -39,7 +39,7 @@ POLICIES = st.builds(
     target_bytes=st.just(8 * MIB),
     tolerance=st.sampled_from([Fraction(0), Fraction(15, 100)]),
     max_small_files=st.sampled_from([4, 1000]),
-    full_interval_s=st.sampled_from([None, 3_600]),
+    full_rewrite_interval_s=st.sampled_from([None, 3_600]),
     time_window_s=st.sampled_from([None, 3_600]),
     filter=st.sampled_from([None, "dt = 'a'"]),
     dml_policy=st.sampled_from(DmlPolicy),
@@ -54,7 +54,7 @@ BUSY = st.sampled_from([Fraction(0), Fraction(1, 10), Fraction(9, 10)])
 
 
 def stats_of(sizes: list[int], policy: Policy) -> PartitionStats:
-    return sum((file_stats(policy.ladder, size) for size in sizes), EMPTY_STATS)
+    return sum((file_stats(policy.size_levels, size) for size in sizes), EMPTY_STATS)
 
 
 @each_action
@@ -65,7 +65,7 @@ def test_the_kind_can_stand_in_keys_and_records(action: Action) -> None:
 
 @each_action
 def test_every_reason_has_a_sentence_and_shares_no_code_with_the_pipeline(action: Action) -> None:
-    assert all(reason.sentence.endswith(".") for reason in action.reasons)
+    assert all(reason.message.endswith(".") for reason in action.reasons)
     codes = {str(reason) for reason in PIPELINE_REASONS}
     assert all(reason in PIPELINE_REASONS for reason in action.reasons if str(reason) in codes)
     assert all(reason not in PIPELINE_REASONS for reason in action.stages)
@@ -110,9 +110,9 @@ def test_a_decision_becomes_a_record_that_recomputes_to_it_and_a_job_that_says_t
             job_request(context, made)
         return
     job = job_request(context, made)
-    payload = JobPayload.decode(job.facts)
+    payload = JobPayload.decode(job.payload)
     assert (job.key.kind, job.key.cell, job.version) == (action.kind, CELL, trigger.version)
-    assert (payload.reason, payload.ask, payload.policy) == (made.reason, trigger.rewrite_kind, policy)
+    assert (payload.reason, payload.rewrite_kind, payload.policy) == (made.reason, trigger.rewrite_kind, policy)
     assert (payload.predicted.bytes, job.cost_bytes) == (made.prediction.bytes,) * 2
     assert 0 <= job.priority < PRIORITIES
 
@@ -152,7 +152,7 @@ def test_a_timer_names_its_action_and_its_partition_and_is_set_for_nothing_that_
     if action.timers is None:
         return
     files = [DataFile(f"f{n}", size, CELL, modified_ms=at_ms) for n, size in enumerate(sizes)]
-    stats = state_of(files, policy.ladder)
+    stats = stats_of_files(files, policy.size_levels)
 
     def changes(policy: Policy, cell: PartitionKey) -> list[tuple[str, TimerChange]]:
         assert action.timers is not None

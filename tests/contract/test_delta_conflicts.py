@@ -14,7 +14,7 @@ from tests.support.steering import Steering
 
 pytestmark = pytest.mark.spark
 
-LANDED, STALE = GroupStatus.LANDED, GroupStatus.STALE
+LANDED, STALE = GroupStatus.COMMITTED, GroupStatus.CONFLICTED
 
 
 def statuses(outcome: RewriteOutcome) -> list[GroupStatus]:

@@ -41,13 +41,13 @@ def test_the_planned_files_become_fewer_and_no_row_changes(either: DeltaLab) -> 
     outcome = either.rewrite(table.location, [group], control, job="j", token=4)
 
     assert outcome.version == table.version + 1
-    assert [(end.status, end.rows, len(end.outputs)) for end in outcome.groups] == [(GroupStatus.LANDED, 120, 1)]
+    assert [(end.status, end.rows, len(end.outputs)) for end in outcome.groups] == [(GroupStatus.COMMITTED, 120, 1)]
     assert tables.removed(table.path, outcome.version) == {file.path for file in group.files}
     assert either.files(table.location, CELL_1) == outcome.groups[0].outputs
     assert len(either.files(table.location, CELL_2)) == 6
     assert tables.rows(table.path) == before
     assert tables.commit_info(table.path, outcome.version)["userMetadata"] == mark("j", 4)
-    assert either.engine.find_origin(table.location, job="j", token=4, since_version=0) == outcome.version
+    assert either.engine.find_commit(table.location, job="j", token=4, since_version=0) == outcome.version
     assert "may_commit" in control.calls
     assert control.calls[-1] == "committed"
 
@@ -60,7 +60,7 @@ def test_cells_of_null_and_several_cells_are_rewritten(either: DeltaLab) -> None
 
     outcome = either.rewrite(table.location, groups)
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED] * 2
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * 2
     assert [end.group for end in outcome.groups] == groups
     assert len(tables.live(table.path)) == 2
     assert tables.rows(table.path) == before
@@ -74,7 +74,7 @@ def test_a_stale_group_is_said_to_be_stale(either: DeltaLab) -> None:
 
     outcome = either.rewrite(table.location, [group])
 
-    assert (outcome.version, outcome.groups[0].status) == (None, GroupStatus.STALE)
+    assert (outcome.version, outcome.groups[0].status) == (None, GroupStatus.CONFLICTED)
 
 
 def test_a_lost_lease_forbids_everything(either: DeltaLab) -> None:
@@ -107,13 +107,13 @@ def test_only_the_transaction_is_exact_and_the_fallback_says_so(lab: DeltaLab) -
         WHOLE_TABLE, tuple(file for file in lab.files(table.location) if file.rows == 100), RewriteMode.MINOR
     )
     engine = DeltaEngine(lab.spark)
-    assert engine.executor.exact
+    assert engine.executor.is_exact
     engine.use_optimize()
-    assert not engine.executor.exact
+    assert not engine.executor.is_exact
 
     outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [group])
 
-    assert outcome.groups[0].status is GroupStatus.STALE
+    assert outcome.groups[0].status is GroupStatus.CONFLICTED
     assert tables.removed(table.path, outcome.version or 0) != {file.path for file in group.files}
     assert tables.rows(table.path) == before
 
@@ -140,7 +140,7 @@ def test_the_fallback_counts_rows_where_the_log_has_no_statistics(lab: DeltaLab)
 
     outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, [lab.group(table.location)])
 
-    assert outcome.groups[0].status is GroupStatus.LANDED
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
     assert tables.rows(table.path) == before
 
 
@@ -162,7 +162,7 @@ def test_the_self_test_passes_here_and_leaves_no_table(lab: DeltaLab) -> None:
     conflict = next(one for one in logs if one["event"] == "commit_failed")
     assert conflict["self_test"], "a conflict that is provoked is marked, so that the actor's log leaves it out"
     assert "self_test" not in logs[-1]
-    assert engine.executor.exact
+    assert engine.executor.is_exact
     assert not list(lab.directory.iterdir())
 
 
@@ -179,7 +179,7 @@ def test_a_delta_that_behaves_otherwise_is_noticed_and_replaced_by_the_fallback(
     engine, verdict = start_engine(lab.spark, EngineSettings(), scratch=f"file://{lab.directory}")
 
     assert verdict.reason
-    assert not engine.executor.exact
+    assert not engine.executor.is_exact
 
 
 def test_the_self_test_is_not_fooled_by_the_fallback(lab: DeltaLab) -> None:

@@ -105,7 +105,7 @@ def test_a_commit_that_landed_although_it_raised_is_found_and_not_repeated(
     outcome = lab.rewrite(table.location, [lab.group(table.location)], control)
 
     assert outcome.version == tables.newest(table.path) == table.version + 1
-    assert outcome.groups[0].status is GroupStatus.LANDED
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
     assert control.calls == ["files_written", "may_commit", "committed"]
     assert tables.rows(table.path) == before
 
@@ -176,8 +176,8 @@ def test_told_to_stop_it_commits_what_is_written_and_starts_nothing_more(lab: De
     outcome = lab.rewrite(table.location, groups, Steering(stop=lambda: next(asked)))
 
     statuses = [end.status for end in outcome.groups]
-    assert sorted(statuses) == [GroupStatus.LANDED, GroupStatus.SKIPPED, GroupStatus.SKIPPED]
-    landed = groups[statuses.index(GroupStatus.LANDED)]
+    assert sorted(statuses) == [GroupStatus.COMMITTED, GroupStatus.SKIPPED, GroupStatus.SKIPPED]
+    landed = groups[statuses.index(GroupStatus.COMMITTED)]
     assert tables.removed(table.path, outcome.version or 0) == {file.path for file in landed.files}
 
 
@@ -249,7 +249,7 @@ def test_a_group_whose_files_were_vacuumed_under_way_is_stale_and_the_others_lan
 
     outcome = lab.rewrite(table.location, groups[::-1], Steering(stop=stop))
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED, GroupStatus.STALE]
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
 
 
 def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> None:
@@ -260,7 +260,7 @@ def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> No
     table.append(1)
 
     def find(job: str, token: int, since: int) -> int | None:
-        return lab.engine.find_origin(table.location, job=job, token=token, since_version=since)
+        return lab.engine.find_commit(table.location, job=job, token=token, since_version=since)
 
     assert (first, second) == (2, 4)
     assert find("j", 1, 0) == find("j", 1, 1) == 2
@@ -284,7 +284,7 @@ def test_foreign_and_broken_user_metadata_is_nobodys(lab: DeltaLab) -> None:
         line = {"commitInfo": {"timestamp": 1, "operation": "WRITE", "userMetadata": user_metadata}}
         (table.path / "_delta_log" / f"{table.version:020d}.json").write_text(json.dumps(line))
 
-    assert lab.engine.find_origin(table.location, job="j", token=1, since_version=-1) is None
+    assert lab.engine.find_commit(table.location, job="j", token=1, since_version=-1) is None
 
 
 def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -> None:
@@ -294,7 +294,7 @@ def test_commits_that_log_retention_has_removed_are_passed_over(lab: DeltaLab) -
     for version in (0, 1):
         (table.path / "_delta_log" / f"{version:020d}.json").unlink()
 
-    assert lab.engine.find_origin(table.location, job="j", token=5, since_version=-1) == landed
+    assert lab.engine.find_commit(table.location, job="j", token=5, since_version=-1) == landed
 
 
 @pytest.mark.parametrize("user_metadata", ["", "{}", '{"lakewright": {"job": "j"}}'])

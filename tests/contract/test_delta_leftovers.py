@@ -61,7 +61,7 @@ def test_outputs_that_are_gone_or_cut_before_the_commit_are_not_committed(
     assert tables.newest(table.path) == table.version
     assert tables.parquet_files(table.path) == on_disk
     assert tables.rows(table.path) == before
-    assert lab.rewrite(table.location, groups).groups[0].status is GroupStatus.LANDED
+    assert lab.rewrite(table.location, groups).groups[0].status is GroupStatus.COMMITTED
 
 
 def everything(path: Path) -> set[str]:
@@ -121,7 +121,7 @@ def test_the_files_of_another_attempt_and_of_groups_that_were_written_stay(
 
     outcome = DeltaLab(lab.spark, engine, lab.directory).rewrite(table.location, groups)
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED, GroupStatus.STALE]
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED, GroupStatus.CONFLICTED]
     (add,) = tables.added(table.path, outcome.version or 0)
     assert everything(table.path) == {file.path for file in files} | {foreign.name, add["path"], f".{add['path']}.crc"}
 
@@ -192,7 +192,7 @@ def test_a_rewrite_that_would_fill_the_disk_is_not_begun(lab: DeltaLab, monkeypa
         small.rewrite(table.location, [group])
 
     assert everything(table.path) == on_disk
-    assert small.rewrite(table.location, [group]).groups[0].status is GroupStatus.LANDED
+    assert small.rewrite(table.location, [group]).groups[0].status is GroupStatus.COMMITTED
 
 
 def test_the_space_of_a_local_disk_is_known(lab: DeltaLab) -> None:

@@ -190,7 +190,7 @@ def test_files_of_an_undone_commit_are_never_rewritten(lab: DeltaLab, moment: st
     if moment == "planned":
         undo(table, then=then)
     outcome = lab.rewrite(table.location, [group], control)
-    assert [end.status for end in outcome.groups] == [GroupStatus.STALE]
+    assert [end.status for end in outcome.groups] == [GroupStatus.CONFLICTED]
     assert len(tables.rows(table.path)) == 60 + 20 * then
     assert lab.digest(table.location)[0] == 60 + 20 * then
 
@@ -215,29 +215,29 @@ def _has_checksum(table: Path, version: int | None) -> bool:
 def test_what_was_read_longest_ago_is_forgotten_first() -> None:
     memory, cells = ReadCache(max_files=9), some_cells(4)
     for cell in (*cells[:3], cells[0], cells[3]):
-        memory.remember("t", remembered(cell, files=2))
-    assert [memory.recall("t", cell) is not None for cell in cells] == [True, False, True, True]
+        memory.put("t", remembered(cell, files=2))
+    assert [memory.get("t", cell) is not None for cell in cells] == [True, False, True, True]
 
 
 def test_cells_without_files_are_forgotten_too() -> None:
     """A table may have as many partitions as it likes, each looked at when its last file has gone."""
     memory, cells = ReadCache(max_files=3), some_cells(5)
     for cell in cells:
-        memory.remember("t", remembered(cell, files=0))
-    assert [memory.recall("t", cell) is not None for cell in cells] == [False, False, True, True, True]
+        memory.put("t", remembered(cell, files=0))
+    assert [memory.get("t", cell) is not None for cell in cells] == [False, False, True, True, True]
 
 
 def test_cells_of_one_table_share_its_shape() -> None:
     """The schema of a wide table is larger than what is known of a cell."""
     memory, cells = ReadCache(), some_cells(2)
     for cell in cells:
-        memory.remember("t", remembered(cell, files=1))
-    one, other = (memory.recall("t", cell) for cell in cells)
+        memory.put("t", remembered(cell, files=1))
+    one, other = (memory.get("t", cell) for cell in cells)
     assert one is not None
     assert other is not None
     assert one.shape is other.shape
-    memory.remember("t", remembered(cells[1], files=1, metadata="other"))
-    changed = memory.recall("t", cells[1])
+    memory.put("t", remembered(cells[1], files=1, metadata="other"))
+    changed = memory.get("t", cells[1])
     assert changed is not None
     assert changed.shape == TableShape("other", "protocol")
     assert one.shape == TableShape("metadata", "protocol")
@@ -245,7 +245,7 @@ def test_cells_of_one_table_share_its_shape() -> None:
 
 def test_a_group_is_known_under_its_own_shape_only() -> None:
     memory, (cell,) = ReadCache(), some_cells(1)
-    memory.remember("t", remembered(cell, files=1))
+    memory.put("t", remembered(cell, files=1))
     group = FileGroup(cell, (DataFile(path=f"{cell}0", size_bytes=1, cell=cell),), RewriteMode.MINOR)
     assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
     assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None

@@ -50,7 +50,7 @@ def rewrite_all(lab: DeltaLab, path: Path) -> list[str]:
     cells = {partition_key(metadata.partition_columns, add["partitionValues"]) for add in tables.live(path).values()}
     groups = [FileGroup(cell, lab.files(location, cell), RewriteMode.FULL) for cell in sorted(cells)]
     outcome = lab.rewrite(location, groups)
-    assert {end.status for end in outcome.groups} == {GroupStatus.LANDED}
+    assert {end.status for end in outcome.groups} == {GroupStatus.COMMITTED}
     return [add["path"] for add in tables.added(path, outcome.version or 0)]
 
 

@@ -8,7 +8,7 @@ import pytest
 from actor.formats.delta.engine import DeltaEngine
 from actor.ports import GroupStatus
 from shared.errors import Unsupported
-from shared.layout.partition_stats import SETTLED_TAG
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.table import FileKey, PartitionColumn, PartitionKey
@@ -46,7 +46,7 @@ def test_exactly_the_planned_files_are_replaced_in_one_commit_that_changes_no_da
     assert lab.digest(table.location, version=version) == before
 
     (end,) = outcome.groups
-    assert (end.group, end.status, end.rows) == (group, GroupStatus.LANDED, 80)
+    assert (end.group, end.status, end.rows) == (group, GroupStatus.COMMITTED, 80)
     assert [file.path for file in end.outputs] == [add["path"]]
     assert end.outputs[0] in lab.files(table.location, CELL_1)
 
@@ -122,7 +122,7 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
 
     outcome = lab.rewrite(location, groups)
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED] * 3
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * 3
     assert [end.group for end in outcome.groups] == groups
     assert len(tables.live(lab.directory / "t")) == 3
     assert row_ids() == before
@@ -131,14 +131,14 @@ def test_several_groups_of_several_cells_land_in_one_commit_and_keep_their_row_i
 def test_an_output_carries_the_tags_of_its_group_and_shows_them_to_the_next_plan(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=4)
     files = lab.files(table.location)
-    group = FileGroup(WHOLE_TABLE, files, RewriteMode.SETTLE, {SETTLED_TAG: "1"})
+    group = FileGroup(WHOLE_TABLE, files, RewriteMode.IDLE, {IDLE_COMPACTED_TAG: "1"})
 
     outcome = lab.rewrite(table.location, [group])
 
-    assert outcome.groups[0].outputs[0].tags[SETTLED_TAG] == "1"
+    assert outcome.groups[0].outputs[0].tags[IDLE_COMPACTED_TAG] == "1"
     (add,) = tables.added(table.path, outcome.version or 0)
-    assert add["tags"][SETTLED_TAG] == "1"
-    assert [file.tags[SETTLED_TAG] for file in lab.files(table.location)] == ["1"]
+    assert add["tags"][IDLE_COMPACTED_TAG] == "1"
+    assert [file.tags[IDLE_COMPACTED_TAG] for file in lab.files(table.location)] == ["1"]
 
 
 def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab) -> None:
@@ -159,7 +159,7 @@ def test_deletion_vectors_are_purged_and_a_wrong_vector_is_refused(lab: DeltaLab
     assert "deletionVector" not in add
     assert outcome.groups[0].rows == json.loads(add["stats"])["numRecords"] == 16
     assert lab.rewrite(table.location, [rest]).groups[0].rows == 48
-    assert lab.rewrite(table.location, [single]).groups[0].status is GroupStatus.STALE
+    assert lab.rewrite(table.location, [single]).groups[0].status is GroupStatus.CONFLICTED
     assert lab.digest(table.location) == before
     assert {file.key for file in lab.files(table.location)} == {FileKey(path) for path, _ in tables.live(table.path)}
 
@@ -183,7 +183,7 @@ def test_column_mapping_change_data_feed_identity_and_generated_columns_are_kept
 
     outcome = lab.rewrite(location, [lab.group(location, cell)])
 
-    assert outcome.groups[0].status is GroupStatus.LANDED
+    assert outcome.groups[0].status is GroupStatus.COMMITTED
     assert lab.digest(location) == before
     changes = lab.spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", outcome.version)
     assert changes.load(location).count() == 0
@@ -213,7 +213,7 @@ def test_partition_values_are_matched_by_meaning_and_keep_their_spelling(
 
     outcome = lab.rewrite(table.location, [lab.group(table.location, key, count=2) for key in keys])
 
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED] * len(spellings)
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED] * len(spellings)
     seen = {add["path"]: add["partitionValues"]["p"] for add in tables.added(table.path, outcome.version or 0)}
     assert all(seen[end.outputs[0].path] in cell for end, cell in zip(outcome.groups, spellings, strict=True))
     assert [lab.files(table.location, key) for key in keys] == [end.outputs for end in outcome.groups]

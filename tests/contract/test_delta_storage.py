@@ -69,7 +69,7 @@ def merge_all(lab: DeltaLab, path: Path) -> dict[str, Any]:
     """Merge all files and return the output's add."""
     location = f"file://{path}"
     outcome = lab.rewrite(location, [FileGroup(WHOLE_TABLE, lab.files(location), RewriteMode.FULL)])
-    assert [end.status for end in outcome.groups] == [GroupStatus.LANDED]
+    assert [end.status for end in outcome.groups] == [GroupStatus.COMMITTED]
     (add,) = tables.added(path, outcome.version or 0)
     return add
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from shared.queue import admin_commands, commands, queries
-from shared.queue.limits import DEATHS_UNTIL_ALONE
+from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import FinishOutcome, JobState, RunResult
 from tests.support.queue_bench import LEASE_MS, QUEUE, Bench, spec
 
@@ -35,7 +35,7 @@ def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
 
 def test_the_scripts_and_the_workers_count_to_the_same_number() -> None:
     script = files("shared.queue").joinpath("lua", "include", "run_end.lua").read_text()
-    assert re.findall(r"DEATHS_UNTIL_ALONE = (\d+)", script) == [str(DEATHS_UNTIL_ALONE)]
+    assert re.findall(r"DEATHS_UNTIL_ALONE = (\d+)", script) == [str(CRASHES_UNTIL_EXCLUSIVE)]
 
 
 def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_alone(bench: Bench) -> None:
@@ -43,11 +43,11 @@ def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_
     for earlier, outcome in enumerate([FinishOutcome.DELAYED, FinishOutcome.DELAYED, FinishOutcome.QUARANTINED]):
         bench.clock.advance(20)
         (claim,) = bench.claim()
-        assert (claim.deaths, claim.runs_alone) == (earlier, earlier == 2)
+        assert (claim.engine_crashes, claim.runs_exclusively) == (earlier, earlier == 2)
         assert bench.finish(claim, RunResult.CRASHED, error=CAUSE) is outcome
     job = bench.job()
-    assert (job.state, job.deaths, job.error) == (JobState.QUARANTINED, 3, CAUSE)
-    assert [run.verdict for run in bench.run(queries.history(QUEUE)).runs] == ["crashed"] * 3
+    assert (job.state, job.engine_crashes, job.error) == (JobState.QUARANTINED, 3, CAUSE)
+    assert [run.run_result for run in bench.run(queries.history(QUEUE)).runs] == ["crashed"] * 3
 
 
 def test_it_is_still_known_when_it_is_tried_again_after_a_while(bench: Bench) -> None:
@@ -56,7 +56,7 @@ def test_it_is_still_known_when_it_is_tried_again_after_a_while(bench: Bench) ->
         end_once(bench, RunResult.CRASHED)
     bench.clock.advance(bench.wait_ms())
     (claim,) = bench.claim()
-    assert claim.runs_alone
+    assert claim.runs_exclusively
     assert bench.finish(claim, RunResult.CRASHED) is FinishOutcome.QUARANTINED
 
 
@@ -66,14 +66,14 @@ def test_a_person_who_requeues_it_and_a_run_that_is_done_have_it_forgotten(bench
         end_once(bench, RunResult.CRASHED)
     bench.run(admin_commands.requeue(QUEUE, spec().id))
     (claim,) = bench.claim()
-    assert (claim.deaths, claim.attempts) == (0, 0)
+    assert (claim.engine_crashes, claim.attempts) == (0, 0)
     bench.finish(claim, RunResult.CRASHED)
     bench.clock.advance(20)
     (claim,) = bench.claim()
     bench.enqueue(spec(2))
     assert bench.finish(claim, RunResult.DONE, seen=1) is FinishOutcome.REQUEUED
     (claim,) = bench.claim()
-    assert claim.deaths == 0
+    assert claim.engine_crashes == 0
 
 
 def test_silence_makes_a_job_run_alone_but_proves_nothing_against_it(bench: Bench) -> None:
@@ -82,7 +82,7 @@ def test_silence_makes_a_job_run_alone_but_proves_nothing_against_it(bench: Benc
     for _ in range(5):
         end_once(bench, EXPIRED)
     (claim,) = bench.claim()
-    assert (claim.deaths, claim.runs_alone) == (5, True)
+    assert (claim.engine_crashes, claim.runs_exclusively) == (5, True)
     assert bench.job().state is JobState.LEASED
 
 
@@ -107,13 +107,13 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
         for place, verdict in enumerate(life):
             bench.clock.advance(20)
             (claim,) = bench.claim()
-            assert claim.deaths == deaths, (life, place)
+            assert claim.engine_crashes == deaths, (life, place)
             deaths += verdict in (RunResult.CRASHED, EXPIRED)
             if verdict == EXPIRED:
                 bench.clock.advance(LEASE_MS)
                 continue
             outcome = bench.finish(claim, RunResult(verdict))
-            is_set_aside = verdict is RunResult.CRASHED and deaths > DEATHS_UNTIL_ALONE
+            is_set_aside = verdict is RunResult.CRASHED and deaths > CRASHES_UNTIL_EXCLUSIVE
             assert (outcome is FinishOutcome.QUARANTINED) == is_set_aside, (life, place)
             if is_set_aside:
                 break

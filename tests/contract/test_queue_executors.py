@@ -36,7 +36,7 @@ def test_a_job_is_queued_claimed_and_gone(bench: Bench) -> None:
     (claim,) = bench.claim(slots=3)
     assert (claim.id, claim.key, claim.tenant, claim.band) == (spec().id, spec().key, "acme", Band.NORMAL)
     assert (claim.attempts, claim.previous_token, claim.lease_until_ms) == (0, None, bench.clock.now_ms + LEASE_MS)
-    assert bench.finish(claim) is FinishOutcome.GONE
+    assert bench.finish(claim) is FinishOutcome.DELETED
     assert bench.find() is None
     assert bench.claim() == ()
 
@@ -45,13 +45,13 @@ def test_wishes_for_one_key_become_one_job_with_the_best_of_each(bench: Bench) -
     bench.enqueue(spec(2, band=Band.LOW, priority=9))
     assert bench.enqueue(spec(1, band=Band.HIGH, priority=3)).outcome is EnqueueOutcome.MERGED
     (claim,) = bench.claim(slots=2)
-    assert (claim.band, claim.priority, claim.version, claim.facts) == (Band.HIGH, 3, 2, '{"v":2}')
+    assert (claim.band, claim.priority, claim.version, claim.payload) == (Band.HIGH, 3, 2, '{"v":2}')
 
 
 def test_versions_are_compared_as_numbers(bench: Bench) -> None:
     bench.enqueue(spec(10))
     bench.enqueue(spec(9))
-    assert (bench.job().version, bench.job().facts) == (10, '{"v":10}')
+    assert (bench.job().version, bench.job().payload) == (10, '{"v":10}')
     (claim,) = bench.claim()
     bench.enqueue(spec(100))
     bench.enqueue(spec(99))
@@ -59,13 +59,13 @@ def test_versions_are_compared_as_numbers(bench: Bench) -> None:
     assert bench.finish(claim, seen=99) is FinishOutcome.REQUEUED
 
 
-@pytest.mark.parametrize(("seen", "outcome"), [(1, FinishOutcome.REQUEUED), (2, FinishOutcome.GONE)])
+@pytest.mark.parametrize(("seen", "outcome"), [(1, FinishOutcome.REQUEUED), (2, FinishOutcome.DELETED)])
 def test_an_event_during_a_run_is_served_only_by_a_run_that_saw_it(
     bench: Bench, seen: int, outcome: FinishOutcome
 ) -> None:
     bench.enqueue(spec(1))
     (claim,) = bench.claim()
-    assert bench.enqueue(spec(2)) == Enqueued(EnqueueOutcome.DIRTY, JobState.LEASED)
+    assert bench.enqueue(spec(2)) == Enqueued(EnqueueOutcome.RERUN_REQUESTED, JobState.LEASED)
     assert bench.job().version == 1, "the running snapshot is never touched"
     assert bench.finish(claim, seen=seen) is outcome
     assert [again.version for again in bench.claim()] == ([2] if outcome is FinishOutcome.REQUEUED else [])
@@ -126,7 +126,7 @@ def test_yielding_costs_no_attempt_and_no_age(bench: Bench) -> None:
     bench.clock.advance(1_000)
     assert bench.finish(first, RunResult.YIELD) is FinishOutcome.REQUEUED
     (second,) = bench.claim()
-    assert (second.attempts, second.t0_ms, second.previous_token) == (0, first.t0_ms, first.token)
+    assert (second.attempts, second.enqueued_at_ms, second.previous_token) == (0, first.enqueued_at_ms, first.token)
 
 
 def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(bench: Bench) -> None:
@@ -150,8 +150,8 @@ def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
     (second,) = bench.claim(worker="w-2")
     bench.finish(second)
     done, expired = bench.run(queries.history(QUEUE)).runs
-    assert (done.verdict, done.token) == ("done", second.token)
-    assert (expired.verdict, expired.outcome, expired.token, expired.worker) == (
+    assert (done.run_result, done.token) == ("done", second.token)
+    assert (expired.run_result, expired.outcome, expired.token, expired.worker) == (
         "expired",
         "requeued",
         first.token,
@@ -226,7 +226,7 @@ def test_a_wish_does_not_shorten_a_back_off(bench: Bench) -> None:
 
 def test_a_waiting_job_is_cancelled_at_once(bench: Bench) -> None:
     bench.enqueue(spec())
-    assert bench.run(commands.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.GONE
+    assert bench.run(commands.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.DELETED
     assert bench.run(commands.cancel(QUEUE, spec().id, nonce=bench.nonce())) is CancelOutcome.UNKNOWN
     assert bench.claim() == ()
 
@@ -238,7 +238,7 @@ def test_a_running_job_is_told_to_stop_and_does_not_come_back(bench: Bench, verd
     assert bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce())) is CancelOutcome.STOPPING
     reply = bench.beat(claim)
     assert (reply.status, reply.reason) == (HeartbeatStatus.STOP, StopReason.CANCEL)
-    assert bench.finish(claim, verdict) is FinishOutcome.GONE
+    assert bench.finish(claim, verdict) is FinishOutcome.DELETED
 
 
 def test_a_cancelled_job_whose_worker_died_does_not_come_back(bench: Bench) -> None:
@@ -257,7 +257,7 @@ def test_a_cancel_takes_what_was_wished_for_before_it_and_leaves_what_comes_afte
     bench.enqueue(spec(2))
     bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
     assert bench.job().pending_version is None
-    assert bench.finish(claim, RunResult.CANCELLED) is FinishOutcome.GONE
+    assert bench.finish(claim, RunResult.CANCELLED) is FinishOutcome.DELETED
     bench.enqueue(spec(2))
     (claim,) = bench.claim()
     bench.run(commands.cancel(QUEUE, claim.id, nonce=bench.nonce()))
@@ -284,33 +284,33 @@ def test_a_repeated_cancel_spares_what_was_wished_for_in_between(bench: Bench, *
 def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Bench, *, is_running: bool) -> None:
     """Facts are opaque: the greater text says nothing of which terms shall hold. A newer version still wins."""
     if is_running:
-        bench.enqueue(spec(4, facts="running"))
+        bench.enqueue(spec(4, payload="running"))
         bench.claim()
-    forced, common = spec(5, facts="a", insistence=1), spec(5, facts="z")
+    forced, common = spec(5, payload="a", precedence=1), spec(5, payload="z")
     bench.enqueue(forced)
     bench.enqueue(common)
     bench.enqueue(forced)
     mark = "d_" if is_running else ""
     assert bench.state().jobs[forced.id][f"{mark}facts"] == "a"
-    bench.enqueue(spec(6, facts="b"))
+    bench.enqueue(spec(6, payload="b"))
     assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
 
 
 @pytest.mark.parametrize("seen", [10, 11])
 def test_a_wish_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen: int) -> None:
     """Neither while it waits nor beside a run, and only a run that reached as far has served it."""
-    bench.enqueue(spec(10, reach=1, facts="full"))
-    bench.enqueue(spec(11, facts="levels"))
+    bench.enqueue(spec(10, extent=1, payload="full"))
+    bench.enqueue(spec(11, payload="levels"))
     (claim,) = bench.claim()
-    assert (claim.version, claim.facts, claim.reach) == (11, "levels", 1)
+    assert (claim.version, claim.payload, claim.extent) == (11, "levels", 1)
     bench.finish(claim)
     bench.enqueue(spec(9))
     (claim,) = bench.claim()
-    bench.enqueue(spec(10, reach=1))
+    bench.enqueue(spec(10, extent=1))
     bench.enqueue(spec(11))
     assert bench.finish(claim, seen=seen) is FinishOutcome.REQUEUED
     (claim,) = bench.claim()
-    assert (claim.version, claim.reach) == (11, 1)
+    assert (claim.version, claim.extent) == (11, 1)
 
 
 def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) -> None:
@@ -332,18 +332,18 @@ def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) 
 
 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
-    bench.enqueue(spec(5, facts="a"))
+    bench.enqueue(spec(5, payload="a"))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
-    bench.enqueue(spec(5, facts="b"))
-    assert bench.job().facts == "b"
+    bench.enqueue(spec(5, payload="b"))
+    assert bench.job().payload == "b"
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "reach")
     (claim,) = bench.claim()
-    assert claim.reach == 0
+    assert claim.extent == 0
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
-    bench.enqueue(spec(5, facts="c", insistence=1))
+    bench.enqueue(spec(5, payload="c", precedence=1))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
     assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.DELAYED
-    assert bench.job().facts == "c"
+    assert bench.job().payload == "c"
 
 
 # The executor itself
@@ -359,7 +359,7 @@ def test_the_next_schema_is_worked_with_so_that_services_can_be_upgraded_one_by_
     bench.client.hset("{lw:default}:cfg", "schema", "2")
     bench.enqueue(spec())
     (claim,) = bench.claim()
-    assert bench.finish(claim) is FinishOutcome.GONE
+    assert bench.finish(claim) is FinishOutcome.DELETED
 
 
 def test_the_schema_after_the_next_is_refused_and_nothing_is_written(bench: Bench) -> None:
@@ -379,7 +379,7 @@ def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench)
         with pytest.raises(RetryableError, match="OOM"):
             bench.enqueue(spec(cell="c"))
         assert bench.beat(claim).status is HeartbeatStatus.OK
-        assert bench.finish(claim) is FinishOutcome.GONE
+        assert bench.finish(claim) is FinishOutcome.DELETED
         assert len(bench.claim()) == 1
     finally:
         bench.client.config_set("maxmemory", "0")

@@ -164,7 +164,7 @@ def test_a_decision_whose_timer_is_another_by_now_changes_nothing(bench: Bench) 
     before = bench.state()
     for timer in (Timer("a", 49), Timer("x", 50)):
         call = commands.decide(QUEUE, nonce=timer.name, table="t-1", timer=timer, job=spec(), record="why")
-        assert bench.run(call) is DecideOutcome.LATE
+        assert bench.run(call) is DecideOutcome.TIMER_CHANGED
     assert bench.state() == before
 
 
@@ -174,8 +174,10 @@ def test_a_timer_rings_again_later_where_the_cell_has_a_job(bench: Bench, *, is_
     bench.enqueue(spec())
     if is_running:
         bench.claim()
-    call = commands.decide(QUEUE, nonce="n", table="t-1", timer=Timer("a", 50), again_ms=99, job=spec(5), record="why")
-    assert bench.run(call) is DecideOutcome.BUSY
+    call = commands.decide(
+        QUEUE, nonce="n", table="t-1", timer=Timer("a", 50), rearm_at_ms=99, job=spec(5), record="why"
+    )
+    assert bench.run(call) is DecideOutcome.ALREADY_QUEUED
     assert bench.state().zset("due") == {"t-1": 99}
     assert bench.job().version == 1
     assert "led:t-1" not in bench.state().streams
@@ -210,7 +212,7 @@ def test_the_end_of_a_run_brings_nothing_back_of_a_table_that_was_forgotten_mean
     (claim,) = bench.claim()
     for kept in ("cur", "cells", "count", "meas"):
         bench.client.delete(f"{{lw:default}}:{kept}:t-1")
-    assert bench.finish(claim, counters={"runs": 1}, measures={"runs": 1}) is FinishOutcome.GONE
+    assert bench.finish(claim, counters={"runs": 1}, measures={"runs": 1}) is FinishOutcome.DELETED
     assert not bench.client.keys("*:t-1")
     assert bench.state().hash("count") == {"commits": "1", "runs": "1"}
 
@@ -253,6 +255,6 @@ def test_the_history_keeps_every_run_with_its_result_newest_first(bench: Bench) 
     runs = (*page.runs, *rest.runs)
     assert [run.result for run in runs] == ['{"run":2}', '{"run":1}', '{"run":0}']
     last = runs[0]
-    assert (last.id, last.token, last.verdict, last.outcome) == (claim.id, claim.token, "done", "deleted")
-    assert (last.started_ms - last.t0_ms, last.finished_ms - last.started_ms) == (10, 100)
+    assert (last.id, last.token, last.run_result, last.outcome) == (claim.id, claim.token, "done", "deleted")
+    assert (last.started_ms - last.enqueued_at_ms, last.finished_ms - last.started_ms) == (10, 100)
     assert bench.state().hash("count:t-1") == bench.state().hash("count") == {"runs": "3"}

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.redis
 
 
 def written(bench: Bench) -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in bench.client.hgetall(keys.cfg(QUEUE)).items()}
+    return {name.decode(): value.decode() for name, value in bench.client.hgetall(keys.config(QUEUE)).items()}
 
 
 def test_only_what_is_given_is_written(bench: Bench) -> None:
@@ -23,9 +23,9 @@ def test_only_what_is_given_is_written(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("there", "then"), [(None, "1"), ("0", "1"), ("1", "1"), ("2", "2")])
 def test_a_schema_is_raised_and_never_lowered(bench: Bench, there: str | None, then: str) -> None:
-    bench.client.delete(keys.cfg(QUEUE))
+    bench.client.delete(keys.config(QUEUE))
     if there is not None:
-        bench.client.hset(keys.cfg(QUEUE), "schema", there)
+        bench.client.hset(keys.config(QUEUE), "schema", there)
     bench.run(commands.configure(QUEUE, {}))
     assert written(bench) == {"schema": then}
     bench.run(commands.configure(QUEUE, {"slots": 4}))

@@ -12,7 +12,7 @@ from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
 
-AT_ONCE = Preemption(patience_ms=0, run_ms=0)
+AT_ONCE = Preemption(max_wait_ms=0, min_run_ms=0)
 
 
 def fill(bench: Bench, count: int, **more: object) -> None:
@@ -25,7 +25,7 @@ def fill(bench: Bench, count: int, **more: object) -> None:
 
 def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
     """The limit holds over all bands in which the table has jobs, and each run's end lets one more in."""
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(2)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(2)))
     fill(bench, 3, band=Band.NORMAL)
     fill(bench, 3, band=Band.LOW)
     fill(bench, 1, band=Band.LOW, table="other")
@@ -37,20 +37,20 @@ def test_a_table_at_its_limit_waits_and_lets_others_pass(bench: Bench) -> None:
 
 
 def test_a_tenant_at_its_limit_waits_with_all_its_tables(bench: Bench) -> None:
-    bench.run(admin_commands.limit(QUEUE, Scope.TENANT, "acme", SlotLimit(1)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TENANT, "acme", SlotLimit(1)))
     fill(bench, 2, table="a")
     fill(bench, 2, table="b")
     (claim,) = bench.claim(slots=8)
     bench.finish(claim)
     assert len(bench.claim(slots=8)) == 1
-    bench.run(admin_commands.limit(QUEUE, Scope.TENANT, "acme", None))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TENANT, "acme", None))
     assert len(bench.claim(slots=8)) == 2
 
 
 def test_a_quota_is_a_share_of_all_slots_and_at_least_one(bench: Bench) -> None:
     bench.run(commands.configure(QUEUE, {"slots": 8}))
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "big", SlotQuota(50)))
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "small", SlotQuota(1)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "big", SlotQuota(50)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "small", SlotQuota(1)))
     fill(bench, 8, table="big")
     fill(bench, 8, table="small")
     served = [claim.key.table for claim in bench.claim(slots=8)]
@@ -71,7 +71,7 @@ def test_what_is_paused_is_not_handed_out_until_it_is_resumed(bench: Bench, leve
 
 
 def test_resuming_finds_the_limit_that_was_there(bench: Bench) -> None:
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
     bench.run(admin_commands.pause(QUEUE, Scope.TABLE, "t-1"))
     bench.run(admin_commands.pause(QUEUE, Scope.TABLE, "t-1", paused=False))
     fill(bench, 3)
@@ -88,7 +88,7 @@ def test_a_paused_band_stays_paused_when_the_queue_is_resumed(bench: Bench) -> N
 
 def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
     """Leaving the tree at the limit must not be a way to be served for nothing."""
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "greedy", SlotLimit(1)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "greedy", SlotLimit(1)))
     fill(bench, 3, table="greedy", cost_bytes=3 << 20)
     fill(bench, 9, table="modest", cost_bytes=1 << 20)
     served = []
@@ -102,7 +102,7 @@ def test_a_table_keeps_its_debt_while_it_is_parked(bench: Bench) -> None:
 @pytest.mark.parametrize("lost", ["j:", "infl", "lease", "h:", "p:", "v", "n:", "i:"])
 def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, lost: str) -> None:
     """Whatever single key a cut log took with it, one audit is enough for what still waits to be served."""
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "t-1", SlotLimit(1)))
     fill(bench, 3)
     (running,) = bench.claim()
     assert bench.claim() == ()
@@ -124,12 +124,12 @@ def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, los
 @pytest.mark.parametrize("weight", [0.0, -1.0, 101.0, float("nan")])
 def test_a_weight_out_of_range_is_refused(weight: float) -> None:
     with pytest.raises(InvalidInput):
-        admin_commands.weigh(QUEUE, Scope.TENANT, "acme", weight)
+        admin_commands.set_weight(QUEUE, Scope.TENANT, "acme", weight)
 
 
 def test_only_tenants_and_tables_have_limits() -> None:
     with pytest.raises(InvalidInput, match="a band has no limit"):
-        admin_commands.limit(QUEUE, Scope.BAND, "2", SlotLimit(1))
+        admin_commands.set_limit(QUEUE, Scope.BAND, "2", SlotLimit(1))
 
 
 # The guard, and what is foreseen
@@ -142,7 +142,11 @@ def test_after_eight_strict_claims_a_weighted_band_that_waits_is_served(bench: B
     served = bench.claim(slots=20)
     assert [claim.band for claim in served] == ([Band.URGENT] * 8 + [Band.LOW]) * 2 + [Band.URGENT] * 2
     assert [one.id for one in foreseen] == [claim.id for claim in served]
-    assert [one.why for one in foreseen[7:10]] == [DispatchReason.STRICT, DispatchReason.GUARD, DispatchReason.STRICT]
+    assert [one.reason for one in foreseen[7:10]] == [
+        DispatchReason.STRICT_PRIORITY,
+        DispatchReason.STARVATION_GUARD,
+        DispatchReason.STRICT_PRIORITY,
+    ]
 
 
 def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_strict_claims(bench: Bench) -> None:
@@ -156,8 +160,8 @@ def test_a_merge_that_moves_the_only_weighted_job_does_not_forget_the_row_of_str
 
 
 def test_the_order_is_foreseen_through_weights_limits_and_costs_without_claiming(bench: Bench) -> None:
-    bench.run(admin_commands.weigh(QUEUE, Scope.TENANT, "acme", 3))
-    bench.run(admin_commands.limit(QUEUE, Scope.TABLE, "b", SlotLimit(2)))
+    bench.run(admin_commands.set_weight(QUEUE, Scope.TENANT, "acme", 3))
+    bench.run(admin_commands.set_limit(QUEUE, Scope.TABLE, "b", SlotLimit(2)))
     for number in range(10):
         bench.enqueue(spec(cell=f"{number}", table="a", cost_bytes=(number % 3 + 1) << 22, priority=number % 4))
         bench.enqueue(spec(cell=f"{number}", table="b", tenant="umbrella"))
@@ -178,7 +182,7 @@ def test_the_order_is_foreseen_past_more_than_it_reads_at_once_of_those_at_a_lim
         for _ in names if cell == "runs" else ():
             bench.claim()
     for name in names[:30]:
-        bench.run(admin_commands.limit(QUEUE, level, name, SlotLimit(1)))
+        bench.run(admin_commands.set_limit(QUEUE, level, name, SlotLimit(1)))
     foreseen = bench.run(queries.order(QUEUE, claims=5))
     assert len(foreseen) == 5
     assert [one.id for one in foreseen] == [claim.id for claim in bench.claim(slots=5)]
@@ -192,16 +196,16 @@ def test_promotion_makes_a_delayed_job_the_next_one(bench: Bench) -> None:
     (claim,) = bench.claim()
     bench.finish(claim, RunResult.FAIL)
     fill(bench, 3, band=Band.HIGH)
-    assert bench.run(admin_commands.promote(QUEUE, claim.id)) is MoveOutcome.QUEUED
+    assert bench.run(admin_commands.expedite(QUEUE, claim.id)) is MoveOutcome.QUEUED
     (promoted,) = bench.claim()
     assert (promoted.id, promoted.band, promoted.priority, promoted.attempts) == (claim.id, Band.URGENT, 0, 1)
-    assert bench.run(admin_commands.promote(QUEUE, claim.id)) is MoveOutcome.LEASED
+    assert bench.run(admin_commands.expedite(QUEUE, claim.id)) is MoveOutcome.LEASED
 
 
 def test_requeueing_a_quarantined_job_forgets_its_failures(bench: Bench) -> None:
     bench.enqueue(spec())
     for _ in range(SETTINGS.max_attempts):
-        bench.run(admin_commands.promote(QUEUE, spec().id))
+        bench.run(admin_commands.expedite(QUEUE, spec().id))
         (claim,) = bench.claim()
         bench.finish(claim, RunResult.FAIL, error="broken")
     assert bench.job().state is JobState.QUARANTINED
@@ -210,7 +214,7 @@ def test_requeueing_a_quarantined_job_forgets_its_failures(bench: Bench) -> None
 
 
 def test_moving_a_job_that_is_not_there_says_so(bench: Bench) -> None:
-    assert bench.run(admin_commands.promote(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
+    assert bench.run(admin_commands.expedite(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
     assert bench.run(admin_commands.requeue(QUEUE, JobId("x"))) is MoveOutcome.UNKNOWN
 
 
@@ -275,7 +279,7 @@ def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_befor
     fill(bench, 2, band=Band.HIGH)
     assert bench.run(admin_commands.preempt(QUEUE, AT_ONCE)) == ()
     bench.enqueue(spec(cell="waits", band=Band.URGENT))
-    rules = Preemption(patience_ms=5_000, run_ms=60_000)
+    rules = Preemption(max_wait_ms=5_000, min_run_ms=60_000)
     bench.clock.advance(59_000)
     assert bench.run(admin_commands.preempt(QUEUE, rules)) == ()
     bench.clock.advance(1_000)
@@ -298,4 +302,4 @@ def test_a_job_may_preempt_once_it_has_waited_as_long_as_its_patience(
     bench.claim()
     bench.enqueue(spec(cell="waits", band=Band.URGENT))
     bench.clock.advance(waited_ms)
-    assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(patience_ms=5_000, run_ms=0)))) == revoked
+    assert len(bench.run(admin_commands.preempt(QUEUE, Preemption(max_wait_ms=5_000, min_run_ms=0)))) == revoked

@@ -68,7 +68,7 @@ async def policies(path: Path, versions: int) -> list[EffectivePolicy]:
         commit = await log.commit(version, metadata)
         assert commit is not None
         metadata = commit.metadata or metadata
-        effective = PolicyDefaults().effective(TABLE, metadata.configuration, last_good, LogFacts())
+        effective = PolicyDefaults().resolve(TABLE, metadata.configuration, last_good, LogFacts())
         last_good = dict(effective.last_good)
         found.append(effective)
     return found
@@ -86,7 +86,7 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     set_and_unset(spark, path, [(name, "24") for name in REFUSED])
     set_and_unset(spark, path, [(f"{PREFIX}fan-in", "4"), (f"{PREFIX}fan-in", "many"), (f"{PREFIX}speed", "1")])
     found = iter(asyncio.run(policies(path, delta_tables.newest(path) + 1)))
-    default = PolicyDefaults().effective(TABLE, {}, {}, LogFacts())
+    default = PolicyDefaults().resolve(TABLE, {}, {}, LogFacts())
     for samples in tried:
         for name, _, field, expected in samples:
             seen = next(found)
@@ -97,7 +97,7 @@ def test_every_property_and_every_alias_takes_effect_by_alter_table_and_ends_wit
     for count in range(1, len(REFUSED) + 1):
         seen = next(found)
         assert seen.policy == Policy()
-        assert [issue.holds for issue in seen.issues] == [False] * count
+        assert [issue.is_blocking for issue in seen.issues] == [False] * count
     assert next(found).issues == ()
     good, bad, unknown, unset = (next(found) for _ in range(4))
     assert [seen.policy.fan_in for seen in (good, bad, unknown, unset)] == [4, 4, 4, 8]

@@ -22,7 +22,7 @@ from decider.archive.ledger_rows import LEDGER_SCHEMA
 from shared.job_payload import JobPayload, PredictedCost
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import Band, Claim, JobKey, JobRequest
 from tests.support.delta_lab import DeltaLab
@@ -68,7 +68,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     location = lab.directory / "t"
     small_files(location, 9)
     before = rows(location)
-    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 6, 0), terms({}))
+    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 6, 0), policy_digest({}))
     spec = JobRequest(JobKey("t-1", WHOLE_TABLE, "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     deleted: list[int] = []
@@ -85,7 +85,7 @@ def test_a_delete_takes_one_input_of_three_groups_and_the_rest_lands_and_the_thi
     assert rows(location) == [row for row in before if row[0] != 350]
     (run,) = queue.run(queries.history("default")).runs
     result = json.loads(run.result)
-    assert run.verdict == "done"
+    assert run.run_result == "done"
     assert result["groups_conflicted"] == 1
     assert result["conflicts"] == 1
     first, *later = [
@@ -111,7 +111,7 @@ def test_an_archive_is_compacted_like_any_table_and_still_takes_no_batch_twice(
         return asyncio.run(archive.append([said | {"entry": f"{number}-0"}], app="ledger", number=number))
 
     assert all(append(number) for number in range(1, 10))
-    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), terms({}))
+    facts = JobPayload(location.as_uri(), "t", POLICY, "eligible", PredictedCost(9, 8, 0), policy_digest({}))
     spec = JobRequest(JobKey("t-1", '{"day":"2026-01-01"}', "compact"), "default", Band.NORMAL, 5, 0, 9, facts.encode())
     queue.run(commands.enqueue("default", spec))
     assert Worker(EngineSet([lab.engine]), queue, actor, WorkerSettings()).run_next()

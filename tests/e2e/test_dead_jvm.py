@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.queue import commands
-from shared.queue.limits import DEATHS_UNTIL_ALONE
+from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import RunResult
 from tests.support import writers
 from tests.support.outside import own_commits
@@ -62,7 +62,7 @@ def say_why(stack: Stack, job: str, *, deaths: int, how: str, cause: str) -> Non
     actor = stack.start("actor", ["-m", "tests.support.dying_actor", how])
     assert actor.popen.wait(scaled(START_S)) == 1, "an actor without an engine ends, and its supervisor starts another"
     shown = stack.get(f"/v1/jobs/{job}")["job"]
-    is_last = deaths > DEATHS_UNTIL_ALONE
+    is_last = deaths > CRASHES_UNTIL_EXCLUSIVE
     assert (shown["state"], shown["engine_crashes"]) == ("quarantined" if is_last else "delayed", deaths)
     assert cause in shown["error"]
     said = actor.log.read_text()
@@ -80,7 +80,7 @@ def crash_unseen(stack: Stack) -> bool:
     for claim in claims:
         end = commands.finish(
             "default", worker="x", nonce=uuid.uuid4().hex, id=claim.id, token=claim.token,
-            verdict=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
+            run_result=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died elsewhere",
         )  # fmt: skip
         queue.run(end)
     return bool(claims)

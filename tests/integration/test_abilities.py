@@ -29,7 +29,7 @@ class World:
         self._nonces = 0
 
     def enqueue(self, table: str, *, format_: str, kind: str = "compact", tenant: str = "a") -> str:
-        self.redis.hset(keys.cursor("default", table), "format", format_)
+        self.redis.hset(keys.table_state("default", table), "format", format_)
         spec = JobRequest(JobKey(table, "{}", kind), tenant, Band.NORMAL, 5, 1 << 20, 1)
         self.queue.run(commands.enqueue("default", spec))
         return spec.id
@@ -94,7 +94,7 @@ def test_a_job_that_waits_for_an_actor_can_be_cancelled_and_leaves_nothing(redis
     world = World(redis_url)
     job = world.enqueue("toy-1", format_="toy")
     assert world.tables(DELTA) == []
-    assert world.queue.run(commands.cancel("default", job, nonce="c")) is CancelOutcome.GONE
+    assert world.queue.run(commands.cancel("default", job, nonce="c")) is CancelOutcome.DELETED
     assert world.waiting() == {}
     assert world.tables(TOY) == []
 

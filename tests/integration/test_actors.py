@@ -11,13 +11,13 @@ from redis.client import Pipeline
 
 from actor.engines import EngineSet
 from actor.heartbeat import Heartbeat, LeaseTimes
-from actor.presence import DEATH_KEPT_MS, ActorInfo, Presence
+from actor.presence import DEATH_TTL_MS, ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import RetryableError
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue import commands
 from shared.queue.model import Band, JobKey, JobRequest
 from tests.support.live_decider import LiveDecider, decider_settings
@@ -47,7 +47,7 @@ def queue(url: str) -> SyncQueueExecutor:
 
 def wish(number: int) -> JobRequest:
     facts = JobPayload(
-        "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), terms({})
+        "memory://t", "t", Policy(target_bytes=8 * MIB), "eligible", PredictedCost(8, 7, 800_000), policy_digest({})
     )
     return JobRequest(JobKey(f"t-{number}", "{}", "compact"), "default", Band.NORMAL, 5, 800_000, 1, facts.encode())
 
@@ -57,7 +57,7 @@ class LiveActor:
 
     def __init__(self, url: str, engine: MemoryEngine, name: str, *, after_ms: int) -> None:
         about = replace(ABOUT, started_ms=ABOUT.started_ms + after_ms)
-        self.presence = Presence(queue(url), name, about, kept_ms=KEPT_MS)
+        self.presence = Presence(queue(url), name, about, ttl_ms=KEPT_MS)
         self.actor = ActorContext(
             name, Heartbeat(queue(url), name, TIMES, announce=self._announce), threading.Event(), threading.Event()
         )
@@ -109,7 +109,7 @@ def test_an_actor_is_listed_with_what_it_says_and_forgotten_when_it_falls_silent
     assert 'lakewright_actors{state="idle"} 2.0' in decider.client.get("/metrics").text
     live.fall_silent()
     until("it is forgotten", lambda: set(listed(decider)) == {"a-2"})
-    live.presence.leave()
+    live.presence.deregister()
 
 
 def test_a_drained_actor_finishes_its_job_takes_no_more_and_another_one_takes_over(
@@ -147,11 +147,11 @@ def test_an_actor_that_died_is_listed_with_the_cause_and_offers_no_slots(
 ) -> None:
     live = start(MemoryEngine())
     live.fall_silent()
-    live.presence.die("the JVM was killed by SIGKILL (9)" + "x" * 5_000)
+    live.presence.report_death("the JVM was killed by SIGKILL (9)" + "x" * 5_000)
     one = listed(decider)["a-1"]
     assert (one["state"], one["jobs"]) == ("died", [])
     assert one["error"].startswith("the JVM was killed by SIGKILL (9)")
-    assert one["expires_after_s"] == DEATH_KEPT_MS / 1000
+    assert one["expires_after_s"] == DEATH_TTL_MS / 1000
     assert decider.get("/v1/actors")["slots"] == 0
     start(MemoryEngine())
     one = listed(decider)["a-1"]
@@ -174,14 +174,14 @@ def test_a_wish_heard_after_a_first_word_whose_answer_was_lost_is_kept(
 ) -> None:
     """The word is said again as the first one, and is not to be taken for that of a new process."""
     jobs = queue(redis_url)
-    presence = Presence(jobs, "a-1", ABOUT, kept_ms=KEPT_MS)
+    presence = Presence(jobs, "a-1", ABOUT, ttl_ms=KEPT_MS)
     with monkeypatch.context() as patch:
         patch.setattr(Pipeline, "execute", _lost_answer(Pipeline.execute))
         with pytest.raises(RetryableError, match="a-1"):
             presence.announce(())
     assert decider.post("/v1/actors/a-1/drain", {}).status_code == 200
     assert presence.announce(())
-    assert not Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), kept_ms=KEPT_MS).announce(())
+    assert not Presence(jobs, "a-1", replace(ABOUT, started_ms=ABOUT.started_ms + 1), ttl_ms=KEPT_MS).announce(())
 
 
 def test_draining_nobody_is_an_error_that_names_it(decider: LiveDecider) -> None:
@@ -190,13 +190,13 @@ def test_draining_nobody_is_an_error_that_names_it(decider: LiveDecider) -> None
 
 
 def test_an_actor_that_cannot_say_that_it_is_there_says_why(own_redis_server: RedisServer) -> None:
-    presence = Presence(queue(own_redis_server.url), "a-1", ABOUT, kept_ms=KEPT_MS)
+    presence = Presence(queue(own_redis_server.url), "a-1", ABOUT, ttl_ms=KEPT_MS)
     presence.announce(())
     own_redis_server.kill()
     with pytest.raises(RetryableError, match="a-1"):
         presence.announce(())
     with pytest.raises(RetryableError, match="a-1"):
-        presence.leave()
+        presence.deregister()
 
 
 def _lost_answer(execute: Callable[..., Any]) -> Callable[..., Any]:

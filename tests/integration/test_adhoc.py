@@ -99,7 +99,7 @@ def test_only_what_is_forced_or_asked_of_a_table_that_is_off_runs_despite_the_sw
             view = await queue.run(queries.job("default", job.id))
             assert view is not None
             await queue.run(commands.cancel("default", job.id, nonce=f"{table.id}-{force}"))
-            return JobPayload.decode(view.facts).despite_switch
+            return JobPayload.decode(view.payload).even_if_disabled
 
         kept_on = replace(TABLE, id=TableId("t-2"), properties={"lakewright.enabled": "true"})
         log.add([DataFile(str(number), 100_000, ONE) for number in range(9)])

@@ -73,8 +73,10 @@ def test_a_record_that_cannot_be_read_is_archived_shown_and_counted_and_stops_no
     async def story(world: World) -> None:
         await world.write()
         busy = world.tables[0]
-        plain = encoded(decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 77), Policy(), 1)
-        policy = Policy().encode().replace('"full_ratio":"3/4"', '"full_ratio":"1/100"')
+        plain = encoded(
+            decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().size_levels, [1]), Policy(), 77), Policy(), 1
+        )
+        policy = Policy().encode().replace('"full_file_threshold":"3/4"', '"full_file_threshold":"1/100"')
         odd = [
             json.dumps(json.loads(plain) | {"policy": policy}),
             json.dumps(json.loads(plain) | {"reason": "of a newer release"}),
@@ -200,7 +202,7 @@ def test_notes_that_come_back_from_an_older_state_are_corrected_by_the_archive(
 
     async def story(world: World) -> None:
         chosen = random.Random(seed)
-        names = (keys.archive("default"), keys.archived("default"))
+        names = (keys.archive_progress("default"), keys.archived_up_to("default"))
         dumps: list[tuple[bytes | None, ...]] = []
         for _ in range(6):
             await world.write(chosen.randint(1, 4))
@@ -240,7 +242,7 @@ def test_notes_are_found_however_many_commits_ago_they_were_made(
             await world.decider().run_once()
         world.tables = [busy, *quiet]
         assert [note["number"] for note in await world.decider().archive.notes(APP, above=2)] == [7, 6, 5, 4, 3]
-        await world.queue.redis.delete(keys.archive("default"), keys.archived("default"))
+        await world.queue.redis.delete(keys.archive_progress("default"), keys.archived_up_to("default"))
         await world.decider().run_once()
         world.expect_each_once()
 
@@ -265,7 +267,7 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
         await world.registry.register(table)
         now_ms = await LedgerBatches(world.queue).now_ms()
         made = encoded(
-            decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1]), Policy(), 1), Policy(), now_ms
+            decide_on_state(WHOLE_TABLE, stats_of_sizes(Policy().size_levels, [1]), Policy(), 1), Policy(), now_ms
         )
         for age_ms in (2 * KEPT_MS, KEPT_MS + 60_000, 60_000):
             place = f"{now_ms - age_ms}-0"

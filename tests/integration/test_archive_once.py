@@ -37,10 +37,10 @@ def test_a_decider_that_was_overtaken_while_it_planned_does_not_move_places_back
         await world.write(3)
         await world.decider().run_once()
         world.expect_each_once()
-        places = await world.queue.redis.hgetall(keys.archived("default"))
+        places = await world.queue.redis.hgetall(keys.archived_up_to("default"))
         goes_on.set()
         await going
-        assert await world.queue.redis.hgetall(keys.archived("default")) == places
+        assert await world.queue.redis.hgetall(keys.archived_up_to("default")) == places
         await world.write(1)
         await world.decider().run_once()
         world.expect_each_once()
@@ -55,7 +55,7 @@ def test_an_archive_whose_log_was_cleaned_still_knows_what_it_holds(
     """Redis comes back from a state that is older than the log's oldest commit: the notes of batches are gone."""
 
     async def story(world: World) -> None:
-        names = (keys.archive("default"), keys.archived("default"))
+        names = (keys.archive_progress("default"), keys.archived_up_to("default"))
         await world.write(2)
         await world.decider().run_once(batch_records=3)
         await world.write(1)

@@ -46,7 +46,7 @@ def test_a_link_out_of_the_roots_is_registered_by_no_call_event_or_walk(decider:
         assert told["ignored"] == [{"reason": "outside_allowed_roots", "count": 1}]
     (found,) = decider.run(decider.services.discovery.run_once())
     assert (found.tables, found.new_tables, found.unreadable) == (1, 1, 2)
-    assert "by a link" in found.problem
+    assert "by a link" in found.error
     assert names(decider) == ["sales.orders"]
 
 

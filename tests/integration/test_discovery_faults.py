@@ -85,7 +85,7 @@ def test_a_folder_that_must_not_be_read_is_left_out_and_shown_and_what_lies_behi
         done = await walks.once()
         assert done is not None
         assert (done.state, walks.found) == (DiscoveryState.DONE, list("abcz"))
-        assert (done.unreadable, "403" in done.problem, done.tables) == (1, True, 4)
+        assert (done.unreadable, "403" in done.error, done.tables) == (1, True, 4)
         assert await walks.once() is None, "it is not due before its interval is over"
 
     story(redis_url, told)
@@ -97,13 +97,13 @@ def test_a_failure_of_the_moment_is_gone_back_to_and_nothing_is_walked_twice(red
         walks = Walks(rounds, FaultyLake({"m": [away, None], "": [None, away, None]}))
         failed = await walks.once()
         assert failed is not None
-        assert (failed.state, failed.place, failed.problem) == (DiscoveryState.FAILED, "c", str(away))
+        assert (failed.state, failed.last_path, failed.error) == (DiscoveryState.FAILED, "c", str(away))
         again = await walks.once()
         assert again is not None
-        assert (again.state, again.place) == (DiscoveryState.FAILED, "c"), "the root failing forgets nothing"
+        assert (again.state, again.last_path) == (DiscoveryState.FAILED, "c"), "the root failing forgets nothing"
         done = await walks.once()
         assert done is not None
-        assert (done.state, done.tables, done.folders, done.problem) == (DiscoveryState.DONE, 5, 6, "")
+        assert (done.state, done.tables, done.folders, done.error) == (DiscoveryState.DONE, 5, 6, "")
         assert walks.found == list(TABLES)
 
     story(redis_url, told)
@@ -129,7 +129,7 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
         while not walk.done():
             await asyncio.wait([walk], timeout=LEASE_MS / 3_000)
             if not walk.done():
-                taken.append(await others.take(ROOT))
+                taken.append(await others.acquire(ROOT))
         done = walk.result()
         assert done is not None
         assert (done.state, walks.found) == (DiscoveryState.DONE, list(TABLES))
@@ -141,11 +141,11 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
 
 def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
     async def told(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
-        assert await rounds.keep(DiscoveryProgress(ROOT, place="a")), "nobody took it"
-        assert not await others.take(ROOT)
-        await rounds.leave(ROOT)
-        assert await others.take(ROOT)
-        assert not await rounds.keep(DiscoveryProgress(ROOT, place="b"))
-        assert (await rounds.read([ROOT]))[ROOT].place == "a"
+        assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "nobody took it"
+        assert not await others.acquire(ROOT)
+        await rounds.release(ROOT)
+        assert await others.acquire(ROOT)
+        assert not await rounds.save(DiscoveryProgress(ROOT, last_path="b"))
+        assert (await rounds.read([ROOT]))[ROOT].last_path == "a"
 
     story(redis_url, told)

@@ -30,7 +30,7 @@ def removal(file: DataFile) -> RemovedFile:
 
 async def is_exact(world: World) -> bool:
     live = count_live_files((await world.log.snapshot()).files, POLICY)
-    stored = {key: state async for key, state in TableStateStore(world.queue).each(TABLE.id) if state.files}
+    stored = {key: state async for key, state in TableStateStore(world.queue).iterate_cells(TABLE.id) if state.files}
     return stored == live
 
 
@@ -51,7 +51,7 @@ def test_live_files_added_again_later_are_found_and_the_job_that_they_led_to_pla
         assert not await is_exact(world)
 
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.facts)
+        facts = JobPayload.decode(job.payload)
         live = (await world.log.snapshot()).files
         assert plan(CELL, live, facts.policy).groups == (), "the actor plans on what is live"
         assert (await sweep_after_the_interval(world)).startswith("drift")

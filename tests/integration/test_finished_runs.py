@@ -31,7 +31,7 @@ def run_one_job(queue: SyncQueueExecutor, table: WrittenTable, *, commits: int) 
     report = {"versions": list(range(before + 1, table.version + 1)), "recovered_version": None}
     queue.run(
         commands.finish(
-            "default", worker="w", nonce="f", id=claims[0].id, token=claims[0].token, verdict=RunResult.DONE,
+            "default", worker="w", nonce="f", id=claims[0].id, token=claims[0].token, run_result=RunResult.DONE,
             cost_bytes=1, seen_version=table.version, result=json.dumps(report),
         )
     )  # fmt: skip

@@ -55,7 +55,7 @@ class World:
 
     async def expect_exact(self, policy: Policy = POLICY) -> None:
         """The cursor stands at the newest version and the cells equal a recount."""
-        cursor = await self.states.cursor(TABLE.id)
+        cursor = await self.states.state(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
         assert await self.cells() == count_live_files((await self.log.snapshot()).files, policy)
@@ -209,14 +209,14 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = StateRebuilder(world.queue, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
-        read, mended = TableStateStore.known, []
+        read, mended = TableStateStore.calibrated_cells, []
 
         async def mended_meanwhile(
             states: TableStateStore, table: TableId, wanted: Sequence[PartitionKey]
         ) -> PartitionStates:
             known = await read(states, table, wanted)
             if not mended:
-                mended.append(await other.recount(TABLE, lagging, await states.cursor(table), "drift"))
+                mended.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
             return known
 
         world.log.add(files(cell(1), 1, "new"))

@@ -87,8 +87,8 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
         await world.append(COOL)
         jobs = await world.jobs()
         assert {cell: job.state for cell, job in jobs.items()} == {HOT: JobState.DELAYED, COOL: JobState.QUEUED}
-        assert JobPayload.decode(jobs[HOT].facts).is_hot
-        assert not JobPayload.decode(jobs[COOL].facts).is_hot
+        assert JobPayload.decode(jobs[HOT].payload).is_contended
+        assert not JobPayload.decode(jobs[COOL].payload).is_contended
         newest = {record.cell: record for record in await LedgerReader(world.queue).newest(TABLE.id, limit=2)}
         assert newest[HOT].verdict is DecisionKind.DEFER
         assert "of the last hour" in newest[HOT].sentence
@@ -114,7 +114,7 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_cell(
         assert (job.state if job else None) == state
         if state is None:
             (record,) = await LedgerReader(world.queue).newest(TABLE.id, limit=1)
-            assert (record.verdict, record.reason) == (DecisionKind.SKIP, Reason.WRITERS_FIRST)
+            assert (record.verdict, record.reason) == (DecisionKind.SKIP, Reason.DEFERRED_TO_WRITERS)
             assert ledger.recompute(record) is DecisionKind.SKIP
             assert ledger.contradictions(record) == ()
             assert (await world.counters())["deferred_to_writers"] >= 1
@@ -130,9 +130,9 @@ def test_a_cell_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recou
         )
         world.log.add(metadata=changed, data_change=False)
         await world.follower.follow(TABLE)
-        cursor = await TableStateStore(world.queue).cursor(TABLE.id)
+        cursor = await TableStateStore(world.queue).state(TABLE.id)
         assert cursor is not None
-        assert cursor.heat.share(HOT, world.now_ms) > 0
+        assert cursor.contention.busy_ratio(HOT, world.now_ms) > 0
         await world.append(HOT)
         assert (await world.jobs())[HOT].state is JobState.DELAYED
         world.now_ms += 180 * MINUTE

@@ -242,7 +242,7 @@ def test_a_job_runs_down_to_the_history_and_its_story_is_told(decider: LiveDecid
                 nonce="n2",
                 id=claim.id,
                 token=claim.token,
-                verdict=RunResult.DONE,
+                run_result=RunResult.DONE,
                 cost_bytes=10,
                 seen_version=claim.version,
                 result='{"table":"orders","predicted":{"files_removed":11},"measured":{"files_removed":11,"bytes":10}}',

@@ -70,7 +70,7 @@ def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, 
 def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue: SyncQueueExecutor) -> None:
     """A run of half an hour on one of four slots is an eighth of the last hour; a quota is a share of the same."""
     about = ActorInfo(slots=4, started_ms=1, host="h", versions={})
-    Presence(queue, "a-1", about, kept_ms=60_000).announce([])
+    Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
     live = LiveDecider(decider_settings(redis_url)).start()
     try:
         until("the slots are known", lambda: live.get("/v1/queue")["slots"] == 4)
@@ -80,7 +80,7 @@ def test_occupancy_is_the_share_of_all_slots_that_runs_had(redis_url: str, queue
         queue.redis.hset(keys.job(QUEUE, claim.id), "started", (now_s - 1_800) * 1_000)
         while_running = live.get("/v1/queue")["occupancy"]["tenants"]["sales"]
         how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1}
-        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=RunResult.DONE, **how))
+        queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=RunResult.DONE, **how))
         shown = live.get("/v1/queue")
         assert while_running == pytest.approx(0.125, abs=0.01)
         assert shown["occupancy"]["tables"] == {"orders-1": pytest.approx(0.125, abs=0.01)}
@@ -121,7 +121,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
         nonce="f1",
         id=job.id,
         token=claim.token,
-        verdict=RunResult.FAIL,
+        run_result=RunResult.FAIL,
         cost_bytes=1,
         seen_version=1,
     )

@@ -238,7 +238,7 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
     monkeypatch.setattr(registry, "get", removed_when_read)
     decider.run(decider.services.inbox.put(stranger, None))
     decider.drain()
-    assert decider.run(decider.services.states.cursor(stranger.id)) is None
+    assert decider.run(decider.services.states.state(stranger.id)) is None
     assert decider.run(decider.services.states.all_cells(stranger.id)) == {}
     assert decider.get("/v1/jobs")["jobs"] == []
 

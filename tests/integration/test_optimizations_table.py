@@ -13,7 +13,7 @@ from deltalake import DeltaTable, QueryBuilder
 from decider.background.rewrite_archiver import RewriteArchiver
 from services.decider.build import build_services
 from shared.commit_metadata import CommitMetadata
-from shared.layout.levels import ladder
+from shared.layout.levels import build_size_levels
 from shared.policy import Policy
 from shared.table import CommitOrigin
 from tests.support import delta_tables as tables
@@ -23,7 +23,7 @@ from tests.support.redis_server import RedisServer
 pytestmark = pytest.mark.redis
 
 POLICY = Policy()
-RUNGS = ladder(POLICY.target_bytes, POLICY.fan_in, POLICY.full_ratio)
+RUNGS = build_size_levels(POLICY.target_bytes, POLICY.fan_in, POLICY.full_file_threshold)
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def rewrite(table: tables.HandTable, job: str, token: int) -> None:
     first, second = list(tables.live(table.path).values())[:2]
     out = table.new_file(40, {})
     mark = CommitMetadata(
-        CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, rungs=RUNGS
+        CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, size_levels=RUNGS
     )
     gone = [{"remove": {"path": add["path"], "size": add["size"], "dataChange": False}} for add in (first, second)]
     info = {"timestamp": 1_767_276_188_000, "operation": "OPTIMIZE", "userMetadata": mark.encode()}

@@ -157,7 +157,7 @@ def test_an_enqueue_whose_job_was_taken_before_its_repetition_costs_one_run_at_m
         executor.run(commands.enqueue(QUEUE, spec()))
         if is_over:
             runs += other.run(claim("c-9"))
-        assert other.run(finish(runs[-1], "f-9")).outcome is FinishOutcome.GONE
+        assert other.run(finish(runs[-1], "f-9")).outcome is FinishOutcome.DELETED
         assert len(runs) == 1 + is_over
         assert other.run(queries.job(QUEUE, spec().id)) is None
 
@@ -169,10 +169,10 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
     "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", "ready", 0)),
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
-    "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.flight(QUEUE)),
+    "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),
     "parked": (
         lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
-        audit.parked(QUEUE, Scope.TABLE, "t-1"),
+        audit.throttled(QUEUE, Scope.TABLE, "t-1"),
     ),
 }
 
@@ -191,7 +191,7 @@ def test_an_audit_whose_reply_was_lost_has_mended_once(
         thief.steal(1)
         again = executor.run(call)
         assert thief.left_to_steal == 0
-        assert again == 0 or again.mended == 0, "the repetition mended once more"
+        assert again == 0 or again.repaired == 0, "the repetition mended once more"
         assert without_times(read_state(client, QUEUE)) == sound
 
 
@@ -217,7 +217,7 @@ def test_nothing_acknowledged_is_lost_with_the_server(own_redis_server: RedisSer
                 executor.run(commands.enqueue(QUEUE, spec(f"{life}-{number}")))
             (finished,) = executor.run(claim(f"c-{life}-a"))
             (running,) = executor.run(claim(f"c-{life}-b"))
-            assert executor.run(finish(finished, f"f-{life}")).outcome is FinishOutcome.GONE
+            assert executor.run(finish(finished, f"f-{life}")).outcome is FinishOutcome.DELETED
             own_redis_server.restart()
             (reply,) = executor.run(beat(running))
             assert reply.status is HeartbeatStatus.OK, "an acknowledged claim must survive"
@@ -234,7 +234,7 @@ def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own
         executor.run(commands.enqueue(QUEUE, spec("b")))
         (first,) = executor.run(claim("c-1"))
         with own_redis_server.client() as client:
-            client.hdel(keys.virtual(QUEUE), "token")
+            client.hdel(keys.virtual_times(QUEUE), "token")
         own_redis_server.restart()
         (second,) = executor.run(claim("c-2"))
         assert second.token > first.token

@@ -42,7 +42,7 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
 
 def announce(queue: SyncQueueExecutor, slots: int) -> None:
     about = ActorInfo(slots=slots, started_ms=1, host="h", versions={})
-    Presence(queue, "a-1", about, kept_ms=60_000).announce([])
+    Presence(queue, "a-1", about, ttl_ms=60_000).announce([])
 
 
 def wish(number: int) -> JobRequest:
@@ -57,11 +57,11 @@ def test_the_decider_tells_the_slots_and_leaves_settings_and_a_newer_schema_alon
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     said = {b"schema": b"2", b"aging_ms": b"5000", b"strict_in_row": b"3"}
-    queue.redis.hset(keys.cfg(QUEUE), mapping=said)
+    queue.redis.hset(keys.config(QUEUE), mapping=said)
     for slots in (4, 7):
         announce(queue, slots)
         until("the slots are known", lambda slots=slots: decider.get("/v1/queue")["slots"] == slots)
-    assert queue.redis.hgetall(keys.cfg(QUEUE)) == said | {b"slots": b"7"}
+    assert queue.redis.hgetall(keys.config(QUEUE)) == said | {b"slots": b"7"}
 
 
 @pytest.mark.parametrize(("level", "name"), [(Scope.TABLE, "orders-1"), (Scope.TENANT, "sales")])
@@ -71,7 +71,7 @@ def test_a_quota_that_grows_lets_in_at_once_what_it_held_back(
     """No run has ended and no audit has come: the slots alone have changed."""
     announce(queue, 2)
     until("the slots are known", lambda: decider.get("/v1/queue")["slots"] == 2)
-    queue.run(admin_commands.limit(QUEUE, level, name, SlotQuota(50)))
+    queue.run(admin_commands.set_limit(QUEUE, level, name, SlotQuota(50)))
     for number in range(12):
         queue.run(commands.enqueue(QUEUE, wish(number)))
     assert len(claimed(queue, "before", slots=8)) == 1
@@ -134,5 +134,5 @@ def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider)
 def test_what_is_shown_of_a_queue_that_somebody_wrote_by_hand_is_what_counts(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
-    queue.redis.hset(keys.cfg(QUEUE), mapping={"aging_ms": "soon", "strict_in_row": "4"})
+    queue.redis.hset(keys.config(QUEUE), mapping={"aging_ms": "soon", "strict_in_row": "4"})
     assert shown(decider) == asdict(QueueSettings(strict_in_row=4))

@@ -37,7 +37,7 @@ def claim(queue: SyncQueueExecutor) -> tuple[Any, ...]:
 
 def finish(queue: SyncQueueExecutor, job: JobId, token: Token, verdict: RunResult) -> None:
     made = commands.finish(
-        "default", worker="w", nonce="f", id=job, token=token, verdict=verdict, cost_bytes=0, seen_version=99
+        "default", worker="w", nonce="f", id=job, token=token, run_result=verdict, cost_bytes=0, seen_version=99
     )
     queue.run(made)
 

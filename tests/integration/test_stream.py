@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from decider.api.dependencies import StreamSlots
 from decider.gateway.credentials import Credentials, parse_tokens
-from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, resumed
+from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, position_after
 from services.cli.__main__ import app
 from services.cli.client import ApiClient, ServerSentEvent
 from shared.errors import InvalidInput
@@ -160,7 +160,7 @@ def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) 
     answer = decider.client.get("/v1/stream", headers={"last-event-id": last_id})
     assert (answer.status_code, answer.json()["field"]) == (422, "Last-Event-ID")
     with pytest.raises(InvalidInput):
-        resumed(last_id)
+        position_after(last_id)
 
 
 def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
@@ -190,7 +190,7 @@ def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
     reader.next("connected")
     with decider_redis(decider) as client:
         raw = json.loads(client.xrevrange(keys.ledger("default", found.id), count=1)[0][1][b"record"])
-        for record in (raw | {"policy": '{"full_ratio":"1/100"}'}, raw):
+        for record in (raw | {"policy": '{"full_file_threshold":"1/100"}'}, raw):
             client.xadd(keys.ledger("default", found.id), {"record": json.dumps(record), "out": ""})
     told = [reader.next("decision").data for _ in range(2)]
     assert [one["decision"] for one in told] == ["unreadable", raw["verdict"]]
@@ -203,7 +203,7 @@ def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(dec
     streams = [RUNS, NOTES, LEDGER + "t"]
     with decider_redis(decider) as client:
         for number in range(3 * COUNT):
-            key = (keys.history("default"), keys.events("default"), keys.ledger("default", "t"))[min(number % 5, 2)]
+            key = (keys.runs("default"), keys.events("default"), keys.ledger("default", "t"))[min(number % 5, 2)]
             client.xadd(key, {"n": number}, id=f"{1_000 + number // 2}-{number}")
     tails: StreamReader = decider.services.tails
 
@@ -217,7 +217,7 @@ def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(dec
     whole = read_on(replace(start, start="0-0"))
     assert [int(number) for _, number in whole] == list(range(3 * COUNT))
     for place in (0, 57, 199):
-        later = read_on(resumed(whole[place][0]))
+        later = read_on(position_after(whole[place][0]))
         assert later[-1] == whole[-1]
         rest = whole[place + 1 :]
         again = [one for one in later if one not in rest]

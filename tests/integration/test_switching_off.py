@@ -35,12 +35,12 @@ class HookedQueue(AsyncQueueExecutor):
     before: tuple[ScriptName, Hook] | None = None
     after: tuple[ScriptName, Hook] | None = None
 
-    async def run(self, transition: Command[R]) -> R:
-        if self.before is not None and self.before[0] is transition.script:
+    async def run(self, command: Command[R]) -> R:
+        if self.before is not None and self.before[0] is command.script:
             (_, hook), self.before = self.before, None
             await hook()
-        result = await super().run(transition)
-        if self.after is not None and self.after[0] is transition.script:
+        result = await super().run(command)
+        if self.after is not None and self.after[0] is command.script:
             (_, hook), self.after = self.after, None
             await hook()
         return result

@@ -117,7 +117,7 @@ def test_discovery_finds_every_table_below_the_roots_and_shows_how_far_it_came(
     (lake / "file").write_text("no folder")
     assert decider.get("/v1/discovery")["roots"][0]["state"] == "waiting"
     (found,) = decider.run(decider.services.discovery.run_once())
-    assert (found.state, found.tables, found.new_tables, found.problem) == (DiscoveryState.DONE, 4, 4, "")
+    assert (found.state, found.tables, found.new_tables, found.error) == (DiscoveryState.DONE, 4, 4, "")
     decider.drain()
     locations = {table["location"] for table in decider.get("/v1/tables")["tables"]}
     expected = ("sales/orders", "sales/items", "ops/logs/raw", "größe/ä b")
@@ -172,9 +172,9 @@ def test_two_deciders_walk_one_root_once(redis_url: str, lake: Path) -> None:
     first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
     try:
         rounds = second.services.discovery._rounds
-        assert second.run(rounds.take(lake.as_uri()))
+        assert second.run(rounds.acquire(lake.as_uri()))
         assert first.run(first.services.discovery.run_once()) == ()
-        second.run(rounds.leave(lake.as_uri()))
+        second.run(rounds.release(lake.as_uri()))
         assert len(first.run(first.services.discovery.run_once())) == 1
     finally:
         for live in (first, second):

@@ -28,7 +28,9 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
 
 def levers(decider: LiveDecider) -> list[str]:
     return sorted(
-        name.partition(":")[0] for name in decider.run(decider.services.steering.settings()) if "table" in name
+        name.partition(":")[0]
+        for name in decider.run(decider.services.steering.weights_and_limits())
+        if "table" in name
     )
 
 
@@ -87,7 +89,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     assert known is not None
     follower = decider.services.adhoc._follower
     races: list[str] = []
-    real = rebuild.steer
+    real = rebuild.apply_queue_limits
 
     async def late(*args: Any) -> None:
         if not races:

@@ -302,7 +302,7 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     assert known is not None
 
     def levers() -> dict[str, str]:
-        found = decider.run(decider.services.steering.settings())
+        found = decider.run(decider.services.steering.weights_and_limits())
         return {key: value for key, value in found.items() if known.id in key}
 
     asked = {"lakewright.priority": "high", "lakewright.weight": "2.5", "self-optimizing.quota": "0.25"}
@@ -326,10 +326,10 @@ def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
     name = decider.register(table.path)
     known = decider.run(decider.services.registry.find(name))
     assert known is not None
-    decider.run(decider.services.steering.limit(Scope.TABLE, known.id, SlotLimit(7)))
+    decider.run(decider.services.steering.set_limit(Scope.TABLE, known.id, SlotLimit(7)))
     alter(table, {"lakewright.fan-in": "4"})
     decider.sweep()
-    assert decider.run(decider.services.steering.settings())[f"limit:table|{known.id}"] == "7"
+    assert decider.run(decider.services.steering.weights_and_limits())[f"limit:table|{known.id}"] == "7"
 
 
 def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherwise(

@@ -11,7 +11,7 @@ from decider.decide.action import TimerTarget
 from decider.decide.compaction_timers import COMPACTION_TIMERS, timer_name
 from decider.decide.decision import DecisionKind
 from decider.state.effective_policy import PolicyDefaults
-from decider.store.cleanup import forget
+from decider.store.cleanup import delete_table
 from decider.tracking.tracker import TableTracker
 from shared.errors import RetryableError
 from shared.job_payload import JobPayload, RewriteKind
@@ -36,8 +36,8 @@ def test_a_cell_is_settled_once_for_each_quiet_spell(redis_url: str) -> None:
             world.now_ms += 1
             assert await world.decider.tick() == TimerRunResult(1, 1)
             (job,) = await world.jobs()
-            facts = JobPayload.decode(job.facts)
-            assert (facts.reason, facts.ask) == (Reason.QUIET, RewriteKind.SETTLE)
+            facts = JobPayload.decode(job.payload)
+            assert (facts.reason, facts.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
             await world.run_job()
             for _ in range(4):
                 world.now_ms += 6 * HOUR_MS
@@ -70,7 +70,7 @@ def test_our_own_commit_does_not_postpone_and_ends_what_it_made_needless(redis_u
         world.log.add([world.file(cell(2), 4 * MIB)], gone, data_change=False)
         await world.decider.follow()
         assert [COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)] == [
-            TimerTarget(cell(1), RewriteKind.SETTLE)
+            TimerTarget(cell(1), RewriteKind.IDLE)
         ]
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
@@ -110,7 +110,7 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
         live = (await world.log.snapshot()).files
         assert sorted(file.size_bytes for file in live) == [100_000] * 6 + [300_000] * 4
         assert {COMPACTION_TIMERS.parse(name) for name in await world.timers.all(TABLE.id)} == {
-            TimerTarget(cell(1), RewriteKind.SETTLE)
+            TimerTarget(cell(1), RewriteKind.IDLE)
         }
         assert len(await world.timers.all(TABLE.id)) == 2
         world.now_ms += 3 * HOUR_MS
@@ -131,7 +131,7 @@ def test_any_number_of_deciders_settle_a_cell_once(redis_url: str, deciders: int
         ticked = await asyncio.gather(*(world.new_decider().tick() for _ in range(deciders)))
         assert sum(one.jobs for one in ticked) == len(await world.jobs()) == 8
         records = [
-            one for one in await LedgerReader(world.queue).newest(TABLE.id, limit=100) if one.reason is Reason.QUIET
+            one for one in await LedgerReader(world.queue).newest(TABLE.id, limit=100) if one.reason is Reason.IDLE
         ]
         assert len(records) == 8
 
@@ -150,7 +150,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         restarted = world.new_decider()
         await restarted.follow()
         # The second cell holds one file that was never settled: there is nothing to merge it with.
-        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.SETTLE, cell(1))]
+        assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.IDLE, cell(1))]
         assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
         assert await restarted.tick() == TimerRunResult(1, 1)
@@ -179,10 +179,10 @@ def test_a_table_that_was_removed_leaves_no_timers_behind(redis_url: str) -> Non
         await world.registry.remove(TABLE)
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(0, 0)
-        assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
+        assert not await world.queue.redis.exists(keys.due_tables("default"), keys.timers("default", TABLE.id))
         await world.registry.register(TABLE)
         await world.write(cell(1), [2 * MIB])
-        await forget(world.queue, TABLE.id, kinds=["compact"])
+        await delete_table(world.queue, TABLE.id, kinds=["compact"])
         assert not await world.queue.redis.exists(keys.ringing("default"), keys.timers("default", TABLE.id))
 
     in_world(redis_url, story)
@@ -195,7 +195,7 @@ def test_a_cell_that_has_a_job_already_is_settled_after_it(redis_url: str) -> No
         world.now_ms += 6 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 0)
         (job,) = await world.jobs()
-        assert JobPayload.decode(job.facts).ask is RewriteKind.LEVELS
+        assert JobPayload.decode(job.payload).rewrite_kind is RewriteKind.LEVELS
         assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
 
     in_world(redis_url, story)
@@ -208,7 +208,7 @@ def test_a_cell_that_is_left_to_its_writers_is_settled_when_they_are_done(redis_
         world.now_ms += HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 0)
         (record, *_) = await LedgerReader(world.queue).newest(TABLE.id, limit=1)
-        assert record.reason is Reason.WRITERS_FIRST
+        assert record.reason is Reason.DEFERRED_TO_WRITERS
         assert list((await world.timers.all(TABLE.id)).values()) == [world.now_ms + AGAIN_MS]
         world.now_ms += 2 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(1, 1)
@@ -226,9 +226,9 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
         assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.write(cell(1), [100_000] * 9)
         (claim,) = await world.queue.run(commands.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
-        facts = JobPayload.decode(claim.facts)
-        assert facts.ask is RewriteKind.LEVELS
-        assert facts.reaching(claim.reach).ask is RewriteKind.FULL
+        facts = JobPayload.decode(claim.payload)
+        assert facts.rewrite_kind is RewriteKind.LEVELS
+        assert facts.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
@@ -241,8 +241,8 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
             await world.write(cell(1), [100])
         assert await world.decider.tick() == TimerRunResult(1, 1)
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.facts)
-        assert (facts.reason, facts.ask) == (Reason.FULL_DUE, RewriteKind.FULL)
+        facts = JobPayload.decode(job.payload)
+        assert (facts.reason, facts.rewrite_kind) == (Reason.FULL_REWRITE_DUE, RewriteKind.FULL)
         await world.run_job()
         for _ in range(9):
             world.now_ms += 8 * HOUR_MS
@@ -271,12 +271,12 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         world.now_ms += 24 * HOUR_MS
         assert await world.decider.tick() == TimerRunResult(2, 1)
         records = await LedgerReader(world.queue).newest(TABLE.id, limit=10)
-        assert {record.reason for record in records} >= {Reason.QUIET, Reason.NO_PROMOTION}
+        assert {record.reason for record in records} >= {Reason.IDLE, Reason.NO_PROMOTION}
         assert all(ledger.recompute(record) is record.verdict for record in records)
         assert not any(ledger.contradictions(record) for record in records)
-        quiet = next(record for record in records if record.reason is Reason.QUIET)
+        quiet = next(record for record in records if record.reason is Reason.IDLE)
         assert quiet.verdict is DecisionKind.ENQUEUE
-        assert "gone quiet" in quiet.sentence
+        assert "idle" in quiet.sentence
         assert "A job was queued." in quiet.sentence
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h"})
@@ -285,15 +285,17 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
 def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(cell(1), TWO_SMALL)
-        (timer,) = await world.timers.ringing(TABLE.id, world.now_ms + 6 * HOUR_MS, limit=9)
+        (timer,) = await world.timers.due(TABLE.id, world.now_ms + 6 * HOUR_MS, limit=9)
         world.now_ms += 1
         await world.write(cell(1), [MIB])
         before = await world.timers.all(TABLE.id)
-        taken = await world.timers.take(TABLE.id, timer, again_ms=0, job=None, decision=("{}", {"x": 1}))
-        assert taken is DecideOutcome.LATE
+        taken = await world.timers.fire(TABLE.id, timer, rearm_at_ms=0, job=None, decision=("{}", {"x": 1}))
+        assert taken is DecideOutcome.TIMER_CHANGED
         assert await world.timers.all(TABLE.id) == before
         again = Timer(timer.name, before[timer.name])
-        assert await world.timers.take(TABLE.id, again, again_ms=0, job=None, decision=("", {})) is DecideOutcome.NONE
+        assert (
+            await world.timers.fire(TABLE.id, again, rearm_at_ms=0, job=None, decision=("", {})) is DecideOutcome.NONE
+        )
         assert await world.timers.all(TABLE.id) == {}
 
     in_world(redis_url, story)
@@ -307,7 +309,7 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         broken = [TableRef(TableId(f"b-{n}"), f"b{n}", f"memory:///b{n}") for n in range(TABLES_PER_TICK + 1)]
         for table in broken:
             await world.registry.register(table)
-        await world.queue.redis.zadd(keys.ringing("default"), {table.id: 1 for table in broken})
+        await world.queue.redis.zadd(keys.due_tables("default"), {table.id: 1 for table in broken})
 
         def opened(location: str) -> MemoryLog:
             if location == TABLE.location:
@@ -320,8 +322,8 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
         settle = TimerRunner(world.queue, world.registry, follower, lambda: world.now_ms)
         world.now_ms += 6 * HOUR_MS
         assert [(await settle.run_once()).jobs for _ in range(2)] == [0, 1]
-        assert await world.timers.ringing_tables(world.now_ms, limit=9) == ()
+        assert await world.timers.due_tables(world.now_ms, limit=9) == ()
         world.now_ms += AGAIN_MS
-        assert len(await world.timers.ringing_tables(world.now_ms, limit=999)) == len(broken)
+        assert len(await world.timers.due_tables(world.now_ms, limit=999)) == len(broken)
 
     in_world(redis_url, story)

@@ -9,7 +9,7 @@ import redis
 from redis.asyncio import Redis
 
 from decider.store.queue_executor import connect
-from decider.store.redis_health import renew_log
+from decider.store.redis_health import rewrite_aof
 from tests.support.redis_server import RedisServer, find_binaries
 from tests.support.waiting import until
 
@@ -37,7 +37,7 @@ def renewed(server: RedisServer) -> bool:
     async def ask() -> bool:
         client: Redis = connect(server.url)
         try:
-            return await renew_log(client)
+            return await rewrite_aof(client)
         finally:
             await client.aclose()
 

@@ -23,7 +23,7 @@ from tests.support.toy_format import FROZEN, ToyEngine, ToyFormat, ToyTable
 
 pytestmark = pytest.mark.redis
 
-TIMES = LeaseTimes(lease_s=scaled(10.0), interval_s=1.0, margin_s=scaled(2.0), grace_s=1.0)
+TIMES = LeaseTimes(lease_s=scaled(10.0), interval_s=1.0, margin_s=scaled(2.0), stop_grace_s=1.0)
 
 
 def both_formats(access: StorageAccess) -> TableFormats:
@@ -50,7 +50,7 @@ class ToyActor:
             engines, self.queue, ActorContext("toy-actor", self._heartbeat, threading.Event()), WorkerSettings()
         )
         about = ActorInfo(1, 1, "here", {}, engines.abilities)
-        Presence(self.queue, "toy-actor", about, kept_ms=60_000).announce(())
+        Presence(self.queue, "toy-actor", about, ttl_ms=60_000).announce(())
 
     def close(self) -> None:
         self._heartbeat.close()
@@ -78,7 +78,7 @@ def test_a_table_of_another_format_is_followed_decided_and_rewritten(
     rows = table.rows()
     name = decider.register(table.path, "toys")
     (job,) = actor.queue.run(queries.jobs("default", JobState.QUEUED)).jobs
-    assert JobPayload.decode(job.facts).format == "toy"
+    assert JobPayload.decode(job.payload).format == "toy"
     assert actor.worker.run_next()
     assert len(table.live()) < 12
     assert table.rows() == rows

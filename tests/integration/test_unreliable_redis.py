@@ -133,7 +133,7 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
 def test_a_reliable_redis_is_asked_once_a_second_at_most(decider: LiveDecider, own_redis_server: RedisServer) -> None:
     async def many() -> None:
         for _ in range(200):
-            await safety.require()
+            await safety.require_safe()
 
     safety = RedisSafety(decider.services.redis, clock_s=lambda: 5.0)
     with own_redis_server.client() as client:

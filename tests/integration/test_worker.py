@@ -35,7 +35,7 @@ def test_a_job_merges_the_small_files_and_is_gone(bench: Bench) -> None:
     assert bench.state() is None
     (run,) = bench.runs()
     result = json.loads(run.result)
-    assert (run.verdict, result["versions"], result["measured"]["files_removed"]) == ("done", [2], 7)
+    assert (run.run_result, result["versions"], result["measured"]["files_removed"]) == ("done", [2], 7)
     assert counters(bench)["files_replaced"] == 8
     assert not bench.worker().run_next()
 
@@ -44,7 +44,7 @@ def test_a_job_yields_when_its_bytes_are_spent_and_the_next_one_goes_on(bench: B
     bench.engine = MemoryEngine([5 * MIB] * 8)
     policy = replace(POLICY, max_bytes_per_job=10 * MIB, tolerance=Fraction(0))
     facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB)).encode()
-    bench.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
+    bench.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
     worker = bench.worker()
     while worker.run_next():
         pass
@@ -107,7 +107,7 @@ def test_a_lost_lease_forbids_the_commit_and_the_next_actor_does_the_work(bench:
     assert first.run_next()
     assert len(bench.engine.origins) == 1
     assert [file.size_bytes for file in bench.engine.files.values()] == [800_000]
-    assert [(run.worker, run.verdict) for run in bench.runs()] == [("a-2", "done"), ("a-1", "expired")]
+    assert [(run.worker, run.run_result) for run in bench.runs()] == [("a-2", "done"), ("a-1", "expired")]
 
 
 def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> None:
@@ -126,7 +126,7 @@ def test_a_commit_of_a_crashed_run_is_found_and_not_done_again(bench: Bench) -> 
     until("the expired lease is given to another worker", second.run_next, seconds=10)
     assert len(bench.engine.origins) == 1
     run, expired = bench.runs()
-    assert (expired.worker, expired.verdict) == ("a-1", "expired")
+    assert (expired.worker, expired.run_result) == ("a-1", "expired")
     assert json.loads(run.result)["recovered_version"] == 2
     assert counters(bench)["commits_recovered"] == 1
     assert "plans_empty" not in counters(bench)
@@ -177,7 +177,7 @@ def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(
     bench.enqueue(1)
     bench.worker().run_next()
     (run,) = bench.runs()
-    assert (bench.state(), run.verdict, run.outcome) == (JobState.QUARANTINED, "quarantine", "quarantined")
+    assert (bench.state(), run.run_result, run.outcome) == (JobState.QUARANTINED, "quarantine", "quarantined")
     assert str(error) in run.error
     assert counters(bench)["jobs_failed"] == 1
 
@@ -189,7 +189,7 @@ def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_fo
     files = dict(bench.engine.files)
     assert bench.worker().run_next()
     (run,) = bench.runs()
-    assert (run.verdict, run.outcome) == ("fail", "delayed")
+    assert (run.run_result, run.outcome) == ("fail", "delayed")
     assert "kind 'vacuum'" in run.error
     assert (bench.engine.files, bench.engine.reads) == (files, 0)
 
@@ -200,7 +200,7 @@ def test_stopping_yields_at_a_group_boundary_and_loses_nothing(bench: Bench) -> 
     bench.enqueue(1)
     bench.worker(groups_per_commit=1).run_next()
     assert bench.state() is JobState.QUEUED
-    assert bench.runs()[0].verdict == "yield"
+    assert bench.runs()[0].run_result == "yield"
     assert counters(bench)["groups_committed"] >= 1
 
 
@@ -220,7 +220,7 @@ def test_a_cancelled_job_ends_without_coming_back(bench: Bench) -> None:
     bench.enqueue(1)
     worker.run_next()
     assert bench.state() is None
-    assert bench.runs()[0].verdict == "cancelled"
+    assert bench.runs()[0].run_result == "cancelled"
 
 
 def test_a_job_that_cannot_be_read_is_set_aside_and_its_slot_lives(bench: Bench) -> None:
@@ -259,8 +259,8 @@ def test_releasing_a_lost_lease_leaves_the_new_one_of_another_slot_alone(bench: 
     bench.enqueue(1)
     heart = worker._heartbeat
     (claim,) = bench.queue.run(commands.claim("default", worker="a-1", nonce="n", slots=1, lease_ms=2000))
-    old = heart.hold(claim, sent=time.monotonic())
-    new = heart.hold(claim, sent=time.monotonic())
+    old = heart.track(claim, sent_at_s=time.monotonic())
+    new = heart.track(claim, sent_at_s=time.monotonic())
     heart.release(old)
     assert list(heart._leases.values()) == [new]
 
@@ -271,7 +271,7 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     def stuck() -> None:
         urgent = JobRequest(JobKey("t-2", "{}", "compact"), "default", Band.URGENT, 0, 1, 1)
         bench.queue.run(commands.enqueue("default", urgent))
-        rules = admin_commands.Preemption(patience_ms=0, run_ms=0)
+        rules = admin_commands.Preemption(max_wait_ms=0, min_run_ms=0)
         assert len(bench.queue.run(admin_commands.preempt("default", rules))) == 1
         assert bench.engine.cancelled.wait(scaled(10)), "the rewrite must be cancelled after its grace"
         raise RetryableError("cancelled")
@@ -282,5 +282,5 @@ def test_a_preempted_job_that_does_not_end_in_time_is_cancelled_and_loses_no_att
     job = bench.queue.run(queries.job("default", spec(0).id))
     assert job is not None
     assert (job.state, job.attempts) == (JobState.QUEUED, 0)
-    assert bench.runs()[0].verdict == RunResult.YIELD
+    assert bench.runs()[0].run_result == RunResult.YIELD
     assert [one.band for one in bench.queue.run(queries.order("default"))] == [Band.URGENT, Band.NORMAL]

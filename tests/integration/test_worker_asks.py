@@ -10,7 +10,7 @@ import redis
 from actor.ports import Control, RewriteOutcome, RewriteRequest
 from decider.decide.calibration import Calibration
 from shared.job_payload import JobPayload, PredictedCost, RewriteKind
-from shared.layout.partition_stats import SETTLED_TAG
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG
 from shared.policy import MIB
 from shared.queue import commands
 from shared.queue.model import JobState, RunResult
@@ -22,16 +22,16 @@ pytestmark = pytest.mark.redis
 
 def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([MIB, MIB, 100]))
-    facts = JobPayload.decode(spec(1).facts)
+    facts = JobPayload.decode(spec(1).payload)
     try:
         worker = made.worker()
         for version, expected in ((1, [2 * MIB + 100]), (2, [2 * MIB + 100])):
-            settle = replace(spec(version), facts=replace(facts, ask=RewriteKind.SETTLE).encode())
+            settle = replace(spec(version), payload=replace(facts, rewrite_kind=RewriteKind.IDLE).encode())
             made.queue.run(commands.enqueue("default", settle))
             assert worker.run_next()
             assert [file.size_bytes for file in made.engine.files.values()] == expected
-            assert all(SETTLED_TAG in file.tags for file in made.engine.files.values())
-        assert [run.verdict for run in made.runs()] == ["done", "done"]
+            assert all(IDLE_COMPACTED_TAG in file.tags for file in made.engine.files.values())
+        assert [run.run_result for run in made.runs()] == ["done", "done"]
         assert counters(made)["plans_empty"] == 1
     finally:
         made.close()
@@ -39,9 +39,9 @@ def test_a_job_to_settle_merges_what_levels_leave_and_says_so_and_never_twice(re
 
 def test_a_job_for_a_full_rewrite_leaves_one_small_file(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
-    facts = JobPayload.decode(spec(1).facts)
+    facts = JobPayload.decode(spec(1).payload)
     try:
-        full = replace(spec(1), facts=replace(facts, ask=RewriteKind.FULL).encode())
+        full = replace(spec(1), payload=replace(facts, rewrite_kind=RewriteKind.FULL).encode())
         made.queue.run(commands.enqueue("default", full))
         assert made.worker().run_next()
         sizes = sorted(file.size_bytes for file in made.engine.files.values())
@@ -57,7 +57,11 @@ def test_a_full_rewrite_is_done_although_a_newer_commit_asked_for_less_and_teach
 ) -> None:
     made = Bench(redis_url, MemoryEngine([9 * MIB, 5 * MIB, 5 * MIB, MIB, 100]))
     try:
-        full = replace(spec(1), facts=replace(JobPayload.decode(spec(1).facts), ask=RewriteKind.FULL).encode(), reach=1)
+        full = replace(
+            spec(1),
+            payload=replace(JobPayload.decode(spec(1).payload), rewrite_kind=RewriteKind.FULL).encode(),
+            extent=1,
+        )
         made.queue.run(commands.enqueue("default", full))
         made.enqueue(2)
         made.engine.version = 2
@@ -122,9 +126,9 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
 def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
     policy = replace(POLICY, tolerance=Fraction(0))
-    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_hot=True).encode()
+    facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_contended=True).encode()
     try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
         assert made.worker().run_next()
         (run,) = made.runs()
         assert len(json.loads(run.result)["versions"]) == 4
@@ -143,7 +147,7 @@ def test_a_table_that_was_switched_off_after_the_decision_is_left_alone(redis_ur
         made.enqueue(1)
         assert made.worker().run_next()
         assert len(made.engine.files) == len(EIGHT)
-        assert [run.verdict for run in made.runs()] == [RunResult.CANCELLED]
+        assert [run.run_result for run in made.runs()] == [RunResult.CANCELLED]
         assert made.state() is None
     finally:
         made.close()
@@ -170,12 +174,12 @@ def test_a_table_that_is_switched_off_between_two_rounds_keeps_what_landed_and_l
 
 def test_what_is_asked_for_despite_the_switch_runs(redis_url: str) -> None:
     facts = JobPayload(
-        "memory://t", "t", POLICY, "requested", PredictedCost(8, 7, 800_000), despite_switch=True
+        "memory://t", "t", POLICY, "requested", PredictedCost(8, 7, 800_000), even_if_disabled=True
     ).encode()
     made = Bench(redis_url, MemoryEngine(EIGHT))
     made.engine.configuration = OFF
     try:
-        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
         assert made.worker().run_next()
         assert len(made.engine.files) == 1
     finally:
@@ -186,11 +190,11 @@ def test_a_job_about_a_table_that_was_dropped_and_made_anew_is_cancelled_with_th
     engine = MemoryEngine(EIGHT)
     made = Bench(redis_url, engine)
     try:
-        facts = replace(JobPayload.decode(spec(1).facts), table_uuid="dropped").encode()
-        made.queue.run(commands.enqueue("default", replace(spec(1), facts=facts)))
+        facts = replace(JobPayload.decode(spec(1).payload), table_uuid="dropped").encode()
+        made.queue.run(commands.enqueue("default", replace(spec(1), payload=facts)))
         assert made.worker().run_next()
         (run,) = made.runs()
-        assert run.verdict == RunResult.CANCELLED
+        assert run.run_result == RunResult.CANCELLED
         assert "dropped" in run.error
         assert (made.state(), len(engine.files), engine.reads) == (None, 8, 0)
     finally:

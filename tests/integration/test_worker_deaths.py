@@ -12,9 +12,9 @@ from actor.ports import EngineDeath, EngineDied
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.job_payload import JobPayload, PredictedCost
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue import commands, queries
-from shared.queue.limits import DEATHS_UNTIL_ALONE
+from shared.queue.limits import CRASHES_UNTIL_EXCLUSIVE
 from shared.queue.model import Band, JobKey, JobRequest, JobState, RunResult
 from shared.queue.records import JobView
 from tests.support.memory_engine import MemoryEngine
@@ -69,10 +69,10 @@ def test_the_dying_actor_ends_and_reports_the_job_with_the_cause(bench: Bench) -
     bench.enqueue(1)
     with pytest.raises(EngineDied, match="SIGKILL"):
         bench.worker().run()
-    assert (job(bench).state, job(bench).deaths) == (JobState.DELAYED, 1)
+    assert (job(bench).state, job(bench).engine_crashes) == (JobState.DELAYED, 1)
     assert job(bench).error == "killed by SIGKILL (9)"
     (run,) = bench.runs()
-    assert (run.verdict, run.outcome, run.error) == ("crashed", "delayed", "killed by SIGKILL (9)")
+    assert (run.run_result, run.outcome, run.error) == ("crashed", "delayed", "killed by SIGKILL (9)")
 
 
 def test_an_engine_that_cannot_be_ended_may_still_commit_so_that_the_lease_runs_out(bench: Bench) -> None:
@@ -87,11 +87,11 @@ def test_an_engine_that_cannot_be_ended_may_still_commit_so_that_the_lease_runs_
 
 def test_an_engine_that_was_asked_to_end_costs_the_job_nothing(bench: Bench) -> None:
     bench.engine.before_commit = die(bench)
-    bench.engine.death = EngineDeath("ended by SIGTERM (15)", was_asked=True)
+    bench.engine.death = EngineDeath("ended by SIGTERM (15)", was_requested=True)
     bench.enqueue(1)
     with pytest.raises(EngineDied, match="SIGTERM"):
         bench.worker().run()
-    assert (job(bench).state, job(bench).deaths, job(bench).attempts) == (JobState.QUEUED, 0, 0)
+    assert (job(bench).state, job(bench).engine_crashes, job(bench).attempts) == (JobState.QUEUED, 0, 0)
 
 
 def test_an_engine_that_died_between_jobs_takes_none(bench: Bench) -> None:
@@ -104,7 +104,7 @@ def test_an_engine_that_died_between_jobs_takes_none(bench: Bench) -> None:
 
 def test_after_two_deaths_a_job_is_set_aside_by_the_third_and_restarts_no_actor_any_more(bench: Bench) -> None:
     bench.enqueue(1)
-    for number in range(DEATHS_UNTIL_ALONE + 1):
+    for number in range(CRASHES_UNTIL_EXCLUSIVE + 1):
         run_until_it_dies(bench, f"a-{number}")
     assert (job(bench).state, job(bench).error) == (JobState.QUARANTINED, "killed by SIGKILL (9)")
     bench.engine.alive = True
@@ -114,7 +114,7 @@ def test_after_two_deaths_a_job_is_set_aside_by_the_third_and_restarts_no_actor_
 def test_a_suspected_job_that_is_innocent_runs_alone_one_group_at_a_time_and_is_done(bench: Bench) -> None:
     bench.enqueue(1)
     bench.engine.append([100_000] * 300)
-    for number in range(DEATHS_UNTIL_ALONE):
+    for number in range(CRASHES_UNTIL_EXCLUSIVE):
         run_until_it_dies(bench, f"a-{number}")
     bench.engine.alive = True
     bench.engine.before_commit = lambda: None
@@ -127,7 +127,7 @@ def test_a_suspected_job_that_is_innocent_runs_alone_one_group_at_a_time_and_is_
 
 
 def other(number: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
+    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
     return JobRequest(JobKey(f"o-{number}", "{}", "compact"), "default", Band.LOW, 5, 800_000, 1, facts.encode())
 
 
@@ -194,10 +194,10 @@ def make_suspected(bench: Bench) -> None:
         for claim in claims:
             end = commands.finish(
                 "default", worker="x", nonce=next(nonces), id=claim.id, token=claim.token,
-                verdict=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
+                run_result=RunResult.CRASHED, cost_bytes=0, seen_version=-1, error="it died",
             )  # fmt: skip
             bench.queue.run(end)
         return bool(claims)
 
-    for _ in range(DEATHS_UNTIL_ALONE):
+    for _ in range(CRASHES_UNTIL_EXCLUSIVE):
         until("it is ready and crashes", crashed_once)

@@ -20,7 +20,7 @@ from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.layout.planner import FileGroup, RewriteMode
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.policy import Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import Band, JobKey, JobRequest
 from shared.table import PartitionKey
@@ -54,7 +54,7 @@ class EngineRewrite:
             outcome = self._engine.rewrite(request, Steering())
         except LakewrightError as error:
             raise RewriteRefusedError(str(error)) from error
-        landed = [end for end in outcome.groups if end.status is GroupStatus.LANDED]
+        landed = [end for end in outcome.groups if end.status is GroupStatus.COMMITTED]
         assert len(landed) == len(groups), outcome
         return len(landed)
 
@@ -77,16 +77,18 @@ class WorkerRewrite:
         table, policy = f"lab-{next(self._tables)}", Policy(min_input_files=2)
         for cell in cells:
             predicted = PredictedCost(2, 1, 0)
-            facts = JobPayload(location.as_uri(), table, policy, "asked", predicted, terms({}), RewriteKind.FULL)
+            facts = JobPayload(
+                location.as_uri(), table, policy, "asked", predicted, policy_digest({}), RewriteKind.FULL
+            )
             key = JobKey(table, cell, "compact")
             self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
         before = len(TableLog.read(location).commits)
         while self._worker.run_next():
             pass
         runs = [run for run in self._queue.run(queries.history(_QUEUE)).runs if run.key.table == table]
-        failed = [run for run in runs if run.verdict != "done"]
+        failed = [run for run in runs if run.run_result != "done"]
         if failed:
-            raise RewriteRefusedError(f"{failed[0].verdict}: {failed[0].error or failed[0].result}")
+            raise RewriteRefusedError(f"{failed[0].run_result}: {failed[0].error or failed[0].result}")
         assert not cells or len(TableLog.read(location).commits) > before, "the worker committed nothing"
         return len(cells)
 

@@ -165,7 +165,7 @@ class Load:
         with self._stack.redis.client() as redis:
             pipe = redis.pipeline(transaction=False)
             for table in self._lake.tables:
-                pipe.hget(keys.cursor(QUEUE, table_id(table.path.as_uri())), "version")
+                pipe.hget(keys.table_state(QUEUE, table_id(table.path.as_uri())), "version")
             return [int(version or -1) for version in pipe.execute()] == [table.version for table in self._lake.tables]
 
     def _wrong_tables(self) -> int:
@@ -175,7 +175,9 @@ class Load:
             for table in self._lake.tables:
                 raw = redis.hgetall(keys.cells(QUEUE, table_id(table.path.as_uri())))
                 stored = {cell.decode(): PartitionStats.decode(state.decode()) for cell, state in raw.items()}
-                wrong += stored != {cell: stats_of_sizes(POLICY.ladder, sizes) for cell, sizes in table.live.items()}
+                wrong += stored != {
+                    cell: stats_of_sizes(POLICY.size_levels, sizes) for cell, sizes in table.live.items()
+                }
         return wrong
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from decider.state.batch_files import BatchFiles
 from decider.state.fold import count_live_files, fold
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, SETTLED_TAG, PartitionStats
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
 from shared.path_keys import canonical_path
 from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionKey, RemovedFile, TableMetadata
@@ -34,7 +34,7 @@ class Story:
     def new_file(self, name: str, dv_id: str | None = None) -> DataFile:
         dice = self.dice
         cell = self.cell_of.setdefault(name, dice.choice(CELLS))
-        tags = {tag: "1" for tag in (SETTLED_TAG, CUBE_TAG) if dice.random() < 0.3}
+        tags = {tag: "1" for tag in (IDLE_COMPACTED_TAG, CUBE_TAG) if dice.random() < 0.3}
         deleted = dice.randint(1, 5) if dv_id else 0
         return DataFile(name, dice.randint(1, 9 * MIB), cell, dv_id, 10, deleted, dice.randint(0, 10**6), tags)
 
@@ -94,9 +94,9 @@ def test_a_batch_that_repeats_adds_and_removals_folds_to_what_a_replay_leaves(se
     batch = BatchFiles()
     for version in range(1, COMMITS):
         made = fold(story.commit(version), HERE, policy, batch)
-        assert made.rescan is None
+        assert made.rebuild_reason is None
         for cell, change in made.changes.items():
-            state[cell] = (state.get(cell, EMPTY_STATS) + change).plausible()
+            state[cell] = (state.get(cell, EMPTY_STATS) + change).clamped()
         expected = count_live_files(story.live.values(), policy)
         assert {cell: one for cell, one in state.items() if one.files} == expected, f"seed {seed}, version {version}"
 

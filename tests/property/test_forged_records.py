@@ -38,7 +38,7 @@ GROUPS = st.lists(
 def counted(policy: Policy, groups: list[tuple[int, int, bool]]) -> PartitionStats:
     state = EMPTY_STATS
     for size, count, has_dv in groups:
-        one = file_stats(policy.ladder, size, has_dv=has_dv, deleted_rows=int(has_dv))
+        one = file_stats(policy.size_levels, size, has_dv=has_dv, deleted_rows=int(has_dv))
         for _ in range(count):
             state += one
     return state

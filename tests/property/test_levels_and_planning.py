@@ -12,7 +12,7 @@ from shared.layout.eligibility import evaluate
 from shared.layout.levels import FULL, SMALL_LEVELS
 from shared.layout.packing import cover
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats, file_stats
-from shared.layout.planner import Plan, plan, state_of
+from shared.layout.planner import Plan, plan, stats_of_files
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
@@ -27,7 +27,7 @@ def policies(draw: st.DrawFn) -> Policy:
     return Policy(
         target_bytes=draw(st.sampled_from([64 * KIB, 100_003, 1 << 20])),
         fan_in=fan_in,
-        full_ratio=ratio,
+        full_file_threshold=ratio,
         tolerance=Fraction(draw(st.integers(0, 50)), 100),
         min_input_files=draw(st.integers(2, 12)),
         max_small_files=draw(st.integers(2, 40)),
@@ -51,28 +51,28 @@ def rewritten(files: list[DataFile], made: Plan, names: count) -> list[DataFile]
 @given(policies(), st.lists(sizes, max_size=60))
 def test_verdict_from_state_alone_equals_the_plan(policy: Policy, sizes_bytes: list[int]) -> None:
     files = files_of(sizes_bytes)
-    verdict = evaluate(state_of(files, policy.ladder), policy)
-    assert verdict.is_work == bool(plan(CELL, files, policy).groups)
+    verdict = evaluate(stats_of_files(files, policy.size_levels), policy)
+    assert verdict.needs_rewrite == bool(plan(CELL, files, policy).groups)
 
 
 @given(policies(), st.lists(sizes, max_size=60))
 def test_every_group_obeys_the_promotion_rule_and_holds_small_files_once(
     policy: Policy, sizes_bytes: list[int]
 ) -> None:
-    files, rungs = files_of(sizes_bytes), policy.ladder
+    files, size_levels = files_of(sizes_bytes), policy.size_levels
     made = plan(CELL, files, policy)
     inputs = [file.path for group in made.groups for file in group.files]
     assert len(inputs) == len(set(inputs))
     for group in made.groups:
         largest = max(file.size_bytes for file in group.files)
-        assert rungs.level(largest) < FULL
-        assert rungs.may_rewrite(
+        assert size_levels.level(largest) < FULL
+        assert size_levels.permits_rewrite(
             largest_bytes=largest,
             total_bytes=group.bytes,
             inputs=len(group.files),
             min_inputs=policy.min_input_files,
         )
-        assert rungs.level(group.bytes) > rungs.level(largest)
+        assert size_levels.level(group.bytes) > size_levels.level(largest)
         assert group.bytes < 2 * policy.target_bytes
 
 
@@ -91,11 +91,11 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
         policies(), st.lists(st.lists(sizes, min_size=1, max_size=5), max_size=30), st.randoms(use_true_random=False)
     )
     def law(policy: Policy, commits: list[list[int]], dice: random.Random) -> None:
-        rungs, names = policy.ladder, count()
+        size_levels, names = policy.size_levels, count()
         files: list[DataFile] = []
         rewrites: dict[str, dict[str, int]] = {}
         # After what hypothesis thought of, a steady stream of files around one bound, which carries through the levels.
-        bound = dice.choice(rungs.floors[1:])
+        bound = dice.choice(size_levels.floors[1:])
         commits = commits + [[max(1, bound // dice.randint(1, 9)) for _ in range(4)] for _ in range(20)]
         for added in commits:
             for size in added:
@@ -108,7 +108,7 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
                 name = f"r{next(names)}"
                 rewrites[name] = merged
                 files = [file for file in files if file not in group.files] + [DataFile(name, group.bytes, CELL)]
-                assert max(merged.values()) <= rungs.level(group.bytes) <= SMALL_LEVELS
+                assert max(merged.values()) <= size_levels.level(group.bytes) <= SMALL_LEVELS
                 seen.update(merged.values())
 
     law()
@@ -119,29 +119,33 @@ def test_no_byte_is_rewritten_more_than_once_per_level() -> None:
 
 
 def test_the_bound_is_reached_by_whoever_adds_just_enough_for_the_next_level() -> None:
-    policy = Policy(target_bytes=64 * KIB, fan_in=2, full_ratio=Fraction(1), tolerance=Fraction(0), min_input_files=2)
-    files, names = [DataFile("first", policy.ladder.floors[1] // 2, CELL)], count()
+    policy = Policy(
+        target_bytes=64 * KIB, fan_in=2, full_file_threshold=Fraction(1), tolerance=Fraction(0), min_input_files=2
+    )
+    files, names = [DataFile("first", policy.size_levels.floors[1] // 2, CELL)], count()
     for level in range(1, FULL + 1):
-        missing = policy.ladder.required_bytes(level - 1) - files[0].size_bytes
+        missing = policy.size_levels.required_bytes(level - 1) - files[0].size_bytes
         files.append(DataFile(f"i{level}", missing, CELL))
         files = rewritten(files, plan(CELL, files, policy), names)
-        assert [policy.ladder.level(file.size_bytes) for file in files] == [level]
+        assert [policy.size_levels.level(file.size_bytes) for file in files] == [level]
     assert next(names) == SMALL_LEVELS
 
 
 @given(policies(), st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
 def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, sizes_bytes: list[int], rng) -> None:
-    rungs = policy.ladder
+    size_levels = policy.size_levels
     kept = [size for size in sizes_bytes if rng.random() < 0.5]
     gone = list(sizes_bytes)
     for size in kept:
         gone.remove(size)
-    changes = [file_stats(rungs, size) for size in sizes_bytes] + [EMPTY_STATS - file_stats(rungs, s) for s in gone]
+    changes = [file_stats(size_levels, size) for size in sizes_bytes] + [
+        EMPTY_STATS - file_stats(size_levels, s) for s in gone
+    ]
     rng.shuffle(changes)
     state = EMPTY_STATS
     for change in changes:
         state += change
-    assert state == state_of(files_of(kept), rungs)
+    assert state == stats_of_files(files_of(kept), size_levels)
     assert PartitionStats.decode(state.encode()) == state
 
 

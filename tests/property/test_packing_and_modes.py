@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from decider.state.fold import count_live_files
 from shared.layout.eligibility import Reason, evaluate
-from shared.layout.file_selection import window_of
+from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL, SMALL_LEVELS, SizeLevels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, contribution
-from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_settling, state_of
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, stats_of_file
+from shared.layout.planner import FileGroup, Plan, RewriteMode, plan, plan_full, plan_idle_compaction, stats_of_files
 from shared.policy import KIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
@@ -58,41 +58,41 @@ class Life:
         file = DataFile(f"i{next(self.names)}", size, CELL, modified_ms=at_ms)
         self.files.append(file)
         self.rewrites[file.path] = {file.path: 0}
-        self.state += contribution(file, self.policy.ladder)
+        self.state += stats_of_file(file, self.policy.size_levels)
 
     def remove(self, index: int) -> None:
         file = self.files.pop(index % len(self.files))
         del self.rewrites[file.path]
-        self.state -= contribution(file, self.policy.ladder)
+        self.state -= stats_of_file(file, self.policy.size_levels)
         self.seen["removed"] += 1
 
     def run(self, make: Callable[..., Plan], at_ms: int) -> None:
-        rungs = self.policy.ladder
+        size_levels = self.policy.size_levels
         for group in make(CELL, self.files, self.policy, self.state).groups:
             merged = {one: times + 1 for file in group.files for one, times in self.rewrites.pop(file.path).items()}
             self.files = landed(self.files, (group,), self.names, at_ms)
             self.rewrites[self.files[-1].path] = merged
-            self.state += contribution(self.files[-1], rungs)
+            self.state += stats_of_file(self.files[-1], size_levels)
             for file in group.files:
-                self.state -= contribution(file, rungs)
-            settled = 1 if SETTLED_TAG in self.files[-1].tags else 0
-            assert max(merged.values()) <= rungs.level(group.bytes) + settled <= SMALL_LEVELS + 1
-            assert len({window_of(file, self.policy) for file in (*group.files, self.files[-1])}) == 1
+                self.state -= stats_of_file(file, size_levels)
+            settled = 1 if IDLE_COMPACTED_TAG in self.files[-1].tags else 0
+            assert max(merged.values()) <= size_levels.level(group.bytes) + settled <= SMALL_LEVELS + 1
+            assert len({window_start_ms(file, self.policy) for file in (*group.files, self.files[-1])}) == 1
             self.seen[group.mode] += 1
             self.seen["again"] += max(merged.values()) > 1
-        assert self.state == state_of(self.files, rungs)
+        assert self.state == stats_of_files(self.files, size_levels)
 
 
-def nasty_size(rungs: SizeLevels, dice: random.Random) -> int:
+def nasty_size(size_levels: SizeLevels, dice: random.Random) -> int:
     """Return a size around the bounds that decide, or a share of one, which several files reach together."""
-    bound = rungs.floors[dice.randint(1, FULL)]
+    bound = size_levels.floors[dice.randint(1, FULL)]
     return max(1, dice.choice([bound - 1, bound, bound // dice.randint(2, 9), dice.randint(1, 2 * bound)]))
 
 
-def nasty_sizes(rungs: SizeLevels, seed: int) -> list[int]:
+def nasty_sizes(size_levels: SizeLevels, seed: int) -> list[int]:
     """Return the sizes of so many files that most plans have several groups."""
     dice = random.Random(seed)
-    return [nasty_size(rungs, dice) for _ in range(dice.randint(0, 60))]
+    return [nasty_size(size_levels, dice) for _ in range(dice.randint(0, 60))]
 
 
 @pytest.mark.parametrize("window_s", [None, 4])
@@ -109,33 +109,35 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
         for number in range(30):
             for _ in range(dice.randint(0, 6)):
                 # Late data belongs to a window before.
-                life.add(nasty_size(policy.ladder, dice), at_ms=1_000 * max(0, number - dice.choice([0, 0, 4])))
+                life.add(nasty_size(policy.size_levels, dice), at_ms=1_000 * max(0, number - dice.choice([0, 0, 4])))
             if life.files and dice.random() < 0.3:
                 life.remove(dice.randrange(10**6))
             life.run(plan, at_ms=10**9)
             if dice.random() < 0.1:
-                life.run(plan_settling, at_ms=10**9)
+                life.run(plan_idle_compaction, at_ms=10**9)
 
     law()
     print(f"groups by mode, and what else was met: {dict(seen)}")
     # A law about rewrites says nothing where there are none.
     assert (
-        min(seen[RewriteMode.MINOR], seen[RewriteMode.MAJOR], seen[RewriteMode.SETTLE], seen["again"], seen["removed"])
+        min(seen[RewriteMode.MINOR], seen[RewriteMode.MAJOR], seen[RewriteMode.IDLE], seen["again"], seen["removed"])
         >= 5
     )
 
 
 def test_the_bound_with_settling_is_reached() -> None:
     """Six levels and one settling, none of which a byte can be spared if the adversary knows the rule."""
-    policy = Policy(target_bytes=64 * KIB, fan_in=2, full_ratio=Fraction(1), tolerance=Fraction(0), min_input_files=2)
+    policy = Policy(
+        target_bytes=64 * KIB, fan_in=2, full_file_threshold=Fraction(1), tolerance=Fraction(0), min_input_files=2
+    )
     life = Life(policy, Counter())
-    life.add(policy.ladder.floors[1] // 2, 0)
+    life.add(policy.size_levels.floors[1] // 2, 0)
     for level in range(1, FULL + 1):
-        life.add(policy.ladder.required_bytes(level - 1) - life.files[0].size_bytes, 0)
+        life.add(policy.size_levels.required_bytes(level - 1) - life.files[0].size_bytes, 0)
         life.run(plan, 0)
         if level == 3:
             life.add(1, 0)
-            life.run(plan_settling, 0)
+            life.run(plan_idle_compaction, 0)
     (only,) = life.rewrites.values()
     assert max(only.values()) == SMALL_LEVELS + 1
 
@@ -145,7 +147,7 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
 
     @given(POLICIES, st.integers(0, 2**32), st.sampled_from([7, 20, 100]))
     def law(policy: Policy, seed: int, length_s: int) -> None:
-        sizes = nasty_sizes(policy.ladder, seed)
+        sizes = nasty_sizes(policy.size_levels, seed)
         windowed = replace(policy, time_window_s=length_s)
         files = [DataFile(f"f{n}", size, CELL, modified_ms=n * 1_000) for n, size in enumerate(sizes)]
         made = plan(CELL, files, windowed)
@@ -155,7 +157,7 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
         newest = {file.modified_ms // (length_s * 1000) for file in files[::-1]}
         known = set(sorted(newest)[-2:])
         state = count_live_files(files, windowed)[CELL] if files else EMPTY_STATS
-        assert evaluate(state, windowed).is_work == any(start <= known for start in starts)
+        assert evaluate(state, windowed).needs_rewrite == any(start <= known for start in starts)
         seen["groups"] += len(starts)
         seen["groups of windows not known"] += sum(not start <= known for start in starts)
         # The outputs still know their window, although they were written now.
@@ -171,12 +173,12 @@ def test_windows_are_never_mixed_and_the_state_promises_no_more_than_the_plan_ho
 @given(POLICIES, st.lists(SIZES, max_size=30), st.fractions(Fraction(1, 5), 1, max_denominator=9))
 def test_the_promotion_rule_holds_for_the_predicted_output(policy: Policy, sizes: list[int], shrink: Fraction) -> None:
     learned = Policy.decode(policy.encode().replace('"shrink":"1"', f'"shrink":"{shrink}"'))
-    files, rungs = files_of(sizes), learned.ladder
+    files, size_levels = files_of(sizes), learned.size_levels
     made = plan(CELL, files, learned)
-    assert bool(made.groups) == evaluate(state_of(files, rungs), learned).is_work
+    assert bool(made.groups) == evaluate(stats_of_files(files, size_levels), learned).needs_rewrite
     for group in made.groups:
-        assert rungs.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
-            rungs.level(file.size_bytes) for file in group.files
+        assert size_levels.level(-(-group.bytes * shrink.numerator // shrink.denominator)) > max(
+            size_levels.level(file.size_bytes) for file in group.files
         )
 
 
@@ -185,11 +187,13 @@ def test_a_cap_at_minor_leaves_the_top_level_alone_and_nothing_else() -> None:
 
     @given(POLICIES, st.integers(0, 2**32))
     def law(policy: Policy, seed: int) -> None:
-        sizes = nasty_sizes(policy.ladder, seed)
-        capped, files, rungs = replace(policy, max_mode=MaxMode.MINOR), files_of(sizes), policy.ladder
+        sizes = nasty_sizes(policy.size_levels, seed)
+        capped, files, size_levels = replace(policy, max_mode=MaxMode.MINOR), files_of(sizes), policy.size_levels
         made = plan(CELL, files, capped)
         assert all(group.mode is RewriteMode.MINOR for group in made.groups)
-        assert all(rungs.level(file.size_bytes) < SMALL_LEVELS - 1 for group in made.groups for file in group.files)
+        assert all(
+            size_levels.level(file.size_bytes) < SMALL_LEVELS - 1 for group in made.groups for file in group.files
+        )
         free = plan(CELL, files, replace(policy, max_mode=MaxMode.MAJOR))
         # What is permitted below the cap is not lost with what lies above it.
         assert made.groups or all(group.mode is RewriteMode.MAJOR for group in free.groups)
@@ -206,16 +210,16 @@ def test_a_job_ends_at_the_group_that_would_exceed_its_bytes() -> None:
 
     @given(POLICIES, st.integers(0, 2**32), st.integers(64 * KIB, 2_000_000))
     def law(policy: Policy, seed: int, bound: int) -> None:
-        sizes = nasty_sizes(policy.ladder, seed)
+        sizes = nasty_sizes(policy.size_levels, seed)
         whole = plan(CELL, files_of(sizes), policy)
         cut = plan(CELL, files_of(sizes), replace(policy, max_bytes_per_job=bound))
         assert cut.groups == whole.groups[: len(cut.groups)]
-        assert cut.is_cut == (len(cut.groups) < len(whole.groups))
+        assert cut.is_truncated == (len(cut.groups) < len(whole.groups))
         assert bool(cut.groups) == bool(whole.groups)
         assert cut.bytes <= bound or len(cut.groups) == 1
         # The next group would have been too much: a job does not end before it has to.
-        assert not cut.is_cut or sum(group.bytes for group in whole.groups[: len(cut.groups) + 1]) > bound
-        seen["cut"] += cut.is_cut
+        assert not cut.is_truncated or sum(group.bytes for group in whole.groups[: len(cut.groups) + 1]) > bound
+        seen["cut"] += cut.is_truncated
         seen["of several groups"] += len(cut.groups) > 1
 
     law()
@@ -247,8 +251,8 @@ def test_a_full_rewrite_leaves_only_full_files_and_at_most_one_small_one(policy:
     files = files_of(sizes)
     made = plan_full(CELL, files, policy)
     after = landed(files, made.groups, count(), 0)
-    assert sum(policy.ladder.level(file.size_bytes) < FULL for file in after) <= 1
-    assert all(file.size_bytes < policy.ladder.full_bytes for group in made.groups for file in group.files)
+    assert sum(policy.size_levels.level(file.size_bytes) < FULL for file in after) <= 1
+    assert all(file.size_bytes < policy.size_levels.full_bytes for group in made.groups for file in group.files)
 
 
 def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
@@ -258,15 +262,15 @@ def test_no_promotion_means_that_no_group_at_all_is_permitted() -> None:
     @given(POLICIES, st.integers(0, 2**32))
     def law(drawn: Policy, seed: int) -> None:
         policy, dice = replace(drawn, max_mode=MaxMode.MAJOR), random.Random(seed)
-        rungs = policy.ladder
-        sizes = [nasty_size(rungs, dice) for _ in range(dice.randint(3, 9))]
-        if evaluate(state_of(files_of(sizes), rungs), policy).reason is not Reason.NO_PROMOTION:
+        size_levels = policy.size_levels
+        sizes = [nasty_size(size_levels, dice) for _ in range(dice.randint(3, 9))]
+        if evaluate(stats_of_files(files_of(sizes), size_levels), policy).reason is not Reason.NO_PROMOTION:
             return
-        small = [size for size in sizes if rungs.level(size) < FULL]
+        small = [size for size in sizes if size_levels.level(size) < FULL]
         for mask in range(1, 1 << len(small)):
             group = [size for index, size in enumerate(small) if mask >> index & 1]
             seen["groups"] += len(group) > 1
-            assert len(group) < 2 or not rungs.may_rewrite(
+            assert len(group) < 2 or not size_levels.permits_rewrite(
                 largest_bytes=max(group), total_bytes=sum(group), inputs=len(group), min_inputs=policy.min_input_files
             )
 

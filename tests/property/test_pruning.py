@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from shared.layout.eligibility import Reason, evaluate, evaluate_idle
-from shared.layout.planner import state_of
+from shared.layout.planner import stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, Policy
 from shared.table import DataFile
@@ -50,7 +50,7 @@ def cells(samples: int) -> Iterator[tuple[Policy, list[int], list[int]]]:
             min_input_files=dice.randint(2, 6),
             shrink=Fraction(dice.randint(1, 4), 4),
         )
-        largest = policy.ladder.full_bytes - 1
+        largest = policy.size_levels.full_bytes - 1
         mean = dice.choice([largest, largest, TARGET // 3, TARGET // 20])
         small = [dice.randint(1, min(largest, 2 * mean)) for _ in range(dice.randint(2, 6))]
         full = [dice.randint(largest + 1, 2 * TARGET) for _ in range(dice.choice([0, 0, 1, 3, 40]))]
@@ -61,7 +61,7 @@ def test_no_merge_of_a_cell_that_entropy_prunes_removes_more_than_is_tolerated()
     seen: Counter[str] = Counter()
     for policy, small, full in cells(3_000):
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
-        state = state_of(files, policy.ladder)
+        state = stats_of_files(files, policy.size_levels)
         bound = (policy.tolerance * TARGET) ** 2 * len(files)
         for name, worth in (("levels", evaluate(state, policy)), ("settling", evaluate_idle(state, policy))):
             if worth.reason is not Reason.WITHIN_TOLERANCE:
@@ -78,7 +78,7 @@ def test_the_excess_is_what_the_best_merge_removes_while_all_small_files_fit_int
     seen: Counter[bool] = Counter()
     for policy, small, full in cells(1_000):
         files = [DataFile(f"f{n}", size, WHOLE_TABLE) for n, size in enumerate([*small, *full])]
-        excess = state_of(files, policy.ladder).excess(TARGET)
+        excess = stats_of_files(files, policy.size_levels).excess(TARGET)
         fits = sum(small) < TARGET
         assert excess == (most_removed(small) if fits else shortfall(small))
         assert excess >= most_removed(small)

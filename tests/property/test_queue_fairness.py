@@ -53,7 +53,7 @@ class Race:
     def __post_init__(self) -> None:
         self.arrived, self.served = [0] * len(self.flows), [0.0] * len(self.flows)
         for number, flow in enumerate(self.flows):
-            self.queue.run(admin_commands.weigh(QUEUE, self.level, self.name(number), flow.weight))
+            self.queue.run(admin_commands.set_weight(QUEUE, self.level, self.name(number), flow.weight))
             for _ in range(8):
                 self.arrive(number)
 
@@ -150,7 +150,7 @@ def test_a_limit_that_all_share_leaves_the_bound_as_it_is(
     flows = data.draw(st.lists(st.builds(Flow, weights, costs), min_size=2, max_size=3))
     race = Race(queue, level, flows, shared_table=True)
     limit = data.draw(st.integers(1, 3))
-    queue.run(admin_commands.limit(QUEUE, Scope.TABLE, SHARED, SlotLimit(limit)))
+    queue.run(admin_commands.set_limit(QUEUE, Scope.TABLE, SHARED, SlotLimit(limit)))
     marks = [list(race.served)]
     running: list[Claim] = []
     for step in range(CLAIMS):
@@ -211,7 +211,7 @@ def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None
             nonce=f"f{claim.token}",
             id=claim.id,
             token=claim.token,
-            verdict=RunResult.DONE,
+            run_result=RunResult.DONE,
             cost_bytes=claim.cost_bytes if cost_bytes is None else cost_bytes,
             seen_version=1,
         )
@@ -265,4 +265,4 @@ def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
             break
         overtook.append(claim)
     for claim in overtook:
-        assert claim.t0_ms - start_ms <= (priority - claim.priority) * aging_ms
+        assert claim.enqueued_at_ms - start_ms <= (priority - claim.priority) * aging_ms

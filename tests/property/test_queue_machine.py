@@ -61,10 +61,10 @@ specs = st.builds(
     priority=st.integers(0, 9),
     cost_bytes=st.sampled_from([0, 1, 5 << 20, 1 << 40]),
     version=st.integers(0, 3),
-    facts=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
+    payload=st.sampled_from(["", "{}", '{"a":"é"}', "z"]),
     debounce=st.sampled_from([Debounce(), Debounce(), Debounce(5_000, 8_000)]),
-    insistence=st.sampled_from([0, 0, 1]),
-    reach=st.sampled_from([0, 0, 1]),
+    precedence=st.sampled_from([0, 0, 1]),
+    extent=st.sampled_from([0, 0, 1]),
 )
 
 
@@ -117,8 +117,8 @@ class QueueMachine(RuleBasedStateMachine):
             commands.ingest(
                 QUEUE,
                 table="t1",
-                expected=expected,
-                cursor={"version": str(expected + 1)},
+                expected_version=expected,
+                state_fields={"version": str(expected + 1)},
                 cells={"a": str(expected)},
                 jobs=mine,
                 ledger=[("{}", index) for index in range(len(mine))],
@@ -189,7 +189,7 @@ class QueueMachine(RuleBasedStateMachine):
             nonce=f"n{self.steps}",
             id=claim.id,
             token=claim.token,
-            verdict=verdict,
+            run_result=verdict,
             cost_bytes=actual,
             seen_version=seen,
             counters={"runs": 1},
@@ -237,14 +237,14 @@ class QueueMachine(RuleBasedStateMachine):
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
         leased = self.model.jobs[job_id].state is JobState.LEASED
         outcome = self.run(commands.cancel(QUEUE, job_id, nonce=f"n{self.steps}"))
-        assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.GONE)
+        assert outcome is (CancelOutcome.STOPPING if leased else CancelOutcome.DELETED)
         self.model.cancel(job_id)
         started = self.started(job_id) if leased else 0
         self.served(job_id, lambda step, _: step >= started)
 
     @rule(data=st.data(), level=st.sampled_from(list(NAMES)), weight=st.sampled_from([None, 0.5, 3.0]))
     def weigh(self, data: st.DataObject, level: Scope, weight: float | None) -> None:
-        self.run(admin_commands.weigh(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
+        self.run(admin_commands.set_weight(QUEUE, level, data.draw(st.sampled_from(NAMES[level])), weight))
 
     @rule(
         data=st.data(),
@@ -253,7 +253,7 @@ class QueueMachine(RuleBasedStateMachine):
     )
     def limit(self, data: st.DataObject, level: Scope, most: admin_commands.SlotLimit | None) -> None:
         name = data.draw(st.sampled_from(NAMES[level]))
-        self.run(admin_commands.limit(QUEUE, level, name, most))
+        self.run(admin_commands.set_limit(QUEUE, level, name, most))
         self.model.limits.pop((level, name), None)
         if most is not None:
             self.model.limits[level, name] = most.count
@@ -273,7 +273,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(data=st.data(), band=st.sampled_from([Band.URGENT, Band.NORMAL]))
     def promote(self, data: st.DataObject, band: Band) -> None:
         job_id = data.draw(st.sampled_from(sorted(self.model.jobs)))
-        outcome = self.run(admin_commands.promote(QUEUE, job_id, band))
+        outcome = self.run(admin_commands.expedite(QUEUE, job_id, band))
         leased = self.model.jobs[job_id].state is JobState.LEASED
         assert outcome is (MoveOutcome.LEASED if leased else MoveOutcome.QUEUED)
         self.model.promote(job_id, int(band))

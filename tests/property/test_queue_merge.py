@@ -32,9 +32,9 @@ wishes = st.builds(
     priority=st.integers(0, 9),
     cost_bytes=st.integers(0, 3),
     version=st.integers(0, 2),
-    facts=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
-    insistence=st.integers(0, 2),
-    reach=st.integers(0, 2),
+    payload=st.sampled_from(["", "a", "ab", "B", "ä", "{}"]),
+    precedence=st.integers(0, 2),
+    extent=st.integers(0, 2),
     debounce=st.sampled_from([Debounce(), Debounce(0, 9), Debounce(3, 5), Debounce(4, 7)]),
 )
 
@@ -65,7 +65,7 @@ def merged(queue: SyncQueueExecutor, specs: list[JobRequest], *, while_running: 
 
 
 def texts(spec: JobRequest) -> tuple[bytes, bytes]:
-    return spec.facts.encode(), spec.tenant.encode()
+    return spec.payload.encode(), spec.tenant.encode()
 
 
 @FLUSHED_BY_HAND
@@ -77,15 +77,15 @@ def test_order_and_repetition_of_wishes_change_nothing(
     other = data.draw(st.permutations(specs + data.draw(st.lists(st.sampled_from(specs), max_size=3))))
     found = merged(queue, specs, while_running=while_running)
     assert merged(queue, other, while_running=while_running) == found
-    top = max(specs, key=lambda spec: (spec.version, spec.insistence, *texts(spec), spec.cost_bytes))
+    top = max(specs, key=lambda spec: (spec.version, spec.precedence, *texts(spec), spec.cost_bytes))
     assert found[:7] == (
         top.tenant.encode(),
         b"%d" % min(spec.band for spec in specs),
         b"%d" % min(spec.priority for spec in specs),
         b"%d" % top.cost_bytes,
         b"%d" % top.version,
-        top.facts.encode(),
-        b"%d" % max(spec.reach for spec in specs),
+        top.payload.encode(),
+        b"%d" % max(spec.extent for spec in specs),
     )
     if while_running:
         assert found[8:] == (

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from decider.decide.compaction_timers import COMPACTION_TIMERS
 from shared.layout.eligibility import Reason, evaluate_idle
 from shared.layout.levels import FULL, SMALL_LEVELS
-from shared.layout.partition_stats import SETTLED_TAG, PartitionStats
-from shared.layout.planner import plan, plan_settling, state_of
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats
+from shared.layout.planner import plan, plan_idle_compaction, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, MaxMode, Policy
 from shared.queue.model import TimerChange
@@ -27,7 +27,7 @@ POLICIES = st.builds(
 )
 SIZES = st.one_of(st.integers(1, 150_000), st.integers(1, 300), st.integers(40_000, 80_000))
 TAGGED = st.lists(st.tuples(SIZES, st.booleans()), max_size=20)
-SETTLED = {SETTLED_TAG: "1"}
+SETTLED = {IDLE_COMPACTED_TAG: "1"}
 
 
 def files_of(tagged: list[tuple[int, bool]]) -> list[DataFile]:
@@ -44,16 +44,18 @@ def test_the_state_alone_says_whether_there_is_anything_to_settle_and_the_cap_ho
     @settings(max_examples=500)
     @given(POLICIES, TAGGED)
     def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
-        files, rungs = files_of(tagged), policy.ladder
-        state = state_of(files, rungs)
-        made = plan_settling(WHOLE_TABLE, files, policy)
-        assert evaluate_idle(state, policy).is_work == bool(made.groups)
-        assert made.predicted == state_of(landed(files, made.groups), rungs)
+        files, size_levels = files_of(tagged), policy.size_levels
+        state = stats_of_files(files, size_levels)
+        made = plan_idle_compaction(WHOLE_TABLE, files, policy)
+        assert evaluate_idle(state, policy).needs_rewrite == bool(made.groups)
+        assert made.predicted == stats_of_files(landed(files, made.groups), size_levels)
         highest = SMALL_LEVELS if policy.max_mode is MaxMode.MAJOR else SMALL_LEVELS - 1
         taken = [file for group in made.groups for file in group.files]
-        assert all(rungs.level(file.size_bytes) < highest and SETTLED_TAG not in file.tags for file in taken)
-        may = [f for f in files if rungs.level(f.size_bytes) < highest and SETTLED_TAG not in f.tags]
-        small = [file for file in files if rungs.level(file.size_bytes) < FULL]
+        assert all(
+            size_levels.level(file.size_bytes) < highest and IDLE_COMPACTED_TAG not in file.tags for file in taken
+        )
+        may = [f for f in files if size_levels.level(f.size_bytes) < highest and IDLE_COMPACTED_TAG not in f.tags]
+        small = [file for file in files if size_levels.level(file.size_bytes) < FULL]
         seen["settled"] += bool(made.groups)
         seen["capped"] += bool(made.groups) and policy.max_mode is MaxMode.MINOR
         seen["nothing left"] += len(small) > 1 and len(may) < 2
@@ -77,11 +79,11 @@ def test_settling_twice_finds_nothing_the_second_time() -> None:
     @given(POLICIES, TAGGED)
     def law(policy: Policy, tagged: list[tuple[int, bool]]) -> None:
         files = files_of(tagged)
-        groups = plan_settling(WHOLE_TABLE, files, policy).groups
+        groups = plan_idle_compaction(WHOLE_TABLE, files, policy).groups
         once = landed(files, groups)
         seen[bool(groups)] += 1
-        assert not plan_settling(WHOLE_TABLE, once, policy).groups
-        assert not evaluate_idle(state_of(once, policy.ladder), policy).is_work
+        assert not plan_idle_compaction(WHOLE_TABLE, once, policy).groups
+        assert not evaluate_idle(stats_of_files(once, policy.size_levels), policy).needs_rewrite
 
     law()
     assert seen[True] >= 10
@@ -93,9 +95,11 @@ def test_one_late_file_in_each_quiet_spell_leads_to_no_job_that_finds_nothing() 
     jobs = 0
     for day in range(30):
         files = landed(files, plan(WHOLE_TABLE, files, policy).groups, names)
-        timers = list(COMPACTION_TIMERS.after_commit(WHOLE_TABLE, state_of(files, policy.ladder), policy, 0, ()))
+        timers = list(
+            COMPACTION_TIMERS.after_commit(WHOLE_TABLE, stats_of_files(files, policy.size_levels), policy, 0, ())
+        )
         if timers[0].change is TimerChange.SET:
-            groups = plan_settling(WHOLE_TABLE, files, policy).groups
+            groups = plan_idle_compaction(WHOLE_TABLE, files, policy).groups
             assert groups
             jobs += 1
             files = landed(files, groups, names)
@@ -106,13 +110,13 @@ def test_one_late_file_in_each_quiet_spell_leads_to_no_job_that_finds_nothing() 
 def test_a_cap_at_minor_holds_for_settling_and_its_timer() -> None:
     policy = Policy(max_mode=MaxMode.MINOR)
     large = files_of([(40 * MIB, False), (50 * MIB, False)])
-    state = state_of(large, policy.ladder)
-    assert evaluate_idle(state, policy).reason is Reason.SETTLED
+    state = stats_of_files(large, policy.size_levels)
+    assert evaluate_idle(state, policy).reason is Reason.ALREADY_COMPACTED
     (timer,) = COMPACTION_TIMERS.after_commit(WHOLE_TABLE, state, policy, 0, ())
     assert timer.change is TimerChange.STOP
-    assert plan_settling(WHOLE_TABLE, large, Policy()).groups
+    assert plan_idle_compaction(WHOLE_TABLE, large, Policy()).groups
     both = [*large, DataFile("x", MIB, WHOLE_TABLE), DataFile("y", MIB, WHOLE_TABLE)]
-    (group,) = plan_settling(WHOLE_TABLE, both, policy).groups
+    (group,) = plan_idle_compaction(WHOLE_TABLE, both, policy).groups
     assert {file.path for file in group.files} == {"x", "y"}
 
 
@@ -120,9 +124,9 @@ def test_a_cap_at_minor_holds_for_settling_and_its_timer() -> None:
 def test_a_state_is_written_shortly_while_nothing_is_settled_and_what_was_written_before_can_be_read(
     tagged: list[tuple[int, bool]],
 ) -> None:
-    state = state_of(files_of(tagged), Policy(target_bytes=64 * KIB).ladder)
+    state = stats_of_files(files_of(tagged), Policy(target_bytes=64 * KIB).size_levels)
     assert PartitionStats.decode(state.encode()) == state
-    fresh = state_of(files_of([(size, False) for size, _ in tagged]), Policy(target_bytes=64 * KIB).ladder)
+    fresh = stats_of_files(files_of([(size, False) for size, _ in tagged]), Policy(target_bytes=64 * KIB).size_levels)
     assert fresh.encode().count(",") == 17
     assert state.encode().startswith(fresh.encode())
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.planner import plan, state_of
+from shared.layout.planner import plan, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import KIB, MIB, Policy
 from shared.table import DataFile
@@ -51,14 +51,16 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
         for size in sizes:
             take(size, {Story()})
         policy = learned.with_learned_shrink(POLICY)
-        rungs = policy.ladder
+        size_levels = policy.size_levels
         # Both sides decide with the factor: the decider from the state, the actor from the files.
-        verdict = decide_on_state(WHOLE_TABLE, state_of(live.values(), rungs), policy, 1)
+        verdict = decide_on_state(WHOLE_TABLE, stats_of_files(live.values(), size_levels), policy, 1)
         made = plan(WHOLE_TABLE, list(live.values()), policy)
         assert (verdict.prediction is not None) == bool(made.groups)
         for group in made.groups:
             output = max(1, int(group.bytes * share))
-            short = rungs.levels_short(largest_bytes=max(file.size_bytes for file in group.files), output_bytes=output)
+            short = size_levels.levels_below_target(
+                largest_bytes=max(file.size_bytes for file in group.files), output_bytes=output
+            )
             told = {story for file in group.files for story in stories.pop(live.pop(file.path).path)}
             take(output, {Story(story.rewrites + 1, story.missed + short) for story in told})
             learned = Calibration(
@@ -67,7 +69,7 @@ def test_no_byte_is_rewritten_more_often_than_levels_and_counted_misses_allow(
                 merged_into_bytes=learned.merged_into_bytes + output,
             )
         for path, told in stories.items():
-            level = rungs.level(live[path].size_bytes)
+            level = size_levels.level(live[path].size_bytes)
             assert all(story.rewrites <= level + story.missed <= SMALL_LEVELS + story.missed for story in told)
 
 
@@ -82,4 +84,4 @@ def test_once_the_factor_is_learned_outputs_that_shrink_by_it_miss_no_level(shar
         real = max(share, policy.shrink)
         assert policy.shrink <= share + Fraction(1, 10**5)
         output = -(-group.bytes * real.numerator // real.denominator)
-        assert policy.ladder.levels_short(largest_bytes=largest, output_bytes=output) == 0
+        assert policy.size_levels.levels_below_target(largest_bytes=largest, output_bytes=output) == 0

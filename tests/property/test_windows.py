@@ -12,14 +12,14 @@ from itertools import count
 import pytest
 
 from decider.decide.compaction_timers import COMPACTION_TIMERS
-from decider.state.fold import count_live_files, fold, merged_in
+from decider.state.fold import count_live_files, fold, rewritten_windows
 from decider.whatif.simulator import replay_lakewright
 from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
-from shared.layout.file_selection import window_of
+from shared.layout.file_selection import window_start_ms
 from shared.layout.levels import FULL
-from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, WINDOWS_KEPT, PartitionStats
-from shared.layout.planner import Plan, plan, plan_settling, state_of
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, WINDOWS_KEPT, PartitionStats
+from shared.layout.planner import Plan, plan, plan_idle_compaction, stats_of_files
 from shared.partitions import WHOLE_TABLE as CELL
 from shared.policy import MIB, Policy
 from shared.queue.model import Timer, TimerChange
@@ -44,7 +44,7 @@ class Cell:
     def windows(self) -> dict[int, list[DataFile]]:
         found: dict[int, list[DataFile]] = {}
         for file in self.files.values():
-            found.setdefault(window_of(file, self.policy) or 0, []).append(file)
+            found.setdefault(window_start_ms(file, self.policy) or 0, []).append(file)
         return found
 
     def write(self, sizes: list[int], at_ms: int, *, written_ms: int, removes: int = 0) -> None:
@@ -69,7 +69,7 @@ class Cell:
         origin = CommitOrigin("j", next(self.versions))
         commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), told(gone), data_change=False, origin=origin)
         self.take(commit)
-        rewritten = merged_in(commit, self.policy)[CELL]
+        rewritten = rewritten_windows(commit, self.policy)[CELL]
         self.change(COMPACTION_TIMERS.after_rewrite(CELL, self.state, self.policy, rewritten))
 
     def take(self, commit: Commit) -> None:
@@ -77,13 +77,13 @@ class Cell:
             del self.files[gone.path]
         self.files |= {file.path: file for file in commit.added}
         self.came |= {file.path: commit.timestamp_ms for file in commit.added}
-        self.state = (self.state + fold(commit, HERE, self.policy).changes[CELL]).plausible()
-        rungs = self.policy.ladder
-        total = state_of(self.files.values(), rungs)
+        self.state = (self.state + fold(commit, HERE, self.policy).changes[CELL]).clamped()
+        size_levels = self.policy.size_levels
+        total = stats_of_files(self.files.values(), size_levels)
         assert (self.state.counts, self.state.sizes) == (total.counts, total.sizes)
         assert PartitionStats.decode(self.state.encode()) == self.state
         assert len(self.state.windows) <= WINDOWS_KEPT
-        there = {start: state_of(files, rungs) for start, files in self.windows().items()}
+        there = {start: stats_of_files(files, size_levels) for start, files in self.windows().items()}
         for start, known in self.state.windows:
             real = there.get(start, EMPTY_STATS)
             assert all(few <= many for few, many in zip(known.counts, real.counts, strict=True))
@@ -93,17 +93,19 @@ class Cell:
         for timer in timers:
             if timer.change is TimerChange.STOP:
                 self.timers.pop(timer.name, None)
-            elif timer.change is TimerChange.SET or timer.at_ms < self.timers.get(timer.name, timer.at_ms + 1):
-                self.timers[timer.name] = timer.at_ms
+            elif timer.change is TimerChange.SET or timer.fires_at_ms < self.timers.get(
+                timer.name, timer.fires_at_ms + 1
+            ):
+                self.timers[timer.name] = timer.fires_at_ms
 
     def pass_time(self, until_ms: int) -> None:
         while due := sorted((at, name) for name, at in self.timers.items() if at <= until_ms):
             at_ms, name = due[0]
             del self.timers[name]
-            if evaluate_idle(self.state, self.policy).is_work:
-                closed_ms = at_ms - (self.policy.settle_after_s or 0) * 1000
+            if evaluate_idle(self.state, self.policy).needs_rewrite:
+                closed_ms = at_ms - (self.policy.idle_compaction_after_s or 0) * 1000
                 files = list(self.files.values())
-                self.run(plan_settling(CELL, files, self.policy, closed_ms=closed_ms), at_ms, "settling")
+                self.run(plan_idle_compaction(CELL, files, self.policy, ended_by_ms=closed_ms), at_ms, "settling")
 
 
 def told(files: list[DataFile]) -> tuple[RemovedFile, ...]:
@@ -111,8 +113,8 @@ def told(files: list[DataFile]) -> tuple[RemovedFile, ...]:
 
 
 def fresh(files: list[DataFile], policy: Policy) -> list[DataFile]:
-    rungs = policy.ladder
-    return [file for file in files if rungs.level(file.size_bytes) < FULL and SETTLED_TAG not in file.tags]
+    size_levels = policy.size_levels
+    return [file for file in files if size_levels.level(file.size_bytes) < FULL and IDLE_COMPACTED_TAG not in file.tags]
 
 
 @pytest.mark.parametrize("removes", [0, 0.05], ids=["only added to", "deleted from, too"])
@@ -124,7 +126,7 @@ def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_no
     for _ in range(24):
         window_s, settle_s = dice.choice([600, 3600, 86_400]), dice.choice([600, 3600, 6 * 3600])
         policy = Policy(
-            target_bytes=64 * MIB, tolerance=Fraction(0), time_window_s=window_s, settle_after_s=settle_s,
+            target_bytes=64 * MIB, tolerance=Fraction(0), time_window_s=window_s, idle_compaction_after_s=settle_s,
             min_input_files=dice.choice([2, 8]),
         )  # fmt: skip
         cell, deletions, at_ms = Cell(policy, seen), 0, 10**12
@@ -172,7 +174,7 @@ def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each
     assert done.jobs >= windows - 1
     assert done.useless_scan_share <= 0.02
     # Full files beside the one that is small.
-    assert done.files_at_end <= windows + commits * MIB // policy.ladder.full_bytes
+    assert done.files_at_end <= windows + commits * MIB // policy.size_levels.full_bytes
     assert done.wa <= 4
 
 
@@ -183,11 +185,11 @@ def test_a_recount_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all
     at_ms = 24 * hour
     cells = count_live_files(files, policy)
     timers = list(COMPACTION_TIMERS.after_rebuild(files, cells, policy, at_ms, ()))
-    overdue = [timer for timer in timers if timer.at_ms <= at_ms]
+    overdue = [timer for timer in timers if timer.fires_at_ms <= at_ms]
     assert len(overdue) == 1
-    later = sorted(timer.at_ms for timer in timers if timer.at_ms > at_ms)
+    later = sorted(timer.fires_at_ms for timer in timers if timer.fires_at_ms > at_ms)
     assert later == [at_ms + n * hour for n in range(1, 7)]
     assert len(cells[CELL].windows) == WINDOWS_KEPT
-    groups = plan_settling(CELL, files, policy, closed_ms=at_ms - 6 * hour).groups
+    groups = plan_idle_compaction(CELL, files, policy, ended_by_ms=at_ms - 6 * hour).groups
     assert len(groups) == 18
     assert isinstance(timers[0], Timer)

@@ -2,7 +2,7 @@
 
 import json
 
-from shared.layout.partition_stats import SETTLED_TAG, PartitionStats, file_stats
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, PartitionStats, file_stats
 from tests.soak.log import TableLog, newest_version
 from tests.soak.tables import TableSpec
 from tests.soak.values import Value, from_log
@@ -40,11 +40,11 @@ def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], Partition
     for live in log.live.values():
         vector = live.add.get("deletionVector")
         one = file_stats(
-            POLICY.ladder,
+            POLICY.size_levels,
             int(live.add["size"]),
             has_dv=bool(vector),
             deleted_rows=int(vector["cardinality"]) if vector else 0,
-            is_settled=SETTLED_TAG in (live.add.get("tags") or {}),
+            is_idle_compacted=IDLE_COMPACTED_TAG in (live.add.get("tags") or {}),
         )
         cell = _values(spec, log, live.add["partitionValues"])
         cells[cell] = cells.get(cell, PartitionStats()) + one

@@ -46,7 +46,7 @@ def add(path: str, ts: str, size: int, **more: Any) -> dict[str, Any]:
 
 
 def test_a_state_that_is_off_by_one_file_is_found(tmp_path: Path) -> None:
-    spec, one = spec_of("stamps"), file_stats(POLICY.ladder, 5_000)
+    spec, one = spec_of("stamps"), file_stats(POLICY.size_levels, 5_000)
     log = log_of(tmp_path, add("a", "2024-01-01 00:00:00", 5_000), add("b", "2024-01-01T00:00:00.000000Z", 5_000))
     cell = '{"ts":"2024-01-01T00:00:00.000000"}'
     assert state_differences(FakeStack({cell: one + one}), spec, log) == []  # type: ignore[arg-type]

@@ -52,7 +52,7 @@ class World:
             for _ in range(records):
                 self.written += 1
                 made = decide_on_state(
-                    WHOLE_TABLE, stats_of_sizes(Policy().ladder, [1_000] * 9), Policy(), self.written
+                    WHOLE_TABLE, stats_of_sizes(Policy().size_levels, [1_000] * 9), Policy(), self.written
                 )
                 await self.keep(table, encoded(made, Policy(), self.written))
 

@@ -198,7 +198,7 @@ class WrittenTable:
         sizes: dict[str, list[int]] = {}
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
-        return {cell: stats_of_sizes(policy.ladder, found) for cell, found in sizes.items()}
+        return {cell: stats_of_sizes(policy.size_levels, found) for cell, found in sizes.items()}
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:

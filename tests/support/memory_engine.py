@@ -78,14 +78,14 @@ class MemoryEngine:
         control.may_commit()
         with self._lock:
             live = [group for group in started if all(file.path in self.files for file in group.files)]
-            outcomes = [GroupOutcome(g, GroupStatus.STALE) for g in started if g not in live]
+            outcomes = [GroupOutcome(g, GroupStatus.CONFLICTED) for g in started if g not in live]
             outcomes += [GroupOutcome(g, GroupStatus.SKIPPED) for g in request.groups if g not in started]
             for group in live:
                 for file in group.files:
                     del self.files[file.path]
                 new = DataFile(f"r{next(self._names)}", group.bytes, WHOLE_TABLE, rows=group.bytes, tags=group.tags)
                 self.files[new.path] = new
-                outcomes.append(GroupOutcome(group, GroupStatus.LANDED, (new,), group.bytes))
+                outcomes.append(GroupOutcome(group, GroupStatus.COMMITTED, (new,), group.bytes))
             if live:
                 self.version += 1
                 ours = json.loads(request.user_metadata)["lakewright"]
@@ -99,9 +99,9 @@ class MemoryEngine:
     def is_alive(self) -> bool:
         return self.alive
 
-    def bury(self) -> EngineDeath | None:
+    def terminate(self) -> EngineDeath | None:
         return self.death
 
-    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         wanted = CommitOrigin(job, token)
         return next((v for v, origin in self.origins.items() if v > since_version and origin == wanted), None)

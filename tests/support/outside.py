@@ -53,7 +53,7 @@ def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> Non
     actions = pa.table(DeltaTable(str(table)).get_add_actions(flatten=True)).to_pydict()
     for day, size in zip(actions["partition.day"], actions["size_bytes"], strict=True):
         live.setdefault(day, []).append(size)
-    assert stored == {day: stats_of_sizes(POLICY.ladder, sizes) for day, sizes in live.items()}
+    assert stored == {day: stats_of_sizes(POLICY.size_levels, sizes) for day, sizes in live.items()}
 
 
 def assert_stays_at_rest(stack: Stack, name: str, table: Path) -> None:

@@ -17,8 +17,8 @@ def mended(queue: Any, client: redis.Redis) -> Iterator[int]:
 
 def mended_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
     """The same by an executor that does not say which queue it serves."""
-    found = [one for key in client.scan_iter(match=keys.prefix(queue) + "*") if (one := audit.found(queue, key))]
-    for asked in (*audit.steps(queue, found), *audit.closing(queue, found)):
+    found = [one for key in client.scan_iter(match=keys.prefix(queue) + "*") if (one := audit.parse_key(queue, key))]
+    for asked in (*audit.steps(queue, found), *audit.final_steps(queue, found)):
         yield from _pages(executor, asked)
 
 
@@ -29,5 +29,5 @@ def _pages(queue: Executor, asked: Command[Any]) -> Iterator[int]:
         if isinstance(reply, int):
             yield reply
             return
-        yield reply.mended
-        call = audit.follow(call, reply)
+        yield reply.repaired
+        call = audit.next_page(call, reply)

@@ -32,7 +32,7 @@ SETTINGS = QueueSettings(max_attempts=3)
 def spec(
     version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
 ) -> JobRequest:
-    values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "facts": f'{{"v":{version}}}', **more}
+    values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "payload": f'{{"v":{version}}}', **more}
     return JobRequest(JobKey(table, cell, "compact"), band=band, version=version, **values)
 
 
@@ -67,12 +67,12 @@ class Bench:
     ) -> FinishOutcome:
         values = {"worker": "w-1", "nonce": next(self._nonces), "cost_bytes": claim.cost_bytes, **more}
         seen = claim.version if seen is None else seen
-        end = commands.finish(QUEUE, id=claim.id, token=claim.token, verdict=verdict, seen_version=seen, **values)
+        end = commands.finish(QUEUE, id=claim.id, token=claim.token, run_result=verdict, seen_version=seen, **values)
         return self.run(end).outcome
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
-        values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
-        return self.run(commands.ingest(QUEUE, expected=expected, **values))
+        values = {"table": "t-1", "state_fields": {"version": str(version)}, "cells": {}, **more}
+        return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
 
     def find(self, wish: JobRequest | None = None) -> JobView | None:
         return self.run(queries.job(QUEUE, (wish or spec()).id))

@@ -33,7 +33,7 @@ class _Asyncio:
 @contextmanager
 def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     client = for_threads.connect(url, timeout_s=scaled(2.0))
-    yield for_threads.SyncQueueExecutor(client, queue, library=library, tries=tries)
+    yield for_threads.SyncQueueExecutor(client, queue, library=library, retry_policy=tries)
     client.close()
 
 
@@ -41,7 +41,7 @@ def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: Re
 def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     with asyncio.Runner() as runner:
         client = for_asyncio.connect(url, timeout_s=scaled(2.0))
-        yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, tries=tries), runner)
+        yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, retry_policy=tries), runner)
         runner.run(client.aclose())
 
 

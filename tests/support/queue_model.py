@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass, field, replace
 
 from shared.queue.model import (
-    AT_ONCE,
+    IMMEDIATE,
     Claim,
     Debounce,
     Enqueued,
@@ -60,12 +60,12 @@ class Job:
     state: JobState = JobState.QUEUED
     at_ms: int | None = None
     debounced: bool = False
-    delay: Debounce = AT_ONCE
+    delay: Debounce = IMMEDIATE
     attempts: int = 0
     deaths: int = 0
     token: int | None = None
     pending: Wish | None = None
-    pending_delay: Debounce = AT_ONCE
+    pending_delay: Debounce = IMMEDIATE
     stopping: bool = False
     revoked: bool = False
     preempted: int = 0
@@ -91,9 +91,9 @@ class QueueModel:
 
     def put(self, spec: JobRequest) -> Enqueued:
         wish = Wish(
-            *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.facts, self.now_ms),
-            insistence=spec.insistence,
-            reach=spec.reach,
+            *(spec.tenant, int(spec.band), spec.priority, spec.cost_bytes, spec.version, spec.payload, self.now_ms),
+            insistence=spec.precedence,
+            reach=spec.extent,
         )
         job = self.jobs.get(spec.id)
         if job is None:
@@ -103,7 +103,7 @@ class QueueModel:
         if job.state is JobState.LEASED:
             delay = spec.debounce if job.pending is None else shorter(job.pending_delay, spec.debounce)
             job.pending, job.pending_delay = wish if job.pending is None else job.pending.merged(wish), delay
-            return Enqueued(EnqueueOutcome.DIRTY, job.state)
+            return Enqueued(EnqueueOutcome.RERUN_REQUESTED, job.state)
         merged, delay = job.wish.merged(wish), shorter(job.delay, spec.debounce)
         is_news = merged != job.wish or delay != job.delay
         job.wish = merged
@@ -176,10 +176,10 @@ class QueueModel:
         assert claim.token > self.last_token, "tokens must increase"
         wish = job.wish
         assert (claim.key, claim.tenant, claim.band, claim.priority) == (job.key, wish.tenant, wish.band, wish.priority)
-        assert (claim.version, claim.facts, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
-        assert claim.reach == wish.reach
-        assert (claim.t0_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
-        assert (claim.deaths, claim.runs_alone) == (job.deaths, job.deaths >= 2)
+        assert (claim.version, claim.payload, claim.cost_bytes) == (wish.version, wish.facts, wish.cost)
+        assert claim.extent == wish.reach
+        assert (claim.enqueued_at_ms, claim.attempts, claim.previous_token) == (wish.t0_ms, job.attempts, job.token)
+        assert (claim.engine_crashes, claim.runs_exclusively) == (job.deaths, job.deaths >= 2)
         assert claim.lease_until_ms == self.now_ms + lease_ms
         self.last_token = claim.token
         job.state, job.at_ms, job.token = JobState.LEASED, claim.lease_until_ms, claim.token
@@ -237,7 +237,7 @@ class QueueModel:
         if verdict in ("done", "cancelled"):
             del self.jobs[job_id]
             if pending is None:
-                return FinishOutcome.GONE
+                return FinishOutcome.DELETED
             self.jobs[job_id] = anew = Job(job.key, pending)
             self._wait(anew, job.pending_delay)
             return FinishOutcome.REQUEUED if anew.state is JobState.QUEUED else FinishOutcome.DELAYED

@@ -37,7 +37,14 @@ The decider checks with every commit that changes metadata or protocol, the acto
 """
 
 STARTS_WORK = frozenset(
-    {Reason.WORTH_IT, Reason.TOO_MANY_SMALL, Reason.REQUESTED, Reason.QUIET, Reason.DELETES, Reason.FULL_DUE}
+    {
+        Reason.ELIGIBLE,
+        Reason.TOO_MANY_SMALL_FILES,
+        Reason.REQUESTED,
+        Reason.IDLE,
+        Reason.SINGLE_FILE_REWRITE,
+        Reason.FULL_REWRITE_DUE,
+    }
 )
 """Reasons of decisions that enqueue a job: no refusals."""
 
@@ -80,12 +87,12 @@ REASONS: Mapping[Reason, str] = {
     Reason.DISABLED: "Set `lakewright.enabled=true`",
     Reason.OWN_COMMIT: "Nothing",
     Reason.NO_DATA_CHANGE: "Nothing",
-    Reason.NOTHING_SMALL: "Nothing",
+    Reason.NO_SMALL_FILES: "Nothing",
     Reason.WITHIN_TOLERANCE: "Lower `lakewright.tolerance` or `lakewright.max-small-files`, or use `--force`",
     Reason.NO_PROMOTION: "Nothing; lower `lakewright.min-input-files` to merge earlier",
-    Reason.SETTLED: "Nothing",
+    Reason.ALREADY_COMPACTED: "Nothing",
     Reason.FILTERED: "Change `lakewright.filter`",
-    Reason.WRITERS_FIRST: "Set `lakewright.dml-policy` to `defer` or `always`",
+    Reason.DEFERRED_TO_WRITERS: "Set `lakewright.dml-policy` to `defer` or `always`",
     Reason.REFUSED: "See the refusal of the table above",
     Reason.CLUSTERED: "Run `OPTIMIZE ... ZORDER BY` of the table's own engine",
 }
@@ -179,7 +186,7 @@ def _tables() -> Iterator[tuple[str, ...]]:
 def _partitions() -> Iterator[tuple[str, ...]]:
     for reason in Reason:
         if reason not in STARTS_WORK:
-            yield f"`{reason}`", reason.sentence, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
+            yield f"`{reason}`", reason.message, ", ".join(f"`{path}`" for path in deciding(reason)), REASONS[reason]
 
 
 def deciding(reason: Reason) -> tuple[str, ...]:

@@ -13,8 +13,8 @@ from decider.store.table_registry import TableRegistry
 from decider.store.timer_queries import TimerStore
 from decider.tracking.tracker import TableTracker
 from shared.job_payload import JobPayload, RewriteKind
-from shared.layout.partition_stats import SETTLED_TAG
-from shared.layout.planner import FileGroup, plan, plan_full, plan_settling
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG
+from shared.layout.planner import FileGroup, plan, plan_full, plan_idle_compaction
 from shared.policy import MIB, Policy
 from shared.queue import commands, queries
 from shared.queue.model import JobState, RunResult
@@ -53,7 +53,7 @@ class World:
 
     def file(self, cell: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
         self.files += 1
-        tags = {SETTLED_TAG: "1"} if settled else {}
+        tags = {IDLE_COMPACTED_TAG: "1"} if settled else {}
         return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
 
     async def jobs(self) -> list[JobView]:
@@ -65,7 +65,7 @@ class World:
         (claim,) = await self.queue.run(
             commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        cell, facts = PartitionKey(claim.key.cell), JobPayload.decode(claim.facts).reaching(claim.reach)
+        cell, facts = PartitionKey(claim.key.cell), JobPayload.decode(claim.payload).with_extent(claim.extent)
         rounds = 0
         while groups := _planned(cell, await self._live(cell), facts):
             merged = [replace(self.file(cell, group.bytes), tags=group.tags) for group in groups]
@@ -84,7 +84,7 @@ class World:
                 nonce=f"f{self.files}",
                 id=claim.id,
                 token=claim.token,
-                verdict=RunResult.DONE,
+                run_result=RunResult.DONE,
                 cost_bytes=0,
                 seen_version=claim.version,
             )
@@ -96,12 +96,12 @@ class World:
 
 
 def _planned(cell: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
-    if facts.ask is RewriteKind.FULL:
+    if facts.rewrite_kind is RewriteKind.FULL:
         return plan_full(cell, files, facts.policy).groups
     groups = plan(cell, files, facts.policy).groups
-    if groups or facts.ask is RewriteKind.LEVELS:
+    if groups or facts.rewrite_kind is RewriteKind.LEVELS:
         return groups
-    return plan_settling(cell, files, facts.policy, closed_ms=facts.closed_ms).groups
+    return plan_idle_compaction(cell, files, facts.policy, ended_by_ms=facts.ended_by_ms).groups
 
 
 class Decider:

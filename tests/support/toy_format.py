@@ -271,7 +271,7 @@ class ToyEngine:
             raise OtherTable(f"{location} holds the table {metadata.table_uuid}, not {table_uuid}", field="table_uuid")
         refused = toy_refusal(metadata)
         if refused is not None:
-            raise Unsupported(refused.sentence, field=refused.subject)
+            raise Unsupported(refused.message, field=refused.subject)
         files = tuple(DataFile(path, size, WHOLE_TABLE) for path, size in table.live().items())
         return LivePartition(versions[-1], metadata, PROTOCOL, files)
 
@@ -284,7 +284,9 @@ class ToyEngine:
         control.reached("files_written")
         live = table.live()
         taken = [(g, out) for g, out in zip(request.groups, outputs, strict=True) if _is_live(g.files, live)]
-        stale = [GroupOutcome(group, GroupStatus.STALE) for group in request.groups if not _is_live(group.files, live)]
+        stale = [
+            GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups if not _is_live(group.files, live)
+        ]
         if not taken:
             return RewriteOutcome(None, tuple(stale), 1, 1, conflicts=len(stale))
         control.may_commit()
@@ -298,7 +300,7 @@ class ToyEngine:
         )
         control.reached("committed")
         done = [
-            GroupOutcome(g, GroupStatus.LANDED, (DataFile(out["path"], out["size"], WHOLE_TABLE),), out["rows"])
+            GroupOutcome(g, GroupStatus.COMMITTED, (DataFile(out["path"], out["size"], WHOLE_TABLE),), out["rows"])
             for g, out in taken
         ]
         return RewriteOutcome(version, (*done, *stale), 1, 1, conflicts=len(stale))
@@ -307,7 +309,7 @@ class ToyEngine:
         return True
 
     def bury(self) -> EngineDeath | None:
-        return EngineDeath("it was asked to", was_asked=True)
+        return EngineDeath("it was asked to", was_requested=True)
 
     def cancel(self, job: str) -> None:
         """Nothing here takes long enough to be cancelled."""

@@ -10,7 +10,7 @@ from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.job_payload import JobPayload, PredictedCost
 from shared.policy import MIB, Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue import commands, queries
 from shared.queue.model import Band, JobKey, JobRequest, JobState
 from tests.support.memory_engine import MemoryEngine
@@ -18,14 +18,14 @@ from tests.support.time_limits import scaled
 
 POLICY = Policy(target_bytes=8 * MIB)
 KEY = JobKey("t-1", "{}", "compact")
-TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.2, margin_s=scaled(0.5), grace_s=0.3)
+TIMES = LeaseTimes(lease_s=scaled(2.0), interval_s=0.2, margin_s=scaled(0.5), stop_grace_s=0.3)
 """A slot that waits for a core must not lose a lease by that."""
 
 EIGHT = [100_000] * 8
 
 
 def spec(version: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
+    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
     return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
 
 
@@ -36,7 +36,7 @@ class Bench:
         self.url = url
         self.engine = engine
         self.queue = SyncQueueExecutor(connect(url), "default")
-        known = commands.ingest("default", table="t-1", expected=-1, cursor={"version": "0"}, cells={})
+        known = commands.ingest("default", table="t-1", expected_version=-1, state_fields={"version": "0"}, cells={})
         self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []

@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
-from actor.formats.delta.live_files import resolve
+from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.metrics import operation_metrics
 from actor.formats.delta.output_paths import OutputPaths
@@ -33,8 +33,8 @@ class CommitResult:
     """How a commit ended: its version (None: no group was left), what landed, what was stale, conflicts met."""
 
     version: int | None
-    landed: tuple[WrittenGroup, ...]
-    stale: tuple[FileGroup, ...]
+    committed: tuple[WrittenGroup, ...]
+    conflicted: tuple[FileGroup, ...]
     conflicts: int
 
 
@@ -55,35 +55,37 @@ class Committer:
         for _ in range(attempts):
             try:
                 txn = self._log.transaction()
-                offered, taken = self._set_aside(txn, offered)
+                offered, taken = self._split_conflicted(txn, offered)
             except BaseException:
-                self.discard(offered)  # As in `_ask`: no attempt is open.
+                self.discard(offered)  # As in `_require_permission`: no attempt is open.
                 raise
             conflicts += bool(taken) and last is None  # After a refusal it is the conflict already counted.
             self.discard(taken)
             if not offered:
-                return self._landing(None, (), written, conflicts)
-            self._ask(offered)
+                return self._result(None, (), written, conflicts)
+            self._require_permission(offered)
             try:
                 version = self._log.commit(txn, self._actions(txn, offered), self._metrics(offered))
             except Exception as error:  # noqa: BLE001 - judged, and raised again unless the log shows the commit
-                found = self._judge(error, offered, since_version=int(txn.readVersion()))
+                found = self._resolve_failure(error, offered, since_version=int(txn.readVersion()))
                 if found is not None:
-                    return self._landing(found, offered, written, conflicts)
+                    return self._result(found, offered, written, conflicts)
                 conflicts += 1
                 last = refused(error, self._log.location)
             else:
-                return self._landing(version, offered, written, conflicts)
+                return self._result(version, offered, written, conflicts)
         self.discard(offered)
         raise last or Conflict(f"no commit to {self._log.location} was attempted: {attempts=}", kind=CommitFailure.BUSY)
 
-    def _landing(
-        self, version: int | None, landed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
+    def _result(
+        self, version: int | None, committed: tuple[WrittenGroup, ...], written: Sequence[WrittenGroup], conflicts: int
     ) -> CommitResult:
-        stale = tuple(group.live.group for group in written if group.live.group not in {g.live.group for g in landed})
-        return CommitResult(version, landed, stale, conflicts)
+        stale = tuple(
+            group.live.group for group in written if group.live.group not in {g.live.group for g in committed}
+        )
+        return CommitResult(version, committed, stale, conflicts)
 
-    def _set_aside(
+    def _split_conflicted(
         self, txn: Any, offered: tuple[WrittenGroup, ...]
     ) -> tuple[tuple[WrittenGroup, ...], tuple[WrittenGroup, ...]]:
         """Split groups into those live in the transaction's snapshot and those taken by others."""
@@ -94,11 +96,13 @@ class Committer:
                 kind=METADATA_CHANGED,
             )
         known = [(group.live.group, group.live) for group in offered]
-        live = {found.group for found in resolve(self._log, snapshot, known, self._shape.metadata.partition_columns)}
+        live = {
+            found.group for found in resolve_live(self._log, snapshot, known, self._shape.metadata.partition_columns)
+        }
         kept = tuple(group for group in offered if group.live.group in live)
         return kept, tuple(group for group in offered if group.live.group not in live)
 
-    def _ask(self, offered: Sequence[WrittenGroup]) -> None:
+    def _require_permission(self, offered: Sequence[WrittenGroup]) -> None:
         """Raise unless a commit is allowed; the lease comes last, so that it is fresh when the commit begins."""
         try:
             self._require_outputs(offered)
@@ -123,11 +127,11 @@ class Committer:
                 "clean the folder up?",
             )
 
-    def _judge(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
+    def _resolve_failure(self, error: Exception, offered: Sequence[WrittenGroup], *, since_version: int) -> int | None:
         """Return the version if the commit landed after all, None if it may be tried again; raise otherwise."""
         verdict = classify(error)
         # Even a conflict may be one with ourselves: a first write that landed although its answer was lost.
-        version = self._find(error, offered, since_version)
+        version = self._find_this_commit(error, offered, since_version)
         _log.info(
             "commit_failed",
             table=self._log.location,
@@ -149,10 +153,10 @@ class Committer:
             raise refused(error, self._log.location) from error
         return None
 
-    def _find(self, error: Exception, offered: Sequence[WrittenGroup], since_version: int) -> int | None:
+    def _find_this_commit(self, error: Exception, offered: Sequence[WrittenGroup], since_version: int) -> int | None:
         """Return the version of this very commit; another rewrite of the same job and token does not count."""
         try:
-            version = self._log.find_origin(self._origin, since_version=since_version)
+            version = self._log.find_commit(self._origin, since_version=since_version)
             return version if version is not None and self._is_this(version, offered) else None
         except Exception as unreadable:  # noqa: BLE001 - reported together with what it was to explain
             raise RetryableError(

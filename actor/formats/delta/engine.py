@@ -32,9 +32,9 @@ _log = structlog.get_logger(__name__)
 
 
 class RewriteExecutor(Protocol):
-    """One way to rewrite; `exact` says whether precisely the planned files are replaced."""
+    """One way to rewrite; `is_exact` says whether precisely the planned files are replaced."""
 
-    exact: bool
+    is_exact: bool
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """See `actor.ports.TableEngine.rewrite`."""
@@ -63,17 +63,17 @@ class DeltaEngine:
         self._spark = spark
         self._scala = Scala(spark)
         self._sessions = Sessions(self._scala, spark)
-        self._memory = ReadCache()
+        self._read_cache = ReadCache()
         self._jvm = jvm_process(spark, secrets=self._settings.secrets)
         self._autopsy = Autopsy(self._jvm)
         self._puts = ConditionalPuts(self._scala, spark)
         self.executor: RewriteExecutor = TransactionExecutor(
-            self._scala, self._sessions, self._memory, self._settings.transaction
+            self._scala, self._sessions, self._read_cache, self._settings.transaction
         )
 
     def use_optimize(self) -> None:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
-        self.executor = OptimizeExecutor(self._scala, self._sessions, self._memory)
+        self.executor = OptimizeExecutor(self._scala, self._sessions, self._read_cache)
 
     def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         """Return the live files of a cell at the newest version.
@@ -85,7 +85,7 @@ class DeltaEngine:
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell, self._memory, table_uuid=table_uuid)
+            seen = read_cell(log, cell, self._read_cache, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
         self._settings.boundary.check_files(location, files)
         return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)
@@ -100,10 +100,10 @@ class DeltaEngine:
             self._puts.check(request.location)
             return self.executor.rewrite(request, control)
 
-    def find_origin(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
+    def find_commit(self, location: str, *, job: str, token: int, since_version: int) -> int | None:
         """Return the version above `since_version` that this job and token committed, None if there is none."""
         with self._log(location, "find") as log:
-            return log.find_origin(CommitOrigin(job, token), since_version=since_version)
+            return log.find_commit(CommitOrigin(job, token), since_version=since_version)
 
     def is_alive(self) -> bool:
         """Ask the JVM whether its Spark still runs."""
@@ -114,7 +114,7 @@ class DeltaEngine:
         except Exception:  # noqa: BLE001 - whatever keeps the JVM from answering, it does not answer
             return False
 
-    def bury(self) -> EngineDeath | None:
+    def terminate(self) -> EngineDeath | None:
         """End the JVM if it has not ended, and say why it died; None if it cannot be ended."""
         return self._autopsy.perform()
 

@@ -35,21 +35,21 @@ class LiveGroup:
     digest: str | None
 
 
-def still_live(log: TableLog, groups: Sequence[LiveGroup], *, now: int) -> dict[FileGroup, bool]:
-    """Say for each group, live at its own version, whether nothing touched its inputs until version `now`.
+def still_live(log: TableLog, groups: Sequence[LiveGroup], *, at_version: int) -> dict[FileGroup, bool]:
+    """Say for each group, live at its own version, whether nothing touched its inputs until version `at_version`.
 
     Groups that cannot be judged from single commits are left out of the answer.
     """
     if not groups:
         return {}
     oldest = min(live.version for live in groups)
-    if not 0 <= now - oldest <= MAX_COMMITS_REPLAYED:
+    if not 0 <= at_version - oldest <= MAX_COMMITS_REPLAYED:
         return {}
-    touched = log.touched_paths(after=oldest, until=now)
+    touched = log.touched_paths(after=oldest, until=at_version)
     if not all(map(is_plain, touched)):
         return {}
     # Only after the commits since were read: whatever was undone before that is noticed now.
-    standing = {(version, digest) for version, digest in _read_at(groups) if log.stands(version, digest)}
+    standing = {(version, digest) for version, digest in _read_at(groups) if log.has_commit(version, digest)}
     return {
         live.group: all(touched.get(file.path, -1) <= live.version for file in live.group.files)
         for live in groups
@@ -84,7 +84,7 @@ def find_live(
     ]
 
 
-def resolve(
+def resolve_live(
     log: TableLog,
     snapshot: Any,
     known: Sequence[tuple[FileGroup, LiveGroup | None]],
@@ -96,7 +96,7 @@ def resolve(
     """
     version = int(snapshot.version())
     digest = log.digest(version) if any(live is not None for _, live in known) else None
-    verdicts = still_live(log, [live for _, live in known if live is not None], now=version)
+    verdicts = still_live(log, [live for _, live in known if live is not None], at_version=version)
     unsure = [group for group, _ in known if group not in verdicts]
     looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {

@@ -23,7 +23,7 @@ from shared.locations import hadoop_path
 from shared.table import CommitOrigin, FileKey, TableMetadata, TableProtocol
 
 MAX_COMMITS_SEARCHED = 10_000
-"""Commits that `find_origin` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
+"""Commits that `find_commit` opens at most. A lease lasts minutes and busy tables see a few commits a second."""
 
 _CHECKSUM_SETTINGS = (
     "spark.databricks.delta.incremental.commit.enabled",
@@ -166,7 +166,7 @@ class TableLog:
                     touched[body["path"]] = version
         return touched
 
-    def find_origin(self, origin: CommitOrigin, *, since_version: int) -> int | None:
+    def find_commit(self, origin: CommitOrigin, *, since_version: int) -> int | None:
         """Return the version above `since_version` that carries this job and token, None if there is none."""
         newest = int(self.snapshot().version())
         if newest - since_version > MAX_COMMITS_SEARCHED:
@@ -198,7 +198,7 @@ class TableLog:
         # Not splitlines: values may hold U+2028.
         return [json.loads(line) for line in str(lines.mkString("\n")).split("\n") if line]
 
-    def actions_if_there(self, version: int) -> list[dict[str, Any]] | None:
+    def actions_if_present(self, version: int) -> list[dict[str, Any]] | None:
         """Return all actions of one commit, None if log retention has removed it."""
         try:
             return self.actions(version)
@@ -221,7 +221,7 @@ class TableLog:
         finally:
             stream.close()
 
-    def stands(self, version: int, digest: str | None) -> bool:
+    def has_commit(self, version: int, digest: str | None) -> bool:
         """Say whether the commit is still the one of this digest: an undone one may lie there anew, or be gone."""
         return digest is not None and self.digest(version) == digest
 

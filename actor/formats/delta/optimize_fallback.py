@@ -14,7 +14,7 @@ from typing import Any
 
 from actor.formats.delta.actions import LoggedFile, decode_add, decode_adds, encode, require_origin, vector_id
 from actor.formats.delta.conflicts import CommitFailure, classify, first_line, refused
-from actor.formats.delta.live_files import LiveGroup, resolve
+from actor.formats.delta.live_files import LiveGroup, resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.preflight import check_identity, check_table
 from actor.formats.delta.read_cache import ReadCache
@@ -37,12 +37,12 @@ _MAX = "spark.databricks.delta.optimize.maxFileSize"
 class OptimizeExecutor:
     """Rewrites by SQL, one statement and one commit per cell."""
 
-    exact = False
+    is_exact = False
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: ReadCache) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, read_cache: ReadCache) -> None:
         self._scala = scala
         self._sessions = sessions
-        self._memory = memory
+        self._read_cache = read_cache
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
         """Compact the cells of the groups; see the module for how that differs from what was asked.
@@ -88,10 +88,10 @@ class OptimizeExecutor:
             check_identity(log.location, shape.metadata, request.table_uuid)
             check_table(log.location, shape.metadata, shape.protocol)
             columns = shape.metadata.partition_columns
-            known = [(group, self._memory.live_group(request.location, group, shape)) for group in groups]
-            live = resolve(log, snapshot, known, columns)
+            known = [(group, self._read_cache.live_group(request.location, group, shape)) for group in groups]
+            live = resolve_live(log, snapshot, known, columns)
             if not live:
-                return None, [GroupOutcome(group, GroupStatus.STALE) for group in groups]
+                return None, [GroupOutcome(group, GroupStatus.CONFLICTED) for group in groups]
             control.may_commit()
             version = self._run(log, _statement(log.location, columns, cell), origin, int(snapshot.version()))
             if version is not None:
@@ -134,7 +134,7 @@ class OptimizeExecutor:
         try:
             log.session.sql(statement).collect()
         except Exception as error:
-            version = log.find_origin(origin, since_version=before)
+            version = log.find_commit(origin, since_version=before)
             if version is not None:
                 return version
             if classify(error) is CommitFailure.UNKNOWN:
@@ -143,7 +143,7 @@ class OptimizeExecutor:
                     f"{origin.job}, token {origin.token}; as far as the log tells the table is unchanged"
                 ) from error
             raise refused(error, log.location) from error
-        return log.find_origin(origin, since_version=before)
+        return log.find_commit(origin, since_version=before)
 
 
 def _logged(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> LoggedFile:
@@ -183,8 +183,8 @@ def _ends(
         if version is None and group in inputs:
             ends.append(GroupOutcome(group, GroupStatus.SKIPPED))
         elif group in inputs and all(file.path in removed for file in group.files):
-            ends.append(GroupOutcome(group, GroupStatus.LANDED, outputs, logical_rows(inputs[group])))
+            ends.append(GroupOutcome(group, GroupStatus.COMMITTED, outputs, logical_rows(inputs[group])))
             outputs = ()
         else:
-            ends.append(GroupOutcome(group, GroupStatus.STALE))
+            ends.append(GroupOutcome(group, GroupStatus.CONFLICTED))
     return ends

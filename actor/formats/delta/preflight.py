@@ -45,7 +45,7 @@ def check_table(location: str, metadata: TableMetadata, protocol: TableProtocol)
     found = refusal(metadata, protocol)
     if found is not None:
         allowed = ALLOWED_VERSIONS if found.code is RefusalCode.PROTOCOL else ""
-        raise Unsupported(f"{location}: {found.sentence}", field=found.subject, allowed=allowed)
+        raise Unsupported(f"{location}: {found.message}", field=found.subject, allowed=allowed)
 
 
 def check_files(location: str, files: Sequence[DataFile]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from actor.formats.delta.actions import LoggedFile, decode_adds
 from actor.formats.delta.log import TableLog, TableShape
 from actor.formats.delta.preflight import check_files, check_identity, check_table
-from actor.formats.delta.read_cache import CachedRead, ReadCache, brought_up
+from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from actor.formats.delta.snapshot import list_cell
 from shared.table import PartitionKey
 
@@ -27,7 +27,7 @@ class PartitionSnapshot:
     files: tuple[LoggedFile, ...]
 
 
-def read_cell(log: TableLog, cell: PartitionKey, memory: ReadCache, *, table_uuid: str = "") -> PartitionSnapshot:
+def read_cell(log: TableLog, cell: PartitionKey, cache: ReadCache, *, table_uuid: str = "") -> PartitionSnapshot:
     """Read a cell at the newest version; raises Unsupported for a table or files that must not be rewritten.
 
     Raises OtherTable where the table's id is not `table_uuid` (empty: any).
@@ -36,10 +36,10 @@ def read_cell(log: TableLog, cell: PartitionKey, memory: ReadCache, *, table_uui
     shape, version = log.shape(snapshot), int(snapshot.version())
     check_identity(log.location, shape.metadata, table_uuid)
     check_table(log.location, shape.metadata, shape.protocol)
-    known = memory.recall(log.location, cell)
-    seen = brought_up(log, known, shape, version=version) if known is not None else None
+    known = cache.get(log.location, cell)
+    seen = caught_up(log, known, shape, version=version) if known is not None else None
     seen = seen or _listed(log, snapshot, shape, cell)
-    memory.remember(log.location, seen)
+    cache.put(log.location, seen)
     files = seen.of(cell)
     check_files(log.location, tuple(logged.file for logged in files))
     return PartitionSnapshot(version, shape, files)

@@ -18,7 +18,7 @@ from actor.formats.delta.log import TableLog, TableShape
 from shared.layout.planner import FileGroup
 from shared.table import FileKey, PartitionKey
 
-MAX_REMEMBERED_FILES = 100_000
+MAX_CACHED_FILES = 100_000
 """Files whose JSON is kept over all tables, about 1 KB each; a read pushes out what was read longest ago.
 
 A cell or table counts as one file more: one without files has to be forgotten, too.
@@ -51,22 +51,22 @@ class CachedRead:
 class ReadCache:
     """What the latest reads saw; bounded, and safe to use from several threads."""
 
-    def __init__(self, max_files: int = MAX_REMEMBERED_FILES) -> None:
+    def __init__(self, max_files: int = MAX_CACHED_FILES) -> None:
         self._max_files = max_files
         self._lock = threading.Lock()
-        self._seen: OrderedDict[tuple[str, PartitionKey | None], CachedRead] = OrderedDict()
+        self._reads: OrderedDict[tuple[str, PartitionKey | None], CachedRead] = OrderedDict()
         self._weight = 0
         # Of each table the newest, as long as anything is known under it: a wide schema outweighs many cells.
         self._shapes: WeakValueDictionary[str, TableShape] = WeakValueDictionary()
 
-    def remember(self, location: str, seen: CachedRead) -> None:
+    def put(self, location: str, read: CachedRead) -> None:
         """Keep what was read, replacing what was known of that cell or table."""
         with self._lock:
-            before = self._seen.pop((location, seen.cell), None)
-            self._weight += seen.weight - (before.weight if before else 0)
-            self._seen[location, seen.cell] = replace(seen, shape=self._shared(location, seen.shape))
-            while len(self._seen) > 1 and self._weight > self._max_files:
-                _, oldest = self._seen.popitem(last=False)
+            before = self._reads.pop((location, read.cell), None)
+            self._weight += read.weight - (before.weight if before else 0)
+            self._reads[location, read.cell] = replace(read, shape=self._shared(location, read.shape))
+            while len(self._reads) > 1 and self._weight > self._max_files:
+                _, oldest = self._reads.popitem(last=False)
                 self._weight -= oldest.weight
 
     def _shared(self, location: str, shape: TableShape) -> TableShape:
@@ -76,40 +76,40 @@ class ReadCache:
         self._shapes[location] = shape
         return shape
 
-    def recall(self, location: str, cell: PartitionKey) -> CachedRead | None:
+    def get(self, location: str, cell: PartitionKey) -> CachedRead | None:
         """Return what was seen last of a cell, None if nothing is known."""
         with self._lock:
-            known = [self._seen.get((location, key)) for key in (None, cell)]
+            known = [self._reads.get((location, key)) for key in (None, cell)]
         return max((seen for seen in known if seen is not None), key=lambda seen: seen.version, default=None)
 
     def live_group(self, location: str, group: FileGroup, shape: TableShape) -> LiveGroup | None:
         """Return the group as it was seen live under this shape; None if it was not, or not all of it."""
-        seen = self.recall(location, group.cell)
+        seen = self.get(location, group.cell)
         if seen is None or seen.shape != shape or any(file.key not in seen.files for file in group.files):
             return None
         return LiveGroup(group, tuple(seen.files[file.key] for file in group.files), seen.version, seen.digest)
 
 
-def brought_up(log: TableLog, seen: CachedRead, shape: TableShape, *, version: int) -> CachedRead | None:
+def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: int) -> CachedRead | None:
     """Return the same cell or table at a later version, None if the commits in between do not tell for certain."""
-    if shape != seen.shape or not 0 <= version - seen.version <= MAX_COMMITS_REPLAYED:
+    if shape != cached.shape or not 0 <= version - cached.version <= MAX_COMMITS_REPLAYED:
         return None
     # Before the commits are read, and what was known is looked at after them: whatever is undone meanwhile is noticed,
     # now or the next time.
     digest = log.digest(version)
-    if version == seen.version:
-        return seen if digest is not None and digest == seen.digest else None
-    files = _replayed(log, seen, shape, version)
-    if files is None or not log.stands(seen.version, seen.digest):
+    if version == cached.version:
+        return cached if digest is not None and digest == cached.digest else None
+    files = _replayed(log, cached, shape, version)
+    if files is None or not log.has_commit(cached.version, cached.digest):
         return None
-    return CachedRead(seen.cell, version, digest, shape, files)
+    return CachedRead(cached.cell, version, digest, shape, files)
 
 
-def _replayed(log: TableLog, seen: CachedRead, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
+def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int) -> dict[FileKey, LoggedFile] | None:
     columns = shape.metadata.partition_columns
-    files = dict(seen.files)
-    for number in range(seen.version + 1, version + 1):
-        actions = log.actions_if_there(number)
+    files = dict(cached.files)
+    for number in range(cached.version + 1, version + 1):
+        actions = log.actions_if_present(number)
         if actions is None:
             return None
         gone = [action["remove"] for action in actions if action.get("remove") is not None]
@@ -117,11 +117,11 @@ def _replayed(log: TableLog, seen: CachedRead, shape: TableShape, version: int) 
         if not all(is_plain(body["path"]) for body in (*gone, *came)):
             return None
         for body in gone:
-            if files.pop(_key(body), None) is None and seen.cell is None:
+            if files.pop(_key(body), None) is None and cached.cell is None:
                 return None
         for body in came:
             file = decode_add(body, columns)
-            if seen.cell in (None, file.cell):
+            if cached.cell in (None, file.cell):
                 # As the snapshot spells it: whether the commit changed data is no property of a live file.
                 files[file.key] = LoggedFile(file, encode({**body, "dataChange": False}))
     return files

@@ -15,7 +15,7 @@ from functools import partial
 from actor.formats.delta.actions import require_origin
 from actor.formats.delta.commit import CommitResult, Committer
 from actor.formats.delta.free_space import MIB, require_free_space
-from actor.formats.delta.live_files import resolve
+from actor.formats.delta.live_files import resolve_live
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.output_paths import OutputPaths
 from actor.formats.delta.preflight import check_identity, check_table
@@ -42,12 +42,12 @@ class TransactionSettings:
 class TransactionExecutor:
     """Rewrites through Delta's own transaction, file by file as planned."""
 
-    exact = True
+    is_exact = True
 
-    def __init__(self, scala: Scala, sessions: Sessions, memory: ReadCache, settings: TransactionSettings) -> None:
+    def __init__(self, scala: Scala, sessions: Sessions, read_cache: ReadCache, settings: TransactionSettings) -> None:
         self._scala = scala
         self._sessions = sessions
-        self._memory = memory
+        self._read_cache = read_cache
         self._settings = settings
 
     def rewrite(self, request: RewriteRequest, control: Control) -> RewriteOutcome:
@@ -73,8 +73,8 @@ class TransactionExecutor:
             columns = shape.metadata.partition_columns
             paths = OutputPaths(self._scala, log, reading, shape)
             leased.callback(paths.close)
-            known = [(group, self._memory.live_group(request.location, group, shape)) for group in request.groups]
-            live = resolve(log, reading.snapshot(), known, columns)
+            known = [(group, self._read_cache.live_group(request.location, group, shape)) for group in request.groups]
+            live = resolve_live(log, reading.snapshot(), known, columns)
             input_bytes = sum(group.group.bytes for group in live)
             require_free_space(log, input_bytes, reserved_bytes=self._settings.reserved_disk_bytes)
             workshop = WriteContext(
@@ -82,7 +82,7 @@ class TransactionExecutor:
                 threads=self._settings.write_threads,
                 bound=partial(self._sessions.bound, owned),
                 should_stop=control.should_stop,
-                is_live=lambda group: bool(resolve(log, log.snapshot(), [(group.group, group)], columns)),
+                is_live=lambda group: bool(resolve_live(log, log.snapshot(), [(group.group, group)], columns)),
                 discard=committer.discard,
                 sweep=lambda kept: committer.sweep(paths, kept),
             )
@@ -91,35 +91,35 @@ class TransactionExecutor:
             landing = self._commit(prepared, committer, control)
             return _outcome(request, prepared, landing, started, written_at)
 
-    def _commit(self, prepared: WriteResult, committer: Committer, control: Control) -> CommitResult:
-        if not prepared.written:
+    def _commit(self, writes: WriteResult, committer: Committer, control: Control) -> CommitResult:
+        if not writes.written:
             return CommitResult(None, (), (), 0)
         try:
             control.reached(FILES_WRITTEN)
         except BaseException:
-            committer.discard(prepared.written)
+            committer.discard(writes.written)
             raise
-        landing = committer.commit(prepared.written, attempts=self._settings.commit_attempts)
+        landing = committer.commit(writes.written, attempts=self._settings.commit_attempts)
         if landing.version is not None:
             control.reached(COMMITTED)
         return landing
 
 
 def _outcome(
-    request: RewriteRequest, prepared: WriteResult, landing: CommitResult, started: float, written_at: float
+    request: RewriteRequest, writes: WriteResult, commit: CommitResult, started: float, written_at: float
 ) -> RewriteOutcome:
     landed = {
         group.live.group: GroupOutcome(
-            group.live.group, GroupStatus.LANDED, tuple(output.file for output in group.outputs), group.rows
+            group.live.group, GroupStatus.COMMITTED, tuple(output.file for output in group.outputs), group.rows
         )
-        for group in landing.landed
+        for group in commit.committed
     }
-    skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in prepared.skipped}
+    skipped = {group: GroupOutcome(group, GroupStatus.SKIPPED) for group in writes.skipped}
     known = landed | skipped
     return RewriteOutcome(
-        version=landing.version,
-        groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.STALE) for group in request.groups),
+        version=commit.version,
+        groups=tuple(known.get(group) or GroupOutcome(group, GroupStatus.CONFLICTED) for group in request.groups),
         prepare_ms=round((written_at - started) * 1000),
         commit_ms=round((time.monotonic() - written_at) * 1000),
-        conflicts=landing.conflicts,
+        conflicts=commit.conflicts,
     )

@@ -26,7 +26,7 @@ class WriteResult:
     """What writing led to: every group is in exactly one of these."""
 
     written: tuple[WrittenGroup, ...] = ()
-    stale: tuple[FileGroup, ...] = ()
+    conflicted: tuple[FileGroup, ...] = ()
     skipped: tuple[FileGroup, ...] = ()
 
 
@@ -43,50 +43,50 @@ class WriteContext:
     sweep: Callable[[Sequence[WrittenGroup]], None]  # Delete whatever this attempt wrote besides these groups.
 
 
-def write_groups(workshop: WriteContext, groups: Sequence[LiveGroup]) -> WriteResult:
+def write_groups(context: WriteContext, groups: Sequence[LiveGroup]) -> WriteResult:
     """Write groups until told to stop; raises the first failure that staleness does not explain."""
-    attempts = _attempt_all(workshop, groups)
+    attempts = _attempt_all(context, groups)
     written = tuple(result for result in attempts if isinstance(result, WrittenGroup))
     skipped = tuple(live.group for live, result in zip(groups, attempts, strict=True) if result is None)
     if any(isinstance(result, Exception) for result in attempts):
-        workshop.sweep(written)  # Failed tasks leave what they had written, and no thread writes any more.
+        context.sweep(written)  # Failed tasks leave what they had written, and no thread writes any more.
     stale = []
     for live, result in zip(groups, attempts, strict=True):
         if isinstance(result, Exception):
             try:
-                _explain(workshop, live, result)
+                _explain(context, live, result)
             except BaseException:
-                workshop.discard(written)
+                context.discard(written)
                 raise
             stale.append(live.group)
     return WriteResult(written, tuple(stale), skipped)
 
 
-def _attempt_all(workshop: WriteContext, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
+def _attempt_all(context: WriteContext, groups: Sequence[LiveGroup]) -> list[WrittenGroup | Exception | None]:
     failed = threading.Event()
 
     def attempt(live: LiveGroup) -> WrittenGroup | Exception | None:
-        if failed.is_set() or workshop.should_stop():
+        if failed.is_set() or context.should_stop():
             return None
         try:
-            with workshop.bound():
-                return workshop.writer.write(live)
+            with context.bound():
+                return context.writer.write(live)
         except Exception as error:  # noqa: BLE001 - returned, and raised or explained by the caller
             failed.set()
             return error
 
-    threads = min(workshop.threads, len(groups))
+    threads = min(context.threads, len(groups))
     if threads <= 1:
         return [attempt(live) for live in groups]
     with ThreadPoolExecutor(threads, thread_name_prefix="lakewright-write") as pool:
         return list(pool.map(attempt, groups))
 
 
-def _explain(workshop: WriteContext, live: LiveGroup, error: Exception) -> None:
+def _explain(context: WriteContext, live: LiveGroup, error: Exception) -> None:
     """Return if others have taken the group's inputs, raise its error otherwise."""
     if isinstance(error, LakewrightError):
         raise error
-    if workshop.is_live(live):
+    if context.is_live(live):
         doing = f"writing {len(live.inputs)} files of {live.group.cell}"
         raise translate(error, doing, so="the table is unchanged") from error
     _log.info(

@@ -45,7 +45,7 @@ async def drain_actor(actor: ActorPath, parts: Parts) -> AdminResult:
 
     Takes effect with the next heartbeat and lasts until the actor restarts.
     """
-    if not await parts.actors.drain(actor):
+    if not await parts.actors.request_drain(actor):
         raise not_found("actor", actor)
     return AdminResult(message=f"Actor {actor} claims no more jobs; stop it when its state is drained.")
 
@@ -61,6 +61,6 @@ def _actor_view(one: ActorRecord) -> ActorView:
         versions=dict(one.versions),
         started_at=moment(one.started_ms),
         heartbeat_age_s=one.age_ms / 1000,
-        expires_after_s=one.kept_ms / 1000,
-        error=one.died,
+        expires_after_s=one.ttl_ms / 1000,
+        error=one.death_cause,
     )

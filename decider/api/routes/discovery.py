@@ -41,13 +41,13 @@ def _view(root: str, found: DiscoveryProgress | None) -> RootProgress:
     return RootProgress(
         root=root,
         state=shown.state if found else "waiting",
-        path=shown.place,
+        path=shown.last_path,
         folders=shown.folders,
         tables=shown.tables,
         new_tables=shown.new_tables,
         started_at=moment(shown.started_ms),
-        updated_at=moment(shown.moved_ms),
+        updated_at=moment(shown.updated_ms),
         finished_at=moment(shown.finished_ms),
         unreadable_folders=shown.unreadable,
-        error=shown.problem,
+        error=shown.error,
     )

@@ -52,15 +52,15 @@ async def list_jobs(
         known = await parts.registry.find(table)
         if known is None:
             raise not_found("table", table)
-    page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, cursor=page_token)
-    return JobList(jobs=tuple(map(job_view, page.entries)), next_page_token=page.cursor)
+    page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, page_token=page_token)
+    return JobList(jobs=tuple(map(job_view, page.entries)), next_page_token=page.next_page_token)
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
 async def show_job(job: JobPath, parts: Parts) -> JobDetail:
     """Show a job with its timeline and the predicted and measured cost of its runs."""
-    live = await parts.runs.live(JobId(job))
-    runs = await parts.runs.finished(JobId(job), limit=RUNS_SHOWN)
+    live = await parts.runs.job(JobId(job))
+    runs = await parts.runs.runs_of(JobId(job), limit=RUNS_SHOWN)
     newest = live or (runs[0] if runs else None)
     if newest is None:
         raise not_found("job", job)
@@ -84,7 +84,7 @@ async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
 @router.post("/{job}/expedite", summary="Expedite a job", responses=failures(404, 422))
 async def promote_job(job: JobPath, parts: Parts) -> MoveResult:
     """Move a waiting job to the urgent band with the highest priority."""
-    return _moved(job, await parts.steering.promote(JobId(job)))
+    return _moved(job, await parts.steering.expedite(JobId(job)))
 
 
 @router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))

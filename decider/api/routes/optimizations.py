@@ -37,7 +37,7 @@ async def list_optimizations(
 
     A page reads at most a thousand commits, so it may be empty without being the last.
     """
-    state = await parts.states.cursor(table.id)
+    state = await parts.states.state(table.id)
     columns = state.metadata.partition_columns if state else ()
     history = parts.open_history(table.location)
     async with parts.dear.looks.turn():
@@ -64,7 +64,7 @@ def event_view(
         started_at=moment(mark.started_ms),
         finished_at=moment(event.finished_ms),
         process_time_ms=event.process_time_ms,
-        target_bytes=mark.rungs.target_bytes if mark.rungs else None,
+        target_bytes=mark.size_levels.target_bytes if mark.size_levels else None,
         input=_stats(event.inputs, files=files),
         output=_stats(event.outputs, files=files),
         deleted_rows=event.deleted_rows,

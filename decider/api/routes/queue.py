@@ -32,9 +32,9 @@ async def show_queue(
 ) -> QueueView:
     """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
     depth = await parts.steering.depth()
-    waiting = await parts.steering.waiting()
+    waiting = await parts.steering.waiting_counts()
     order = await parts.steering.order(next_claims)
-    oldest = await parts.steering.oldest()
+    oldest = await parts.steering.oldest_waits()
     held = await parts.steering.occupancy()
     mentioned = {TableId(one) for one in (*waiting.tables, *held.tables, *(job.table for job in order))}
     return QueueView(
@@ -43,7 +43,7 @@ async def show_queue(
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
         tables=dict(waiting.tables),
-        table_names={one.id: one.name for one in (await parts.registry.many(mentioned)).values()},
+        table_names={one.id: one.name for one in (await parts.registry.get_many(mentioned)).values()},
         oldest_waits_s={
             "bands": _seconds(oldest.bands),
             "tenants": _seconds(oldest.tenants),
@@ -52,7 +52,7 @@ async def show_queue(
         slots=held.slots,
         occupancy_window_s=held.window_ms / 1000,
         occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
-        settings=dict(await parts.steering.settings()),
+        settings=dict(await parts.steering.weights_and_limits()),
         next=tuple(map(_next, order)),
     )
 
@@ -60,7 +60,7 @@ async def show_queue(
 @router.get("/settings", summary="Show queue settings", responses=failures())
 async def show_settings(parts: Parts) -> queue_settings.QueueSettingsView:
     """Show each setting with its value, unit, default, range and description."""
-    return _settings(await parts.steering.in_force())
+    return _settings(await parts.steering.settings())
 
 
 @router.patch("/settings", summary="Change queue settings", responses=failures(400, 413, 422))
@@ -70,7 +70,7 @@ async def change_settings(asked: queue_settings.QueueSettingsUpdate, parts: Part
     Delays and quarantines that have started keep their end.
     """
     await parts.steering.configure({name: value for name, value in asked.model_dump().items() if value is not None})
-    return _settings(await parts.steering.in_force())
+    return _settings(await parts.steering.settings())
 
 
 @router.put("/weights", summary="Set a weight, limit or quota", responses=failures(422))
@@ -79,13 +79,13 @@ async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
     level = Scope(body.scope)
     said = []
     if body.weight is not None:
-        await parts.steering.weigh(level, body.name, body.weight)
+        await parts.steering.set_weight(level, body.name, body.weight)
         said.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
-        await parts.steering.limit(level, body.name, SlotQuota(body.quota_percent))
+        await parts.steering.set_limit(level, body.name, SlotQuota(body.quota_percent))
         said.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
-        await parts.steering.limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
+        await parts.steering.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         jobs = "job" if body.limit == 1 else "jobs"
         said.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
     return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(said) or 'nothing changed'}.")
@@ -109,7 +109,7 @@ async def resume(body: PauseRequest, parts: Parts) -> AdminResult:
 async def audit(parts: Parts) -> AuditReport:
     """Rebuild queue indexes from the jobs and repair inconsistencies; the queue stays available."""
     report = await parts.steering.audit()
-    return AuditReport(keys_checked=report.keys, repaired=report.mended)
+    return AuditReport(keys_checked=report.keys, repaired=report.repaired)
 
 
 def _seconds(waits_ms: Mapping[str, int]) -> dict[str, float]:
@@ -127,8 +127,8 @@ def _settings(in_force: QueueSettings) -> queue_settings.QueueSettingsView:
                 default=known.default,
                 minimum=known.low,
                 maximum=known.high,
-                writable=not known.is_told,
-                description=known.meaning,
+                writable=not known.is_set_by_decider,
+                description=known.description,
             )
             for name, known in SETTINGS.items()
         )
@@ -142,18 +142,20 @@ def _named(body: PauseRequest) -> str:
 def _next(one: NextJob) -> NextJobView:
     band = one.band.name.lower()
     sentence = {
-        DispatchReason.STRICT: f"Band {band} has strict priority.",
-        DispatchReason.GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
-        DispatchReason.SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share.",
-    }[one.why]
+        DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
+        DispatchReason.STARVATION_GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
+        DispatchReason.FAIR_SHARE: (
+            f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share."
+        ),
+    }[one.reason]
     return NextJobView(
         id=one.id,
         table=one.table,
         tenant=one.tenant,
         band=band,
         priority=one.priority,
-        reason=one.why.value,
-        virtual_start=(one.band_tag, one.tenant_tag, one.table_tag),
-        enqueued_at=moment(one.t0_ms),
+        reason=one.reason.value,
+        virtual_start=(one.band_virtual_start, one.tenant_virtual_start, one.table_virtual_start),
+        enqueued_at=moment(one.enqueued_at_ms),
         message=sentence,
     )

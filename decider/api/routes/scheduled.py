@@ -56,15 +56,15 @@ async def list_scheduled(
     page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
     work = await _work(parts)
     shown = [await _scheduled(table, work, parts) for table in page.tables]
-    return ScheduledTables(tables=tuple(table for table in shown if table is not None), next_page_token=page.after)
+    return ScheduledTables(tables=tuple(table for table in shown if table is not None), next_page_token=page.next_after)
 
 
 async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> ScheduledTable | None:
     """Return a table, or None if it is disabled, refused, or not yet read."""
-    state = await parts.states.cursor(table.id)
+    state = await parts.states.state(table.id)
     if state is None or await parts.registry.refusal(table.id) is not None:
         return None
-    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
+    in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
     if not in_force.policy.enabled:
         return None
     jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())
@@ -80,7 +80,7 @@ async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> Sch
         jobs=sum(jobs.values()),
         next_due_at=moment(due_ms),
         last_run_at=moment(last.finished_ms) if last else None,
-        last_result=last.verdict if last else None,
+        last_result=last.run_result if last else None,
         enabled_by=origin.name or origin.source.value,
     )
 
@@ -88,15 +88,15 @@ async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> Sch
 async def _work(parts: Services) -> _QueuedWork:
     """Read all jobs once; queued jobs are counted per table, because there may be very many."""
     work = _QueuedWork()
-    for table, waiting in (await parts.steering.waiting()).tables.items():
+    for table, waiting in (await parts.steering.waiting_counts()).tables.items():
         work.count(table, JobState.QUEUED, waiting)
     for stage in (JobStage.LEASED, JobStage.DELAYED, JobStage.QUARANTINED, JobStage.FINISHED):
         cursor: str | None = None
         for _ in range(MAX_LOOKS):
-            page = await parts.runs.page(limit=QUEUE_PAGE, stage=stage, cursor=cursor)
+            page = await parts.runs.page(limit=QUEUE_PAGE, stage=stage, page_token=cursor)
             for entry in page.entries:
                 _note(work, entry)
-            cursor = page.cursor
+            cursor = page.next_page_token
             if cursor is None:
                 break
     return work

@@ -20,7 +20,7 @@ from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamE
 from decider.api.views.tables import UNREADABLE
 from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
-from decider.store.stream_reader import LEDGER, NOTES, RUNS, StreamEntry, StreamPosition, resumed
+from decider.store.stream_reader import LEDGER, NOTES, RUNS, StreamEntry, StreamPosition, position_after
 from decider.web.errors import ApiError, not_found
 from shared.errors import LakewrightError
 from shared.partitions import partition_label
@@ -71,7 +71,7 @@ async def _reader(
         str | None, Header(max_length=400, description="Id of the last received event; the stream resumes after it.")
     ] = None,
 ) -> StreamPosition:
-    return await parts.tails.now() if last_event_id is None else resumed(last_event_id)
+    return await parts.tails.now() if last_event_id is None else position_after(last_event_id)
 
 
 async def _named(
@@ -168,7 +168,7 @@ class _Subscription:
             return True
         page = await self.parts.registry.page(prefix="", after="", limit=MAX_TABLES)
         self.tables = {table.id: table for table in page.tables}
-        return page.after is None
+        return page.next_after is None
 
     async def _depth(self) -> ServerSentEvent | None:
         if "queue" not in self.about:

@@ -30,7 +30,7 @@ from decider.api.views.tables import cell_view, decision_view, refusal_view, tab
 from decider.events.resolver import Registration
 from decider.optimize.partition_selector import find_cell
 from decider.state.effective_policy import LogFacts
-from decider.store.cleanup import forget
+from decider.store.cleanup import delete_table
 from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
 from shared.errors import LakewrightError
@@ -64,7 +64,7 @@ async def register_table(asked: TableRegistration, parts: Parts, response: Respo
     """
     _check_properties(asked.properties, parts)
     known = await parts.registry.get(table_id(canonical_location(asked.location)))
-    if known is None or known.is_found:
+    if known is None or known.is_discovered:
         table = await _register(asked, parts)
         response.status_code = 200 if known else 201
         return await _registered(table, asked, parts, is_new=known is None)
@@ -150,7 +150,7 @@ async def list_tables(
         )
         for table in page.tables
     )
-    return TableList(tables=tuple(rows), next_page_token=page.after)
+    return TableList(tables=tuple(rows), next_page_token=page.next_after)
 
 
 @router.get("/{name}", summary="Show a table", responses=failures(404, 422))
@@ -166,15 +166,15 @@ async def change_table(table: KnownTable, asked: TableUpdate, parts: Parts) -> T
     if asked.properties is not None:
         _check_properties(asked.properties, parts)
     said = {name: value for name, value in asked.model_dump().items() if value is not None}
-    changed = replace(table, **said, is_found=False)
-    await parts.registry.change(table, changed)
+    changed = replace(table, **said, is_discovered=False)
+    await parts.registry.update(table, changed)
     await parts.inbox.put(changed, None)
     return table_view(changed)
 
 
 def _check_properties(said: Mapping[str, str], parts: Services) -> None:
     """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
-    issues = parts.standing.current.effective(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
+    issues = parts.standing.current.resolve(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
     unknown = said.keys() - NAMES
     for issue in issues:
         raise ApiError(
@@ -195,7 +195,7 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
     to disable optimization.
     """
     await parts.registry.remove(table)
-    await forget(parts.queue, table.id, kinds=parts.actions.kinds)
+    await delete_table(parts.queue, table.id, kinds=parts.actions.kinds)
 
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
@@ -203,10 +203,10 @@ async def list_cells(
     table: KnownTable, parts: Parts, limit: Limit = 100, page_token: PageToken = None
 ) -> PartitionList:
     """List the partitions of a table with their layout and current decision."""
-    state = await parts.states.cursor(table.id)
+    state = await parts.states.state(table.id)
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
-    in_force = parts.standing.current.effective(table, state.metadata.configuration, state.last_good, state.facts)
+    in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
     policy = (await parts.states.calibration(table.id)).with_learned_shrink(in_force.policy)
     cells, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
@@ -237,13 +237,13 @@ async def list_decisions(
     ] = None,
 ) -> DecisionList:
     """List decisions, skips included, newest first; with `at`, the decision effective then for each partition."""
-    state = await parts.states.cursor(table.id)
+    state = await parts.states.state(table.id)
     columns = state.metadata.partition_columns if state else ()
     async with parts.dear.looks.turn():
         key = (
             None
             if partition is None
-            else await find_cell(partition, (one async for one, _ in parts.states.each(table.id)), columns)
+            else await find_cell(partition, (one async for one, _ in parts.states.iterate_cells(table.id)), columns)
         )
         if at is None:
             found = await parts.ledgers.newest(table.id, limit=limit, cell=key)

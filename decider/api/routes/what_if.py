@@ -36,12 +36,12 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
     )
     async with parts.dear.what_if.turn():
         history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
-        state = await parts.states.cursor(table.id)
-        in_force = parts.standing.current.effective(
+        state = await parts.states.state(table.id)
+        in_force = parts.standing.current.resolve(
             table,
             history.metadata.configuration,
             state.last_good if state else {},
-            LogFacts(is_stopped=state is not None and state.is_stopped),
+            LogFacts(is_stopped_by_qbeast=state is not None and state.is_stopped_by_qbeast),
         )
         # Seconds of computation: in a thread, so that the event loop serves other requests.
         report = await asyncio.to_thread(examine, history, in_force, prices, asked.properties)

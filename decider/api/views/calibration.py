@@ -29,7 +29,7 @@ def table_calibration(learned: Calibration, counters: Mapping[str, int]) -> Tabl
 
 def job_calibration(runs: Iterable[RunRecord]) -> JobCalibration:
     """Add up what was predicted and measured over the runs that ended well and rewrote something."""
-    shown = [job_view(run) for run in runs if run.verdict == RunResult.DONE]
+    shown = [job_view(run) for run in runs if run.run_result == RunResult.DONE]
     whole = [one for one in shown if one.measured.get("files_replaced", 0) > 0]
     return JobCalibration(
         runs=len(whole),

@@ -28,11 +28,11 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
     """Return the timeline of a job, oldest first."""
     moments: dict[tuple[int, str], str] = {}
     for run in runs:
-        moments[run.t0_ms, "enqueued"] = f"version {run.version}"
+        moments[run.enqueued_at_ms, "enqueued"] = f"version {run.version}"
         moments[run.started_ms, "started"] = run.worker
-        moments[run.finished_ms, run.verdict] = run.error or f"the job is {run.outcome}"
+        moments[run.finished_ms, run.run_result] = run.error or f"the job is {run.outcome}"
     if live is not None:
-        moments[live.t0_ms, "enqueued"] = f"version {live.version}"
+        moments[live.enqueued_at_ms, "enqueued"] = f"version {live.version}"
         if live.started_ms:
             moments[live.started_ms, "started"] = live.worker or ""
         if live.lease_until_ms:
@@ -46,7 +46,7 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
 def cancelled_view(outcome: CancelOutcome) -> CancelResult:
     """Return the result of a cancellation."""
     sentence = {
-        CancelOutcome.GONE: "The waiting job was deleted.",
+        CancelOutcome.DELETED: "The waiting job was deleted.",
         CancelOutcome.STOPPING: "The job is running; its actor stops after the current file groups.",
         CancelOutcome.UNKNOWN: "The job does not exist.",
     }[outcome]
@@ -60,7 +60,7 @@ def moved_view(outcome: MoveOutcome) -> MoveResult:
 
 
 def _live(job: JobView) -> JobSummary:
-    facts = _object(job.facts)
+    facts = _object(job.payload)
     return JobSummary(
         id=job.id,
         state=job.state,
@@ -74,10 +74,10 @@ def _live(job: JobView) -> JobSummary:
         priority=job.priority,
         version=job.version,
         attempts=job.attempts,
-        engine_crashes=job.deaths,
+        engine_crashes=job.engine_crashes,
         actor=job.worker or "",
         reason=str(facts.get("reason", "")),
-        enqueued_at=moment(job.t0_ms),
+        enqueued_at=moment(job.enqueued_at_ms),
         started_at=moment(job.started_ms),
         finished_at=None,
         result="",
@@ -107,10 +107,10 @@ def _finished(run: RunRecord) -> JobSummary:
         engine_crashes=None,
         actor=run.worker,
         reason=str(result.get("reason", "")),
-        enqueued_at=moment(run.t0_ms),
+        enqueued_at=moment(run.enqueued_at_ms),
         started_at=moment(run.started_ms),
         finished_at=moment(run.finished_ms),
-        result=run.verdict,
+        result=run.run_result,
         error=run.error,
         predicted=_numbers(result.get("predicted")),
         measured=_numbers(result.get("measured")),

@@ -16,7 +16,7 @@ from decider.decide.evaluate import evaluate
 from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
-from decider.state.contention import EVERYWHERE, WriteContention
+from decider.state.contention import ALL_PARTITIONS, WriteContention
 from decider.state.effective_policy import LogFacts
 from decider.store.table_registry import StoredRefusal
 from decider.store.table_state import TableState
@@ -41,12 +41,12 @@ class _TableTotals:
 
 async def table_status(table: TableRef, parts: Services) -> TableStatus:
     """Put together what is known of a table."""
-    cursor = await parts.states.cursor(table.id)
-    in_force = parts.standing.current.effective(
+    cursor = await parts.states.state(table.id)
+    in_force = parts.standing.current.resolve(
         table,
         cursor.metadata.configuration if cursor else {},
         cursor.last_good if cursor else {},
-        cursor.facts if cursor else LogFacts(),
+        cursor.log_facts if cursor else LogFacts(),
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)
@@ -59,14 +59,14 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         state=_cursor_view(cursor) if cursor else None,
         partitions=summary.cells,
         eligible_partitions=summary.worth_it,
-        layout=layout_view(summary.total, in_force.policy.ladder),
+        layout=layout_view(summary.total, in_force.policy.size_levels),
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
         last_job=await _last_job(table.id, records, parts),
         refusal=refusal_view(refusal) if refusal else None,
         manual_run=await _manual_run(table.id, parts),
         counters=counters,
-        write_contention=_heat_views(cursor.heat, columns, parts.now_ms()) if cursor else (),
+        write_contention=_heat_views(cursor.contention, columns, parts.now_ms()) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
 
@@ -83,7 +83,7 @@ def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> Stor
         return None
     if noted is not None and noted.code == by_rule.code:
         return noted
-    return StoredRefusal(cursor.folded_ms, by_rule.sentence, code=by_rule.code)
+    return StoredRefusal(cursor.folded_ms, by_rule.message, code=by_rule.code)
 
 
 async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
@@ -92,7 +92,7 @@ async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
         return None
     outcome = TriggerOutcome(wish.outcome or TriggerOutcome.TAKEN_UP)
     return ManualRun(
-        requested=wish.said,
+        requested=wish.requested,
         version=wish.version,
         at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
         outcome=outcome,
@@ -107,19 +107,19 @@ def _cursor_view(cursor: TableState) -> CursorView:
         applied_at=moment(cursor.folded_ms),
         committed_at=moment(cursor.commit_ms),
         lag_s=(cursor.folded_ms - cursor.commit_ms) / 1000 if cursor.commit_ms else None,
-        rebuilds=cursor.rescans,
-        rebuild_reason=cursor.rescan_reason,
+        rebuilds=cursor.rebuilds,
+        rebuild_reason=cursor.rebuild_reason,
     )
 
 
 def _heat_views(
     heat: WriteContention, columns: Sequence[PartitionColumn], now_ms: int
 ) -> tuple[PartitionContention, ...]:
-    shares = {cell: float(heat.share(cell, now_ms)) for cell in heat.spells}
+    shares = {cell: float(heat.busy_ratio(cell, now_ms)) for cell in heat.windows}
     return tuple(
         PartitionContention(
             partition_key=cell,
-            partition_label=WHOLE_TABLE_LABEL if cell == EVERYWHERE else label(cell, columns),
+            partition_label=WHOLE_TABLE_LABEL if cell == ALL_PARTITIONS else label(cell, columns),
             busy_ratio=share,
         )
         for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -130,7 +130,7 @@ def _heat_views(
 async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _TableTotals:
     summary = _TableTotals()
     context, now = DecisionContext.of_policy(policy, columns), Trigger(0)
-    async for cell, state in parts.states.each(table):
+    async for cell, state in parts.states.iterate_cells(table):
         summary.cells += 1
         summary.total += state.total
         summary.worth_it += evaluate(context, cell, state, now).prediction is not None
@@ -144,8 +144,8 @@ async def _last_job(
     if newest is None or newest.cell is None:
         return None
     job = job_id(JobKey(table, newest.cell, newest.action))
-    live = await parts.runs.live(job)
+    live = await parts.runs.job(job)
     if live is not None:
         return job_view(live)
-    runs = await parts.runs.finished(job, limit=1)
+    runs = await parts.runs.runs_of(job, limit=1)
     return job_view(runs[0]) if runs else None

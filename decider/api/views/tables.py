@@ -51,12 +51,12 @@ def table_view(table: TableRef) -> TableView:
 def refusal_view(refusal: StoredRefusal) -> TableRefusal:
     """Show why a table is refused."""
     at, since = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (refusal.at_ms, refusal.since_ms))
-    return TableRefusal(at=at, since=since, missing=refusal.gone, code=refusal.code, reason=refusal.reason)
+    return TableRefusal(at=at, since=since, missing=refusal.is_missing, code=refusal.code, reason=refusal.reason)
 
 
-def layout_view(state: PartitionStats, rungs: SizeLevels) -> LayoutView:
+def layout_view(state: PartitionStats, size_levels: SizeLevels) -> LayoutView:
     """Show the files of a cell, or of many cells added up, level by level."""
-    floors = rungs.floors
+    floors = size_levels.floors
     counts = (*state.counts, state.files - state.small_files)
     sizes = (*state.sizes, state.bytes - state.small_bytes)
     levels = tuple(
@@ -78,7 +78,7 @@ def layout_view(state: PartitionStats, rungs: SizeLevels) -> LayoutView:
         deletion_vector_files=state.dv_files,
         deleted_rows=state.deleted_rows,
         mse_bytes2=float(mse),
-        rms_shortfall=round(math.sqrt(mse) / rungs.target_bytes, 6),
+        rms_shortfall=round(math.sqrt(mse) / size_levels.target_bytes, 6),
         levels=levels,
     )
 
@@ -88,16 +88,16 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
     values = tuple(
         PolicyValue(
             property=PREFIX + prop.name,
-            value=_plain(getattr(in_force.policy, prop.sets)),
+            value=_plain(getattr(in_force.policy, prop.policy_field)),
             unit=prop.unit,
-            source=in_force.origins[prop.sets].source,
-            set_by=in_force.origins[prop.sets].name or _SAID_BY[in_force.origins[prop.sets].source],
-            description=prop.meaning,
+            source=in_force.origins[prop.policy_field].source,
+            set_by=in_force.origins[prop.policy_field].name or _SAID_BY[in_force.origins[prop.policy_field].source],
+            description=prop.description,
         )
         for prop in PROPERTIES
     )
     issues = tuple(
-        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, blocking=issue.holds)
+        PolicyIssue(property=issue.property, value=issue.value, reason=issue.reason, blocking=issue.is_blocking)
         for issue in in_force.issues
     )
     return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
@@ -112,10 +112,10 @@ def cell_view(
         partition_key=cell,
         partition_label=label(cell, columns),
         partition=named_values(cell, columns),
-        layout=layout_view(state, policy.ladder),
+        layout=layout_view(state, policy.size_levels),
         decision=decision.verdict,
         reason=decision.reason,
-        reason_text=decision.reason.sentence,
+        reason_text=decision.reason.message,
     )
 
 
@@ -148,7 +148,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         partition=named_values(record.cell, columns),
         decision=record.verdict,
         reason=record.reason,
-        reason_text=record.reason.sentence,
+        reason_text=record.reason.message,
         message=record.sentence,
         outcome=record.outcome,
         files=record.state.files,
@@ -172,7 +172,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         )
         for job in answer.jobs
     )
-    refused = f" {answer.refusal.sentence}" if answer.refusal else ""
+    refused = f" {answer.refusal.message}" if answer.refusal else ""
     more = f" {answer.left_out} more partitions are eligible; repeat the request for them." if answer.left_out else ""
     return OptimizeResponse(
         version=answer.version,
@@ -191,7 +191,7 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     replaced = sum(plan.files_replaced for plan in plans)
     removed = sum(plan.files_removed for plan in plans)
     total = sum(plan.bytes for plan in plans)
-    refused = f" {found.refusal.sentence}" if found.refusal else ""
+    refused = f" {found.refusal.message}" if found.refusal else ""
     sentence = (
         f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {_size(total)} "
         f"would be read in {_count(len(plans), 'partition')}."
@@ -204,13 +204,13 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
         files_replaced=replaced,
         files_removed=removed,
         bytes=total,
-        plans=tuple(_plan_view(plan, found.policy.ladder, found.columns) for plan in plans[:MAX_PLANS]),
+        plans=tuple(_plan_view(plan, found.policy.size_levels, found.columns) for plan in plans[:MAX_PLANS]),
         remaining=max(0, len(plans) - MAX_PLANS),
         reasons={str(reason): count for reason, count in found.reasons.items()},
     )
 
 
-def _plan_view(plan: Plan, rungs: SizeLevels, columns: Sequence[PartitionColumn]) -> PartitionPlan:
+def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionColumn]) -> PartitionPlan:
     groups = tuple(
         PlannedGroup(
             files=len(group.files),
@@ -228,8 +228,8 @@ def _plan_view(plan: Plan, rungs: SizeLevels, columns: Sequence[PartitionColumn]
         files_removed=plan.files_removed,
         bytes=plan.bytes,
         entropy_removed_bytes2=float(plan.entropy_removed),
-        before=layout_view(plan.before, rungs),
-        after=layout_view(plan.predicted, rungs),
+        before=layout_view(plan.before, size_levels),
+        after=layout_view(plan.predicted, size_levels),
     )
 
 

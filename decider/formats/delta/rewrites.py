@@ -148,9 +148,9 @@ def _checked(file: object, place: LogFile, position: int, kind: str) -> Mapping[
 
 def _state(mark: CommitMetadata, files: Sequence[Mapping[str, Any]]) -> PartitionStats | None:
     sizes = [file.get("size") for file in files]
-    if mark.rungs is None or None in sizes:
+    if mark.size_levels is None or None in sizes:
         return None
-    return stats_of_sizes(mark.rungs, [int(size) for size in sizes if size is not None])
+    return stats_of_sizes(mark.size_levels, [int(size) for size in sizes if size is not None])
 
 
 def _stats(files: Sequence[Mapping[str, Any]], state: PartitionStats | None, rows: int | None) -> FileStats:

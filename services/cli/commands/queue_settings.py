@@ -38,7 +38,7 @@ def _row(one: dict[str, Any]) -> Sequence[str]:
 
 def _change(pair: str) -> tuple[str, int]:
     name, sign, text = pair.partition("=")
-    known = {_short(full): full for full, setting in SETTINGS.items() if not setting.is_told}
+    known = {_short(full): full for full, setting in SETTINGS.items() if not setting.is_set_by_decider}
     asked = _short(name.strip())
     if not sign or asked not in known:
         why = f"{name!r} is told by the decider" if _is_told(asked) else f"{pair!r} sets nothing"
@@ -61,7 +61,7 @@ def _value(text: str, setting: QueueSetting) -> int:
 
 
 def _is_told(short: str) -> bool:
-    return any(setting.is_told and _short(name) == short for name, setting in SETTINGS.items())
+    return any(setting.is_set_by_decider and _short(name) == short for name, setting in SETTINGS.items())
 
 
 def _short(name: str) -> str:

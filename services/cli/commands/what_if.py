@@ -113,7 +113,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
     with decider_parts():
         from decider.formats.registry import table_formats  # noqa: PLC0415 - optional
         from decider.formats.table_format import StorageAccess  # noqa: PLC0415
-        from decider.state.effective_policy import effective  # noqa: PLC0415
+        from decider.state.effective_policy import resolve_unregistered  # noqa: PLC0415
         from decider.storage.object_reads import ReadMeter  # noqa: PLC0415
         from decider.storage.stores import ObjectStores  # noqa: PLC0415
         from decider.whatif import examination as parts  # noqa: PLC0415
@@ -138,7 +138,7 @@ def _examine(table: str, prices: dict[str, float], max_commits: int, said: dict[
         def tick(step: str) -> None:
             progress.update(replaying, advance=1, description=f"replaying: {step}")
 
-        in_force = effective(Policy(), history.metadata.configuration, {})
+        in_force = resolve_unregistered(Policy(), history.metadata.configuration, {})
         return parts.describe(parts.examine(history, in_force, CostModel(**prices), said, tick))
 
 

@@ -31,7 +31,7 @@ from services.decider.settings import decider_settings
 from services.settings import boundary, store_options
 from shared.errors import InvalidInput
 from shared.job_payload import RewriteKind
-from shared.layout.planner import state_of
+from shared.layout.planner import stats_of_files
 from shared.table import Snapshot
 
 PARTLY, INTERRUPTED = 3, 130
@@ -76,7 +76,7 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
     run = LocalRun(job=f"alone-{uuid.uuid4().hex[:16]}")
     stopped = _run(made, setting.engine or _own_engine, run)
     took_s = time.monotonic() - started
-    after = state_of(_snapshot(location).files, made.policy.ladder)
+    after = stats_of_files(_snapshot(location).files, made.policy.size_levels)
     result = {
         "files": {"before": made.before.files, "after": after.files},
         "bytes": {"before": made.before.bytes, "after": after.bytes},
@@ -196,7 +196,7 @@ def _show(out: Output, made: LocalPlan) -> None:
     for issue in made.issues:
         out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
     if not made.groups:
-        whys = "; ".join(f"{_count(count, 'partition')}: {reason.sentence}" for reason, count in made.reasons.items())
+        whys = "; ".join(f"{_count(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
     now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
     return out.line(

@@ -12,12 +12,12 @@ from typing import Any
 
 from decider.optimize.partition_selector import label
 from decider.optimize.plan_table import PlanSelection, plan_table
-from decider.state.effective_policy import effective
+from decider.state.effective_policy import resolve_unregistered
 from shared.errors import Unsupported
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import DecisionReason
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
-from shared.layout.planner import FileGroup, Plan, state_of
+from shared.layout.planner import FileGroup, Plan, stats_of_files
 from shared.policy import Policy, PropertyIssue, apply
 from shared.properties import read_settings
 from shared.table import PartitionColumn, Snapshot
@@ -81,12 +81,12 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     """
     refused = snapshot.refusal
     if refused is not None:
-        raise Unsupported(f"{location}: {refused.sentence}", field=refused.subject)
-    in_force = effective(default, snapshot.metadata.configuration, {})
+        raise Unsupported(f"{location}: {refused.message}", field=refused.subject)
+    in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, wish)
     # Whoever runs the command wants this table planned, whatever its switch says to the decider.
     planned = plan_table(snapshot, PlanSelection(wish.partitions, wish.kind), replace(policy, enabled=True))
-    before = state_of(snapshot.files, policy.ladder)
+    before = stats_of_files(snapshot.files, policy.size_levels)
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
         location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
@@ -130,7 +130,7 @@ def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tup
 
 def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
     policy = replace(apply(policy, read_settings(wish.properties)), max_bytes_per_job=NO_CUT_BYTES)
-    policy = policy.on_request if wish.force or wish.kind is RewriteKind.FULL else policy
+    policy = policy.for_manual_rewrite if wish.force or wish.kind is RewriteKind.FULL else policy
     return replace(policy, tolerance=Fraction(0)) if wish.force else policy
 
 

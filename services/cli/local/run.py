@@ -120,7 +120,7 @@ class LocalRunner:
             round=number,
             mode=max(group.mode for group in groups),
             started_ms=time.time_ns() // 1_000_000,
-            rungs=self.made.policy.ladder,
+            size_levels=self.made.policy.size_levels,
             cell_files=one.before.files,
             cell_small_files=one.before.small_files,
         )
@@ -135,12 +135,12 @@ class LocalRunner:
             run.versions.append(outcome.version)
         for end in outcome.groups:
             match end.status:
-                case GroupStatus.LANDED:
+                case GroupStatus.COMMITTED:
                     run.landed += 1
                     run.rows += end.rows or 0
                     run.bytes_replaced += end.group.bytes
                     run.bytes_written += sum(file.size_bytes for file in end.outputs)
-                case GroupStatus.STALE:
+                case GroupStatus.CONFLICTED:
                     run.stale += 1
                 case GroupStatus.SKIPPED:
                     run.skipped += 1

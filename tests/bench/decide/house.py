@@ -53,7 +53,7 @@ class House:
 
     def version(self, table: TableId) -> int:
         """How far a table was folded, -1 if it never was."""
-        found: Any = self.client.hget(keys.cursor(QUEUE, table), "version")
+        found: Any = self.client.hget(keys.table_state(QUEUE, table), "version")
         return -1 if found is None else int(found)
 
     def await_version(self, table: TableId, version: int) -> None:

@@ -58,7 +58,7 @@ class Watcher:
     def run(self, stop: threading.Event) -> None:
         """Watch until told to stop."""
         pubsub, client = self._subscribed(), self.home.client
-        start = len(keys.cursor(QUEUE, TableId("")))
+        start = len(keys.table_state(QUEUE, TableId("")))
         while not stop.is_set():
             message: Any = pubsub.get_message(timeout=0.05)
             if message is None:
@@ -74,7 +74,7 @@ class Watcher:
         client = redis.Redis.from_url(self.home.stack.redis.socket_url)
         client.config_set("notify-keyspace-events", "Kh")
         pubsub = client.pubsub(ignore_subscribe_messages=True)
-        escaped = keys.cursor(QUEUE, TableId("")).replace("[", "\\[")
+        escaped = keys.table_state(QUEUE, TableId("")).replace("[", "\\[")
         pubsub.psubscribe(f"__keyspace@0__:{escaped}*")
         return pubsub
 
@@ -177,14 +177,14 @@ async def _fill(home: House, folder: Path, tables: int) -> None:
     queue, registry, policy = AsyncQueueExecutor(client, QUEUE), TableRegistry(client), Policy(target_bytes=128 * MIB)
     metadata = TableMetadata("5f6fcd10-5d3c-4be9-a4c3-9d3f3b8f0a11", (PartitionColumn("day", "day", "date"),))
     cursor = TableState(41, metadata, TableProtocol(1, 2), policy.version, "0123456789abcdef", folded_ms=1, commit_ms=1)
-    state = file_stats(policy.ladder, MIB).encode()
+    state = file_stats(policy.size_levels, MIB).encode()
     step = StateUpdate({f'{{"day":"2026-01-{n + 1:02d}"}}': state for n in range(CELLS_OF_AN_IDLE_TABLE)}, reset=True)
 
     async def add(number: int) -> None:
         name = f"idle-{number:06d}"
         table = TableRef(TableId(f"{name}-0123456789ab"), name, f"{folder.as_uri()}/{name}")
         await registry.register(table)
-        await ingest(queue, table.id, old=None, new=cursor, step=step)
+        await ingest(queue, table.id, old=None, new=cursor, update=step)
 
     for start in range(0, tables, AT_ONCE):
         await asyncio.gather(*map(add, range(start, min(start + AT_ONCE, tables))))

@@ -49,7 +49,7 @@ def finish(number: int, claim: Claim, verdict: RunResult, factor: float = 1.0) -
         nonce=f"f{number}",
         id=claim.id,
         token=claim.token,
-        verdict=verdict,
+        run_result=verdict,
         cost_bytes=int(claim.cost_bytes * factor),
         seen_version=9,
         result='{"versions":[1],"measured":{}}',
@@ -62,8 +62,8 @@ def ingest(number: int) -> Command[Any]:
     return commands.ingest(
         QUEUE,
         table=wish.key.table,
-        expected=number // TABLES,
-        cursor={"version": str(number // TABLES + 1), "metadata": "x" * 300},
+        expected_version=number // TABLES,
+        state_fields={"version": str(number // TABLES + 1), "metadata": "x" * 300},
         cells={f"day={day}": "s" * 200 for day in range(3)},
         jobs=[wish],
         ledger=[("r" * 300, 0), ("r" * 300, -1)],
@@ -74,7 +74,7 @@ def ingest(number: int) -> Command[Any]:
 def first_sight(number: int) -> Command[Any]:
     """Give a table the cursor without which it is none, and nothing is counted for it."""
     cursor = {"version": "0", "metadata": "x" * 300}
-    return commands.ingest(QUEUE, table=spec(number).key.table, expected=-1, cursor=cursor, cells={})
+    return commands.ingest(QUEUE, table=spec(number).key.table, expected_version=-1, state_fields=cursor, cells={})
 
 
 class Bench:

@@ -56,7 +56,7 @@ class Lakewright:
             mark = json.dumps({"lakewright": {"job": "bench", "token": 1}})
             outcome = self._engine.rewrite(RewriteRequest(table.as_uri(), groups, mark), Steering())
         total_s, ended_s = time.perf_counter() - began, time.time()
-        if outcome.version is None or any(group.status is not GroupStatus.LANDED for group in outcome.groups):
+        if outcome.version is None or any(group.status is not GroupStatus.COMMITTED for group in outcome.groups):
             raise RuntimeError(f"the rewrite of {table} did not land: {outcome}")
         phases.split_commit(table, outcome.version, ended_s)
         return Took(total_s, read_s, sum(len(group.outputs) for group in outcome.groups))

@@ -174,7 +174,7 @@ def test_a_table_that_must_not_be_rewritten_is_refused_at_once(world: FormatWorl
     world.configure(world.frozen)
     frozen = snapshot(world)
     assert isinstance(frozen.refusal, Refusal)
-    assert frozen.refusal.sentence
+    assert frozen.refusal.message
     assert opened(world).refusal(frozen.metadata, frozen.protocol) == frozen.refusal
     (changed,) = commits(world, last)
     assert changed.metadata is not None

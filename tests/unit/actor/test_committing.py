@@ -77,7 +77,12 @@ def names(groups: tuple[WrittenGroup, ...]) -> list[list[str]]:
 
 def test_what_was_written_replaces_its_inputs_in_one_commit_that_changes_no_data(world: World) -> None:
     landing = world.commit()
-    assert (landing.version, names(landing.landed), landing.stale, landing.conflicts) == (1, [["a", "b"], ["c"]], (), 0)
+    assert (landing.version, names(landing.committed), landing.conflicted, landing.conflicts) == (
+        1,
+        [["a", "b"], ["c"]],
+        (),
+        0,
+    )
     assert world.table.live() == {"d", *world.outputs}
     bodies = [*world.table.bodies("add", after=0), *world.table.bodies("remove", after=0)]
     assert [body["dataChange"] for body in bodies] == [False] * 5
@@ -125,8 +130,8 @@ def test_a_group_that_others_took_before_the_attempt_is_set_aside_and_the_rest_l
 ) -> None:
     world.table.commit(touch)
     landing = world.commit()
-    assert (landing.version, names(landing.landed), landing.conflicts) == (2, [["c"]], 1)
-    assert landing.stale == (world.written[0].live.group,)
+    assert (landing.version, names(landing.committed), landing.conflicts) == (2, [["c"]], 1)
+    assert landing.conflicted == (world.written[0].live.group,)
     assert world.table.deleted == world.outputs[:1]
     assert "b" not in {body["path"] for body in world.table.bodies("remove", after=1)}
 
@@ -134,14 +139,14 @@ def test_a_group_that_others_took_before_the_attempt_is_set_aside_and_the_rest_l
 def test_a_group_that_others_took_during_the_attempt_is_set_aside_at_the_next_and_is_one_conflict(world: World) -> None:
     world.once(lambda: world.table.commit(remove("a")) and None)
     landing = world.commit()
-    assert (landing.version, names(landing.landed), landing.conflicts) == (2, [["c"]], 1)
+    assert (landing.version, names(landing.committed), landing.conflicts) == (2, [["c"]], 1)
     assert world.table.live() == {"b", "d", world.outputs[1]}
 
 
 def test_if_others_took_every_group_nothing_is_committed_and_every_output_is_deleted(world: World) -> None:
     world.table.commit(remove("a"), remove("c"))
     landing = world.commit()
-    assert (landing.version, landing.landed, len(landing.stale)) == (None, (), 2)
+    assert (landing.version, landing.committed, len(landing.conflicted)) == (None, (), 2)
     assert world.table.version == 1
     assert world.table.deleted == world.outputs
     assert world.asked == 0, "without anything to commit nobody is asked"
@@ -199,7 +204,7 @@ def test_after_an_unknown_outcome_nothing_is_deleted_and_nothing_tried_again(wor
 def test_a_commit_that_landed_although_its_answer_was_lost_is_found_and_not_made_again(world: World) -> None:
     world.table.fails = [Failure(LOST_ANSWER, written=True)]
     landing = world.commit()
-    assert (landing.version, len(landing.landed)) == (1, 2)
+    assert (landing.version, len(landing.committed)) == (1, 2)
     assert len(world.table.attempts) == 1
     assert world.table.deleted == []
 

@@ -15,7 +15,7 @@ from tests.support.fake_queue import FakeClock, FakeQueue
 from tests.support.waiting import until
 from tests.unit.actor.test_lease import CLAIM
 
-TIMES = LeaseTimes(lease_s=60.0, interval_s=5.0, margin_s=10.0, grace_s=30.0)
+TIMES = LeaseTimes(lease_s=60.0, interval_s=5.0, margin_s=10.0, stop_grace_s=30.0)
 
 
 class World:
@@ -50,13 +50,13 @@ class _Pause:
 
 
 def test_the_local_deadline_lies_a_margin_before_the_end_of_the_lease() -> None:
-    assert World().heart.until(100.0) == 150.0
+    assert World().heart.valid_until_s(100.0) == 150.0
 
 
 def test_a_claimed_lease_counts_from_the_moment_before_the_claim_was_sent() -> None:
     world = World()
     world.clock.now = 30.0  # The claim was sent at 0 and answered late.
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     world.clock.now = 49.9
     lease.check()
     world.clock.now = 50.0
@@ -66,8 +66,8 @@ def test_a_claimed_lease_counts_from_the_moment_before_the_claim_was_sent() -> N
 
 def test_a_renewed_lease_counts_from_the_moment_before_the_heartbeat_was_sent() -> None:
     world = World(takes_s=20.0)
-    lease = world.heart.hold(CLAIM, sent=0.0)
-    world.heart.confirm(lease)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
+    world.heart.revalidate(lease)
     world.clock.now = 49.9
     lease.check()
     world.clock.now = 50.0
@@ -80,7 +80,7 @@ def test_whatever_the_network_does_the_local_deadline_lies_a_margin_before_the_s
     sent: float, to_server_s: float, pause_s: float
 ) -> None:
     server_until = sent + to_server_s + TIMES.lease_s
-    lease = World().heart.hold(CLAIM, sent=sent)
+    lease = World().heart.track(CLAIM, sent_at_s=sent)
     lease._clock = FakeClock(server_until - TIMES.margin_s + pause_s)
     with pytest.raises(LeaseLost):
         lease.check()
@@ -88,48 +88,48 @@ def test_whatever_the_network_does_the_local_deadline_lies_a_margin_before_the_s
 
 def test_each_confirmation_asks_the_queue_however_fresh_the_lease_is() -> None:
     world = World()
-    lease = world.heart.hold(CLAIM, sent=0.0)
-    world.heart.confirm(lease)
-    world.heart.confirm(lease)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
+    world.heart.revalidate(lease)
+    world.heart.revalidate(lease)
     assert world.queue.scripts() == [ScriptName.HEARTBEAT] * 2
     assert world.queue.sent[0].args == (60_000, "j-1", 7, "{}")
 
 
 def test_a_job_that_the_queue_has_given_away_may_not_commit_although_the_local_deadline_is_far() -> None:
     world = World("LOST")
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     with pytest.raises(LeaseLost, match="with another actor"):
-        world.heart.confirm(lease)
+        world.heart.revalidate(lease)
 
 
 def test_past_the_local_deadline_nothing_is_confirmed_although_the_queue_would_renew() -> None:
     world = World("OK")
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     world.clock.now = 50.0
     with pytest.raises(LeaseLost):
-        world.heart.confirm(lease)
+        world.heart.revalidate(lease)
     assert world.queue.sent == []
 
 
 def test_an_answer_that_took_longer_than_the_lease_confirms_nothing() -> None:
     world = World("OK", takes_s=55.0)
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     world.clock.now = 40.0
     with pytest.raises(LeaseLost, match=r"ran out 5\.0 s ago"):
-        world.heart.confirm(lease)
+        world.heart.revalidate(lease)
 
 
 def test_a_queue_that_does_not_answer_is_asked_again_until_it_does() -> None:
     world = World(RetryableError("no answer"), RetryableError("no answer"), "OK")
-    world.heart.confirm(world.heart.hold(CLAIM, sent=0.0))
+    world.heart.revalidate(world.heart.track(CLAIM, sent_at_s=0.0))
     assert len(world.queue.sent) == 3
 
 
 def test_a_queue_that_never_answers_is_asked_until_the_local_deadline_and_no_commit_follows() -> None:
     world = World(RetryableError("no answer"))
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     with pytest.raises(LeaseLost, match="no heartbeat was answered in time"):
-        world.heart.confirm(lease)
+        world.heart.revalidate(lease)
     assert 50.0 <= world.clock.now < 51.0
 
 
@@ -137,20 +137,20 @@ def test_an_actor_that_ends_while_the_queue_is_silent_does_not_commit() -> None:
     world = World(RetryableError("no answer"))
     world.heart._closing.is_set = True
     with pytest.raises(LeaseLost, match="cannot prove its lease"):
-        world.heart.confirm(world.heart.hold(CLAIM, sent=0.0))
+        world.heart.revalidate(world.heart.track(CLAIM, sent_at_s=0.0))
 
 
 def test_a_queue_that_refuses_us_confirms_nothing() -> None:
     world = World(PermanentError("another schema"))
     with pytest.raises(PermanentError):
-        world.heart.confirm(world.heart.hold(CLAIM, sent=0.0))
+        world.heart.revalidate(world.heart.track(CLAIM, sent_at_s=0.0))
 
 
 def test_a_word_to_stop_is_passed_on_and_the_lease_is_renewed_until_the_job_has_stopped() -> None:
     world = World("STOP:cancel")
-    lease = world.heart.hold(CLAIM, sent=0.0)
+    lease = world.heart.track(CLAIM, sent_at_s=0.0)
     world.clock.now = 40.0
-    world.heart.confirm(lease)
+    world.heart.revalidate(lease)
     assert lease.stop_reason == "cancel"
     world.clock.now = 89.9
     lease.check()
@@ -158,8 +158,8 @@ def test_a_word_to_stop_is_passed_on_and_the_lease_is_renewed_until_the_job_has_
 
 def test_a_released_lease_is_beaten_for_no_more_and_only_by_its_own_holder() -> None:
     heart = World().heart
-    old = heart.hold(CLAIM, sent=0.0)
-    new = heart.hold(CLAIM, sent=1.0)
+    old = heart.track(CLAIM, sent_at_s=0.0)
+    new = heart.track(CLAIM, sent_at_s=1.0)
     heart.release(old)
     assert list(heart._leases.values()) == [new]
     heart.release(new)
@@ -173,7 +173,7 @@ def beating(queue: FakeQueue, clock: Callable[[], float], **more: Any) -> Heartb
 def test_all_held_leases_are_beaten_for_in_one_call_and_a_failure_does_not_end_the_beating() -> None:
     world = World(RetryableError("no answer"), PermanentError("refused"), "OK")
     heart = beating(world.queue, world.clock)
-    heart.hold(CLAIM, sent=0.0)
+    heart.track(CLAIM, sent_at_s=0.0)
     heart.start()
     try:
         until("the heartbeat to go on after failures", lambda: len(world.queue.sent) > 3)
@@ -186,7 +186,7 @@ def test_the_rewrite_of_a_job_that_did_not_stop_in_time_is_cancelled_and_that_of
     cancelled: list[str] = []
     world = World("STOP:preempt")
     heart = beating(world.queue, world.clock, cancel=cancelled.append)
-    lease = heart.hold(CLAIM, sent=0.0)
+    lease = heart.track(CLAIM, sent_at_s=0.0)
     heart.start()
     try:
         until("the word to stop", lambda: lease.stop_reason is not None)

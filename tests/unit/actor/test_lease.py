@@ -15,7 +15,7 @@ CLAIM = Claim(
 
 
 def lease(clock: FakeClock, until: float = 50.0) -> Lease:
-    return Lease(CLAIM, until=until, clock=clock)
+    return Lease(CLAIM, valid_until_s=until, clock=clock)
 
 
 def test_a_lease_holds_until_just_before_its_deadline() -> None:
@@ -40,9 +40,9 @@ def test_an_answered_heartbeat_moves_the_deadline_onwards_only() -> None:
 
 def test_a_lost_lease_stays_lost_whatever_is_answered_later() -> None:
     held = lease(FakeClock())
-    held.lose("another actor has it")
+    held.mark_lost("another actor has it")
     held.extend(1e9)
-    held.lose("something else")
+    held.mark_lost("something else")
     with pytest.raises(LeaseLost, match="another actor has it"):
         held.check()
 
@@ -56,7 +56,7 @@ def test_a_lease_holds_exactly_while_no_answered_deadline_has_passed(
     for until in answered:
         held.extend(until)
     if is_lost:
-        held.lose("lost")
+        held.mark_lost("lost")
     if now < max([50.0, *answered]) and not is_lost:
         held.check()
     else:
@@ -68,7 +68,7 @@ def test_a_job_told_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -
     clock = FakeClock(10.0)
     held = lease(clock)
     assert not held.is_overdue(0.0), "nobody told it to stop"
-    held.stop("preempt")
+    held.request_stop("preempt")
     clock.now = 39.9
     assert not held.is_overdue(30.0)
     clock.now = 40.0
@@ -78,9 +78,9 @@ def test_a_job_told_to_stop_is_overdue_when_its_grace_is_over_and_not_before() -
 def test_telling_again_neither_changes_the_reason_nor_prolongs_the_grace() -> None:
     clock = FakeClock(10.0)
     held = lease(clock)
-    held.stop("preempt")
+    held.request_stop("preempt")
     clock.now = 30.0
-    held.stop("cancel")
+    held.request_stop("cancel")
     clock.now = 40.0
     assert held.stop_reason == "preempt"
     assert held.is_overdue(30.0)

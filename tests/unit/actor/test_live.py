@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actor.formats.delta import live_files as live_module
-from actor.formats.delta.live_files import LiveGroup, find_live, is_plain, resolve, still_live
+from actor.formats.delta.live_files import LiveGroup, find_live, is_plain, resolve_live, still_live
 from shared.table import PartitionColumn
 from tests.support.fake_delta import FakeTable, add, group_of, live_group, remove, vector
 
@@ -25,8 +25,8 @@ def test_a_group_is_live_while_only_other_files_are_touched() -> None:
     group = live_group(table, "a", "b")
     table.commit(add("c"))
     table.commit(remove("c"))
-    assert still_live(table.log(), [group], now=2) == {group.group: True}
-    assert still_live(table.log(), [group], now=0) == {group.group: True}
+    assert still_live(table.log(), [group], at_version=2) == {group.group: True}
+    assert still_live(table.log(), [group], at_version=0) == {group.group: True}
 
 
 @pytest.mark.parametrize("touch", [remove("b"), add("b"), add("b", deletionVector=vector(1))])
@@ -34,7 +34,7 @@ def test_any_touch_of_an_input_makes_its_group_stale_and_no_other(touch: dict[st
     table = table_of("a", "b", "c", "d")
     groups = [live_group(table, "a", "b"), live_group(table, "c", "d")]
     table.commit(touch)
-    assert still_live(table.log(), groups, now=1) == {groups[0].group: False, groups[1].group: True}
+    assert still_live(table.log(), groups, at_version=1) == {groups[0].group: False, groups[1].group: True}
 
 
 def test_a_touch_at_the_version_at_which_a_group_was_seen_is_no_touch_and_one_after_it_is() -> None:
@@ -43,9 +43,9 @@ def test_a_touch_at_the_version_at_which_a_group_was_seen_is_no_touch_and_one_af
     table.commit(add("c"))
     second = live_group(table, "c")
     assert second.version == 1
-    assert still_live(table.log(), [first, second], now=1) == {first.group: True, second.group: True}
+    assert still_live(table.log(), [first, second], at_version=1) == {first.group: True, second.group: True}
     table.commit(remove("c"))
-    assert still_live(table.log(), [first, second], now=2) == {first.group: True, second.group: False}
+    assert still_live(table.log(), [first, second], at_version=2) == {first.group: True, second.group: False}
 
 
 def test_groups_seen_at_several_versions_are_judged_from_the_oldest_on() -> None:
@@ -53,7 +53,7 @@ def test_groups_seen_at_several_versions_are_judged_from_the_oldest_on() -> None
     first = live_group(table, "a")
     table.commit(remove("a"), add("c"))
     second = live_group(table, "c")
-    assert still_live(table.log(), [second, first], now=1) == {first.group: False, second.group: True}
+    assert still_live(table.log(), [second, first], at_version=1) == {first.group: False, second.group: True}
 
 
 @pytest.mark.parametrize(("commits", "is_judged"), [(3, True), (4, False)])
@@ -65,25 +65,25 @@ def test_beyond_so_many_commits_nothing_is_judged_from_them(
     group = live_group(table, "a")
     for number in range(commits):
         table.commit(add(f"c{number}"))
-    assert bool(still_live(table.log(), [group], now=table.version)) is is_judged
+    assert bool(still_live(table.log(), [group], at_version=table.version)) is is_judged
 
 
 def test_a_version_before_the_one_that_was_seen_is_not_judged() -> None:
     table = table_of("a")
     table.commit(add("b"))
-    assert still_live(table.log(), [live_group(table, "a")], now=0) == {}
+    assert still_live(table.log(), [live_group(table, "a")], at_version=0) == {}
 
 
 def test_no_group_needs_no_commits() -> None:
     table = FakeTable(vanished={0})
-    assert still_live(table.log(), [], now=5) == {}
+    assert still_live(table.log(), [], at_version=5) == {}
 
 
 @pytest.mark.parametrize("digest", [None, "another commit's"])
 def test_a_group_whose_commit_was_undone_since_is_not_judged(digest: str | None) -> None:
     table = table_of("a", "b")
     group, undone = live_group(table, "a"), replace(live_group(table, "b"), digest=digest)
-    assert still_live(table.log(), [group, undone], now=0) == {group.group: True}
+    assert still_live(table.log(), [group, undone], at_version=0) == {group.group: True}
 
 
 def test_a_commit_made_anew_under_the_same_number_is_noticed() -> None:
@@ -91,7 +91,7 @@ def test_a_commit_made_anew_under_the_same_number_is_noticed() -> None:
     group = live_group(table, "a")
     table.history[0] = [add("a", size=101)]
     table.commit(add("b"))
-    assert still_live(table.log(), [group], now=1) == {}
+    assert still_live(table.log(), [group], at_version=1) == {}
 
 
 @pytest.mark.parametrize("path", ["/lake/t/a", "file:/lake/t/a", "p=1//a", "./a", "p=1/../a", "s3://b/a"])
@@ -99,11 +99,11 @@ def test_a_path_with_several_spellings_is_left_to_the_snapshot(path: str) -> Non
     assert not is_plain(path)
     table = table_of("a", path)
     group, other = live_group(table, path), live_group(table, "a")
-    assert still_live(table.log(), [group, other], now=0) == {other.group: True}
+    assert still_live(table.log(), [group, other], at_version=0) == {other.group: True}
     mixed = live_group(table, "a", path)
-    assert still_live(table.log(), [mixed], now=0) == {}, "one such path is enough"
+    assert still_live(table.log(), [mixed], at_version=0) == {}, "one such path is enough"
     table.commit(remove(path))
-    assert still_live(table.log(), [other], now=1) == {}, "whose file it touches is not known"
+    assert still_live(table.log(), [other], at_version=1) == {}, "whose file it touches is not known"
 
 
 @pytest.mark.parametrize("path", ["a", "p=1/a.parquet", "p=a%20b/x", "p=Zürich/x", "_x/.y", "x.."])
@@ -140,7 +140,7 @@ def test_what_the_commits_tell_is_resolved_without_listing_the_snapshot_and_move
     table.commit(remove("b"))
     table.listings = 0
     log = table.log()
-    (live,) = resolve(log, log.snapshot(), known(first, second), COLUMNS)
+    (live,) = resolve_live(log, log.snapshot(), known(first, second), COLUMNS)
     assert (live.group, live.version, live.digest, live.inputs) == (first.group, 1, log.digest(1), first.inputs)
     assert table.listings == 0
 
@@ -150,11 +150,11 @@ def test_what_the_commits_do_not_tell_is_looked_up_and_the_order_is_kept() -> No
     judged, undone = live_group(table, "b"), replace(live_group(table, "a"), digest="another commit's")
     log = table.log()
     unseen = group_of(table, "c")
-    found = resolve(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
+    found = resolve_live(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
     assert [live.group for live in found] == [undone.group, judged.group, unseen]
     assert [live.digest for live in found] == [log.digest(0)] * 3
     table.commit(remove("a"), remove("c"))
-    found = resolve(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
+    found = resolve_live(log, log.snapshot(), [(undone.group, undone), (judged.group, judged), (unseen, None)], COLUMNS)
     assert [live.group for live in found] == [judged.group]
 
 
@@ -177,7 +177,7 @@ def test_commits_never_call_a_group_live_that_the_snapshot_does_not_have(
         }
         table.commit(*(made[kind](path) for kind, path in touched))
     log = table.log()
-    judged = still_live(log, [group], now=table.version)
+    judged = still_live(log, [group], at_version=table.version)
     found = find_live(log, log.snapshot(), [group.group], COLUMNS)
     if judged[group.group]:
         assert [live.inputs for live in found] == [group.inputs]

@@ -28,18 +28,18 @@ def test_an_origin_is_found_by_job_and_token_above_the_version_since() -> None:
     for actions in ([add("a")], [ours("j", 1)], [ours("j", 2)], [ours("i", 2)]):
         table.commit(*actions)
     log = table.log()
-    assert log.find_origin(CommitOrigin("j", 2), since_version=0) == 2
-    assert log.find_origin(CommitOrigin("j", 2), since_version=1) == 2
-    assert log.find_origin(CommitOrigin("j", 2), since_version=2) is None, "since_version itself is not searched"
-    assert log.find_origin(CommitOrigin("j", 3), since_version=0) is None
-    assert log.find_origin(CommitOrigin("i", 2), since_version=0) == 3
+    assert log.find_commit(CommitOrigin("j", 2), since_version=0) == 2
+    assert log.find_commit(CommitOrigin("j", 2), since_version=1) == 2
+    assert log.find_commit(CommitOrigin("j", 2), since_version=2) is None, "since_version itself is not searched"
+    assert log.find_commit(CommitOrigin("j", 3), since_version=0) is None
+    assert log.find_commit(CommitOrigin("i", 2), since_version=0) == 3
 
 
 def test_the_newest_version_is_searched_and_commits_that_are_cleaned_up_are_passed_over() -> None:
     table = FakeTable(vanished={1})
     for actions in ([add("a")], [ours("j", 1)], [], [ours("j", 1)]):
         table.commit(*actions)
-    assert table.log().find_origin(CommitOrigin("j", 1), since_version=0) == 3
+    assert table.log().find_commit(CommitOrigin("j", 1), since_version=0) == 3
 
 
 def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
@@ -47,9 +47,9 @@ def test_a_commit_that_cannot_be_read_is_no_answer() -> None:
     table.commit(add("a"))
     table.commit(ours("j", 1))
     with pytest.raises(JavaError):
-        table.log().find_origin(CommitOrigin("j", 1), since_version=0)
+        table.log().find_commit(CommitOrigin("j", 1), since_version=0)
     with pytest.raises(JavaError):
-        table.log().actions_if_there(1)
+        table.log().actions_if_present(1)
     with pytest.raises(JavaError):
         table.log().digest(1)
 
@@ -63,10 +63,10 @@ def test_a_search_has_a_limit_beyond_which_nothing_is_claimed(
     for _ in range(5):
         table.commit(add("a"))
     if is_searched:
-        assert table.log().find_origin(CommitOrigin("j", 1), since_version=since) is None
+        assert table.log().find_commit(CommitOrigin("j", 1), since_version=since) is None
     else:
         with pytest.raises(PermanentError, match="4 commits since version 0"):
-            table.log().find_origin(CommitOrigin("j", 1), since_version=since)
+            table.log().find_commit(CommitOrigin("j", 1), since_version=since)
 
 
 def test_lines_are_told_apart_by_line_feeds_only() -> None:
@@ -82,14 +82,14 @@ def test_a_commit_stands_only_with_its_own_digest() -> None:
     log = table.log()
     digest = log.digest(0)
     assert digest is not None
-    assert log.stands(0, digest)
-    assert not log.stands(0, None)
+    assert log.has_commit(0, digest)
+    assert not log.has_commit(0, None)
     table.history[0] = [add("b")]
-    assert not log.stands(0, digest)
+    assert not log.has_commit(0, digest)
     table.vanished.add(0)
     assert log.digest(0) is None
-    assert not log.stands(0, digest)
-    assert not log.stands(0, None), "nothing was read, and nothing is there: that is no match"
+    assert not log.has_commit(0, digest)
+    assert not log.has_commit(0, None), "nothing was read, and nothing is there: that is no match"
 
 
 def test_a_checksum_is_written_only_where_the_commit_before_has_one() -> None:

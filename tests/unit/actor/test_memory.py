@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from actor.formats.delta import read as reading_module
 from actor.formats.delta import read_cache as memory_module
 from actor.formats.delta.read import read_cell
-from actor.formats.delta.read_cache import CachedRead, ReadCache, brought_up
+from actor.formats.delta.read_cache import CachedRead, ReadCache, caught_up
 from shared.errors import Unsupported
 from shared.table import PartitionKey
 from tests.support.fake_delta import LOCATION, METADATA, FakeTable, add, group_of, remove, vector
@@ -27,7 +27,7 @@ def listed(table: FakeTable, cell: PartitionKey | None = None) -> CachedRead:
     """What a listing of the newest snapshot gives."""
     memory = ReadCache()
     read_cell(table.log(), cell or A, memory)
-    seen = memory.recall(LOCATION, cell or A)
+    seen = memory.get(LOCATION, cell or A)
     assert seen is not None
     return replace(seen, cell=cell, files={key: one for key, one in seen.files.items() if one.file.cell == (cell or A)})
 
@@ -35,7 +35,7 @@ def listed(table: FakeTable, cell: PartitionKey | None = None) -> CachedRead:
 def whole(table: FakeTable) -> CachedRead:
     memory = ReadCache()
     read_cell(table.log(), A, memory)
-    seen = memory.recall(LOCATION, A)
+    seen = memory.get(LOCATION, A)
     assert seen is not None
     assert seen.cell is None
     return seen
@@ -43,7 +43,7 @@ def whole(table: FakeTable) -> CachedRead:
 
 def brought(table: FakeTable, seen: CachedRead) -> CachedRead | None:
     log = table.log()
-    return brought_up(log, seen, log.shape(log.snapshot()), version=table.version)
+    return caught_up(log, seen, log.shape(log.snapshot()), version=table.version)
 
 
 def test_commits_since_are_applied_and_the_result_carries_the_newest_commits_digest() -> None:
@@ -154,7 +154,7 @@ def test_an_earlier_version_than_the_one_that_was_seen_is_not_made_up() -> None:
     table.commit(add("y"))
     seen = whole(table)
     log = table.log()
-    assert brought_up(log, seen, seen.shape, version=0) is None
+    assert caught_up(log, seen, seen.shape, version=0) is None
 
 
 changes = st.lists(
@@ -213,7 +213,7 @@ def test_a_table_of_so_many_files_is_listed_as_a_whole_and_a_larger_one_by_cell(
     table.commit(*(add(f"f{number}") for number in range(files)))
     memory = ReadCache()
     found = read_cell(table.log(), A, memory).files
-    seen = memory.recall(LOCATION, A)
+    seen = memory.get(LOCATION, A)
     assert seen is not None
     assert (seen.cell is None) is is_whole
     assert len(found) == (files if is_whole else 0), "the fake's filter by partition finds nothing"
@@ -236,11 +236,11 @@ def seen_of(cell: PartitionKey | None, version: int, files: int) -> CachedRead:
 
 def test_the_newest_of_what_is_known_of_a_cell_and_of_its_table_is_recalled() -> None:
     memory = ReadCache()
-    memory.remember(LOCATION, seen_of(None, 3, 1))
-    memory.remember(LOCATION, seen_of(A, 5, 1))
-    recalled = {cell: memory.recall(LOCATION, cell) for cell in (A, B)}
+    memory.put(LOCATION, seen_of(None, 3, 1))
+    memory.put(LOCATION, seen_of(A, 5, 1))
+    recalled = {cell: memory.get(LOCATION, cell) for cell in (A, B)}
     assert {cell: seen and seen.version for cell, seen in recalled.items()} == {A: 5, B: 3}
-    assert memory.recall("file:///lake/other", A) is None
+    assert memory.get("file:///lake/other", A) is None
 
 
 @pytest.mark.parametrize(("room", "kept"), [(6, [A, B]), (5, [B])])
@@ -249,25 +249,25 @@ def test_what_was_read_longest_ago_is_forgotten_when_there_are_too_many_files(
 ) -> None:
     """Two cells of two files weigh three each: an empty one has to be forgotten, too."""
     memory = ReadCache(room)
-    memory.remember(LOCATION, seen_of(A, 1, 2))
-    memory.remember(LOCATION, seen_of(B, 1, 2))
-    assert [cell for cell in (A, B) if memory.recall(LOCATION, cell)] == kept
+    memory.put(LOCATION, seen_of(A, 1, 2))
+    memory.put(LOCATION, seen_of(B, 1, 2))
+    assert [cell for cell in (A, B) if memory.get(LOCATION, cell)] == kept
 
 
 def test_what_is_too_large_alone_is_kept_until_the_next() -> None:
     memory = ReadCache(2)
-    memory.remember(LOCATION, seen_of(A, 1, 5))
-    assert memory.recall(LOCATION, A) is not None
-    memory.remember(LOCATION, seen_of(B, 1, 1))
-    assert memory.recall(LOCATION, A) is None
+    memory.put(LOCATION, seen_of(A, 1, 5))
+    assert memory.get(LOCATION, A) is not None
+    memory.put(LOCATION, seen_of(B, 1, 1))
+    assert memory.get(LOCATION, A) is None
 
 
 def test_reading_again_counts_once() -> None:
     memory = ReadCache(6)
     for version in range(5):
-        memory.remember(LOCATION, seen_of(A, version, 2))
-    memory.remember(LOCATION, seen_of(B, 1, 2))
-    assert memory.recall(LOCATION, A) is not None
+        memory.put(LOCATION, seen_of(A, version, 2))
+    memory.put(LOCATION, seen_of(B, 1, 2))
+    assert memory.get(LOCATION, A) is not None
     assert memory._weight == 6
 
 

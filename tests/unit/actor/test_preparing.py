@@ -60,7 +60,7 @@ def test_all_groups_are_written_in_their_order(threads: int) -> None:
     shop = Shop(threads)
     prepared = shop.run(live)
     assert [one.live for one in prepared.written] == live
-    assert (prepared.stale, prepared.skipped) == ((), ())
+    assert (prepared.conflicted, prepared.skipped) == ((), ())
     assert shop.swept == []
 
 
@@ -70,7 +70,7 @@ def test_a_group_whose_inputs_were_taken_is_stale_and_the_others_that_were_writt
     live = groups("a", "b", "c")
     prepared = shop.run(live)
     assert [one.live for one in prepared.written] == [live[0]]
-    assert prepared.stale == (live[1].group,)
+    assert prepared.conflicted == (live[1].group,)
     assert prepared.skipped == (live[2].group,), "nothing is begun after a failure"
     assert shop.discarded == []
     assert shop.begun == ["a", "b"]

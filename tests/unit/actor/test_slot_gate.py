@@ -13,7 +13,7 @@ from tests.support.waiting import until
 def test_while_somebody_is_alone_nobody_enters() -> None:
     gate = SlotGate()
     assert gate.enter()
-    with gate.alone(lambda: False) as is_alone:
+    with gate.exclusive(lambda: False) as is_alone:
         assert is_alone
         assert not gate.enter()
     assert gate.enter()
@@ -25,7 +25,7 @@ def test_who_wants_to_be_alone_waits_for_those_who_are_at_work() -> None:
     assert gate.enter()
 
     def alone() -> None:
-        with gate.alone(lambda: False) as is_alone:
+        with gate.exclusive(lambda: False) as is_alone:
             assert is_alone
             inside.set()
 
@@ -57,7 +57,7 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
             asked[me].set()
             return False
 
-        with gate.alone(give_up) as is_alone:
+        with gate.exclusive(give_up) as is_alone:
             assert is_alone
             with lock:
                 inside[0] += 1
@@ -72,10 +72,10 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
     threads[0].start()
     until("the first one waits", asked[0].is_set)
     # It wants to be alone, so that the second one could not enter: it is let in as one who entered before.
-    gate._wanting_alone -= 1
+    gate._waiting_for_exclusive -= 1
     threads[1].start()
     until("the second one waits", asked[1].is_set)
-    gate._wanting_alone += 1
+    gate._waiting_for_exclusive += 1
     gate.leave()
     for thread in threads:
         thread.join(scaled(10))
@@ -88,13 +88,13 @@ def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_nobody() -> None
     gate = SlotGate()
     assert gate.enter()
     assert gate.enter()
-    with gate.alone(lambda: True) as is_alone:
+    with gate.exclusive(lambda: True) as is_alone:
         assert not is_alone
 
     def lost() -> bool:
         raise LeaseLost("gone")
 
-    with pytest.raises(LeaseLost), gate.alone(lost):
+    with pytest.raises(LeaseLost), gate.exclusive(lost):
         pytest.fail("a lost lease gives no right to run")
     assert gate.enter()
 
@@ -104,8 +104,8 @@ def test_while_one_is_alone_another_who_wants_to_be_alone_is_not(monkeypatch: py
     gate = SlotGate()
     assert gate.enter()
     looks = [False, False, True]  # The second gives up at its third look.
-    with gate.alone(lambda: False) as first:
-        gate._at_work += 1  # As if it had entered before the first one wanted to be alone.
-        with gate.alone(lambda: looks.pop(0)) as second:
+    with gate.exclusive(lambda: False) as first:
+        gate._active += 1  # As if it had entered before the first one wanted to be alone.
+        with gate.exclusive(lambda: looks.pop(0)) as second:
             assert (first, second) == (True, False)
     assert looks == []

@@ -61,7 +61,7 @@ def ends(outcome: RewriteOutcome) -> list[GroupStatus]:
     return [group.status for group in outcome.groups]
 
 
-LANDED, STALE, SKIPPED = GroupStatus.LANDED, GroupStatus.STALE, GroupStatus.SKIPPED
+LANDED, STALE, SKIPPED = GroupStatus.COMMITTED, GroupStatus.CONFLICTED, GroupStatus.SKIPPED
 
 
 def test_exactly_the_planned_files_are_replaced(world: World) -> None:

@@ -16,7 +16,7 @@ from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import Corrupt, LeaseLost, PermanentError, RetryableError
 from shared.job_payload import JobPayload, PredictedCost, RewriteKind
 from shared.policy import MIB, Policy
-from shared.properties import terms
+from shared.properties import policy_digest
 from shared.queue.command import Command
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Claim
@@ -25,7 +25,7 @@ from tests.support.memory_engine import MemoryEngine
 
 POLICY = Policy(target_bytes=8 * MIB)
 EIGHT = [100_000] * 8
-FACTS = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), terms({}))
+FACTS = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
 
 
 class Heart:
@@ -39,15 +39,15 @@ class Heart:
         self.asked: list[Lease] = []
         self.may: Callable[[], None] = lambda: None
 
-    def hold(self, claim: Claim, *, sent: float) -> Lease:
-        lease = Lease(claim, until=1e9, clock=lambda: 0.0)
-        self.held.append((lease, sent))
+    def track(self, claim: Claim, *, sent_at_s: float) -> Lease:
+        lease = Lease(claim, valid_until_s=1e9, clock=lambda: 0.0)
+        self.held.append((lease, sent_at_s))
         return lease
 
     def release(self, lease: Lease) -> None:
         self.released.append(lease)
 
-    def confirm(self, lease: Lease) -> None:
+    def revalidate(self, lease: Lease) -> None:
         self.asked.append(lease)
         self.may()
 
@@ -147,7 +147,7 @@ def test_a_table_whose_properties_changed_meanwhile_satisfies_no_wish() -> None:
 def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_despite_that(
     despite_switch: bool, verdict: str
 ) -> None:
-    world = World(facts=replace(FACTS, despite_switch=despite_switch))
+    world = World(facts=replace(FACTS, even_if_disabled=despite_switch))
     world.engine.configuration = {"lakewright.enabled": "false"}
     world.run()
     assert world.end()["verdict"] == verdict
@@ -156,7 +156,7 @@ def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_desp
 
 @pytest.mark.parametrize(("is_hot", "commits"), [(True, 2), (False, 1)])
 def test_in_a_hot_cell_each_group_is_committed_alone(is_hot: bool, commits: int) -> None:
-    world = World(*[5 * MIB] * 4, facts=replace(FACTS, is_hot=is_hot))
+    world = World(*[5 * MIB] * 4, facts=replace(FACTS, is_contended=is_hot))
     world.run()
     assert len(world.engine.origins) == commits
 
@@ -220,7 +220,7 @@ def test_told_to_stop_nothing_is_begun_any_more_and_the_job_comes_back() -> None
 @pytest.mark.parametrize(("reason", "verdict"), [("cancel", "cancelled"), ("preempt", "yield")])
 def test_a_job_told_to_stop_ends_as_it_was_told(reason: str, verdict: str) -> None:
     world = World(*[5 * MIB] * 4)
-    world.engine.after_commit = lambda: world.lease.stop(reason)
+    world.engine.after_commit = lambda: world.lease.request_stop(reason)
     world.run(groups_per_commit=1)
     assert (world.end()["verdict"], len(world.engine.origins)) == (verdict, 1)
 
@@ -229,7 +229,7 @@ def test_a_rewrite_cancelled_because_it_did_not_stop_is_no_failure_of_the_job() 
     world = World()
 
     def cancelled() -> None:
-        world.lease.stop("preempt")
+        world.lease.request_stop("preempt")
         raise RetryableError("cancelled")
 
     world.engine.before_commit = cancelled
@@ -262,7 +262,7 @@ def die(world: World, death: EngineDeath | None) -> None:
 @pytest.mark.parametrize(("was_asked", "verdict"), [(False, "crashed"), (True, "yield")])
 def test_an_engine_that_died_is_reported_with_its_cause_and_ends_the_actor(was_asked: bool, verdict: str) -> None:
     world = World()
-    die(world, EngineDeath("killed by SIGKILL (9)", was_asked=was_asked))
+    die(world, EngineDeath("killed by SIGKILL (9)", was_requested=was_asked))
     assert (world.end()["verdict"], world.end()["error"]) == (verdict, "killed by SIGKILL (9)")
     assert world.heart.released == [world.lease]
 
@@ -317,13 +317,13 @@ def test_a_search_that_is_too_far_back_does_not_stop_the_job() -> None:
     def too_far(*_: object, **__: object) -> int:
         raise PermanentError("too many commits")
 
-    world.engine.find_origin = too_far  # type: ignore[method-assign]
+    world.engine.find_commit = too_far  # type: ignore[method-assign]
     world.run()
     assert world.end()["verdict"] == "done"
 
 
 def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
-    world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, ask=RewriteKind.SETTLE))
+    world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, rewrite_kind=RewriteKind.IDLE))
     sizes: list[list[int]] = []
     world.engine.after_commit = lambda: sizes.append(sorted(file.size_bytes for file in world.engine.files.values()))
     world.run()
@@ -331,10 +331,10 @@ def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() 
 
 
 @pytest.mark.parametrize(
-    ("ask", "reach", "files"), [(RewriteKind.LEVELS, 0, 3), (RewriteKind.SETTLE, 0, 1), (RewriteKind.FULL, 0, 1)]
+    ("ask", "reach", "files"), [(RewriteKind.LEVELS, 0, 3), (RewriteKind.IDLE, 0, 1), (RewriteKind.FULL, 0, 1)]
 )
 def test_a_job_does_what_it_was_asked_for(ask: RewriteKind, reach: int, files: int) -> None:
-    world = World(1000, 1000, 1000, facts=replace(FACTS, ask=ask), reach=reach)
+    world = World(1000, 1000, 1000, facts=replace(FACTS, rewrite_kind=ask), reach=reach)
     world.run()
     assert len(world.engine.files) == files
 

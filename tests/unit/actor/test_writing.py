@@ -105,7 +105,7 @@ def test_a_group_becomes_one_file() -> None:
 def test_an_output_carries_the_tags_of_its_group() -> None:
     table = table_of(add("x"))
     live = live_group(table, "x")
-    tagged = FileGroup(live.group.cell, live.group.files, RewriteMode.SETTLE, {"lakewright.settled": "1"})
+    tagged = FileGroup(live.group.cell, live.group.files, RewriteMode.IDLE, {"lakewright.settled": "1"})
     (output,) = write(table, LiveGroup(tagged, live.inputs, live.version, live.digest)).outputs
     assert output.file.tags == {"lakewright.settled": "1"}
 

@@ -12,7 +12,7 @@ from services.cli.commands.queue_settings import changes, rows
 from shared.queue.settings import SETTINGS
 
 
-@given(st.sampled_from([name for name, known in SETTINGS.items() if not known.is_told]), st.data())
+@given(st.sampled_from([name for name, known in SETTINGS.items() if not known.is_set_by_decider]), st.data())
 def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
     known = SETTINGS[name]
     value = data.draw(st.integers(known.low, known.high))
@@ -21,7 +21,7 @@ def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
         "value": value,
         "unit": known.unit.value,
         "default": known.default,
-        "description": known.meaning,
+        "description": known.description,
     }
     ((short, spelled, *_),) = rows({"settings": [said | {"minimum": known.low, "maximum": known.high}]})
     assert changes([f"{short}={spelled}"]) == {name: value}

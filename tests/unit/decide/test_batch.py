@@ -3,12 +3,12 @@
 from fractions import Fraction
 
 from decider.decide.calibration import UNCALIBRATED
-from decider.state.contention import COLD
+from decider.state.contention import NO_CONTENTION
 from decider.state.fold import fold
 from decider.store.table_state import PartitionStates
 from decider.tracking.commit_batch import CommitBatch
 from shared.job_payload import JobPayload
-from shared.layout.planner import state_of
+from shared.layout.planner import stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.queue.model import JobRequest
@@ -32,8 +32,8 @@ def jobs(*commits: tuple[list[DataFile], list[DataFile]]) -> list[JobRequest]:
     for version, (added, gone) in enumerate(commits):
         commit = Commit(version, version, "WRITE", tuple(added), tuple(map(removed, gone)))
         batch.add(commit, fold(commit, HERE, POLICY))
-    known = PartitionStates({WHOLE_TABLE: state_of(LIVE, POLICY.ladder)}, UNCALIBRATED)
-    return batch.decide(known, COLD, 9).step.jobs
+    known = PartitionStates({WHOLE_TABLE: stats_of_files(LIVE, POLICY.size_levels)}, UNCALIBRATED)
+    return batch.decide(known, NO_CONTENTION, 9).step.jobs
 
 
 def test_a_purge_is_asked_for_only_while_its_file_is_there() -> None:
@@ -51,5 +51,5 @@ def test_a_purge_outlasts_a_merge_that_was_asked_for_after_it_and_done_by_others
     a, *_ = LIVE
     hidden, small = deleted_from(a, "d"), [DataFile(f"s{n}", MIB, WHOLE_TABLE) for n in range(9)]
     (job,) = jobs(([hidden], [a]), (small, []), ([], small))
-    assert JobPayload.decode(job.facts).reason == "single_file_rewrite"
+    assert JobPayload.decode(job.payload).reason == "single_file_rewrite"
     assert jobs(([hidden], [a]), (small, []), ([], [hidden, *small])) == []

@@ -54,7 +54,7 @@ def test_whatever_was_measured_no_ratio_leaves_its_bounds(sums: Calibration) -> 
 
 
 def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_against() -> None:
-    made = decide_on_state(WHOLE_TABLE, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 1)
+    made = decide_on_state(WHOLE_TABLE, stats_of_sizes(POLICY.size_levels, [100_000] * 10), POLICY, 1)
     assert made.prediction is not None
     better = calibrate_prediction(made.prediction, after(4, read=200, removed=60))
     assert (better.bytes, better.files_removed) == (1_500_000, round(9 * Fraction(4, 5)))
@@ -66,7 +66,7 @@ def test_a_prediction_is_corrected_and_keeps_what_the_state_said_to_be_measured_
 def test_verdict_and_prediction_of_any_record_can_be_recomputed(
     sums: Calibration, sizes: list[int], ask: RewriteKind
 ) -> None:
-    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.ladder, sizes)
+    policy, state = sums.with_learned_shrink(POLICY), stats_of_sizes(POLICY.size_levels, sizes)
     trigger = Trigger(1)
     if ask is not RewriteKind.LEVELS:
         trigger = Trigger(1, TriggerSource.TIMER, ask)

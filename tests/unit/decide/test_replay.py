@@ -13,7 +13,7 @@ from decider.whatif.optimize_baseline import optimize_after_each_commit
 from decider.whatif.simulator import SimulationResult, replay_lakewright, replay_peer, replay_untouched
 from decider.whatif.trace import CommitTrace
 from shared.layout.eligibility import evaluate_idle
-from shared.layout.planner import SETTLED_TAG, state_of
+from shared.layout.planner import IDLE_COMPACTED_TAG, stats_of_files
 from shared.partitions import WHOLE_TABLE, partition_key
 from shared.policy import MIB, Policy
 from shared.table import Commit, DataFile, PartitionColumn, RemovedFile
@@ -110,9 +110,9 @@ def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
 
 
 def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None:
-    policy = replace(POLICY, settle_after_s=None, full_interval_s=3_600)
+    policy = replace(POLICY, idle_compaction_after_s=None, full_rewrite_interval_s=3_600)
     hourly = CommitTrace((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
-    assert replay_lakewright(hourly, replace(policy, full_interval_s=None), tail_ms=DAY_MS).jobs == 0
+    assert replay_lakewright(hourly, replace(policy, full_rewrite_interval_s=None), tail_ms=DAY_MS).jobs == 0
     done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
     # A timer is set by the second file, rings at 1.5 h with three, is set anew by the fourth, and rings at 2.5 h.
     assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
@@ -122,9 +122,11 @@ def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
     # The second file comes a day after two others were settled: what was settled once is not settled again.
     history = CommitTrace((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
     done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
-    rung = evaluate_idle(state_of([file("ab", 2 * MIB, {SETTLED_TAG: "1"}), file("c")], POLICY.ladder), POLICY)
+    rung = evaluate_idle(
+        stats_of_files([file("ab", 2 * MIB, {IDLE_COMPACTED_TAG: "1"}), file("c")], POLICY.size_levels), POLICY
+    )
     assert (done.jobs, done.files_at_end) == (1, 2)
-    assert (done.scans, done.useless_scans) == ((2, 1) if rung.is_work else (1, 0))
+    assert (done.scans, done.useless_scans) == ((2, 1) if rung.needs_rewrite else (1, 0))
 
 
 def test_what_one_job_may_not_carry_is_carried_by_the_next() -> None:

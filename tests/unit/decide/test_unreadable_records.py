@@ -22,8 +22,10 @@ from tests.support.decisions import decide_on_state, encoded
 TABLE = TableRef(TableId("t"), "lake.t", "file:///lake/t")
 POLICY = Policy(target_bytes=8 * MIB)
 CELL = PartitionKey('{"dt":"a"}')
-WORK = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.ladder, [100_000] * 10), POLICY, 4), POLICY, 17))
-FEW = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.ladder, [MIB] * 2), POLICY, 4), POLICY, 17))
+WORK = json.loads(
+    encoded(decide_on_state(CELL, stats_of_sizes(POLICY.size_levels, [100_000] * 10), POLICY, 4), POLICY, 17)
+)
+FEW = json.loads(encoded(decide_on_state(CELL, stats_of_sizes(POLICY.size_levels, [MIB] * 2), POLICY, 4), POLICY, 17))
 
 WEIRD = st.one_of(
     st.none(),
@@ -82,7 +84,7 @@ def shown(text: str) -> LedgerRecord | UnreadableRecord:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("policy.full_ratio", "1/100"),
+        ("policy.full_file_threshold", "1/100"),
         ("policy.max_mode", "zorder"),
         ("policy.target_bytes", "8 MiB"),
         ("reason", "full_moon"),

@@ -12,7 +12,7 @@ from decider.decide.job_request import PRIORITIES, priority
 from shared.job_payload import RewriteKind
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
-from shared.layout.planner import plan, plan_full, state_of
+from shared.layout.planner import plan, plan_full, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile
@@ -22,12 +22,12 @@ POLICY = Policy(target_bytes=8 * MIB)
 
 
 def state(*sizes: int) -> PartitionStats:
-    return stats_of_sizes(POLICY.ladder, sizes)
+    return stats_of_sizes(POLICY.size_levels, sizes)
 
 
 def test_a_commit_worth_it_asks_for_a_rewrite_with_a_prediction() -> None:
     made = decide_after_commit(WHOLE_TABLE, state(*[100_000] * 10), POLICY, Commit(4, 0, "WRITE"))
-    assert (made.verdict, made.reason, made.version) == (DecisionKind.ENQUEUE, Reason.WORTH_IT, 4)
+    assert (made.verdict, made.reason, made.version) == (DecisionKind.ENQUEUE, Reason.ELIGIBLE, 4)
     assert made.prediction is not None
     assert (made.prediction.files_replaced, made.prediction.files_removed, made.prediction.bytes) == (10, 9, 1_000_000)
 
@@ -103,7 +103,7 @@ def test_the_predicted_cost_counts_what_is_purged_beside_what_is_merged(
     files: list[DataFile], ask: RewriteKind
 ) -> None:
     policy = Policy(tolerance=Fraction(0))
-    state_found = state_of(files, policy.ladder)
+    state_found = stats_of_files(files, policy.size_levels)
     if ask is RewriteKind.FULL:
         made, planned = decide_on_timer(ask, WHOLE_TABLE, state_found, policy, 1), plan_full(WHOLE_TABLE, files, policy)
     else:

@@ -11,7 +11,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from decider.formats.delta.table import DeltaTable
-from decider.state.effective_policy import effective
+from decider.state.effective_policy import resolve_unregistered
 from decider.whatif.comparison import (
     STEPS_OF_COMPARISON,
     STEPS_OF_RECOMMENDATION,
@@ -291,7 +291,7 @@ def test_nothing_is_replayed_across_a_hole_in_the_log_and_the_hole_is_named(hole
     assert found.first_version == first
     assert found.missing == (min(h for h in holes if set(range(h, first)) <= holes), first - 1)
     assert all(commit.version > first for commit in found.history.commits)
-    (note,) = describe(examine(found, effective(Policy(), {}, {}), CostModel()))["notes"]
+    (note,) = describe(examine(found, resolve_unregistered(Policy(), {}, {}), CostModel()))["notes"]
     assert "missing from the log" in note
     assert f"at version {first}" in note
 
@@ -303,7 +303,7 @@ def test_a_log_without_writes_is_refused_with_a_reason() -> None:
 
 def report(configuration: dict[str, str], said: dict[str, str] | None = None, default: Policy | None = None) -> dict:
     table = TableTrace("memory:///t", 0, 199, TableMetadata("t", (), configuration), stream(200), 0, 0, 200)
-    in_force = effective(default or Policy(), configuration, {})
+    in_force = resolve_unregistered(default or Policy(), configuration, {})
     return describe(examine(table, in_force, CostModel(), said))
 
 

@@ -36,7 +36,7 @@ OOM = "noise\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n"
 def test_the_cause_names_memory_signal_or_exit_code(code: int | None, printed: str, says: str, was_asked: bool) -> None:
     death = explain(code, printed)
     assert says in death.cause
-    assert death.was_asked is was_asked
+    assert death.was_requested is was_asked
     assert ("It printed nothing" in death.cause) == (not printed)
 
 

@@ -125,9 +125,9 @@ def _metrics() -> Iterator[tuple[str, str]]:
 
 def _policy() -> Iterator[tuple[str, str]]:
     for one in PROPERTIES:
-        yield one.name, f"{one.name} {one.default} {one.meaning}"
+        yield one.name, f"{one.name} {one.default} {one.description}"
     yield from REFUSED.items()
-    yield from ((name, known.meaning) for name, known in SETTINGS.items())
+    yield from ((name, known.description) for name, known in SETTINGS.items())
 
 
 def _reasons() -> Iterator[tuple[str, str]]:

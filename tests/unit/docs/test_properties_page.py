@@ -42,7 +42,7 @@ IGNORED = [name for cells in table_rows("| property | what to do |") for name in
 def row(prop: Property) -> str:
     """A row of the page; `|` would end a cell, and no text has one."""
     aliases = ", ".join(f"`{name}`" for name in prop.aliases)
-    return f"| `{PREFIX}{prop.name}` | {prop.default} | {prop.meaning} | {aliases} |"
+    return f"| `{PREFIX}{prop.name}` | {prop.default} | {prop.description} | {aliases} |"
 
 
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.name)
@@ -65,7 +65,7 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
     samples = [sample for sample in GOOD if sample[0] == name and sample[3] != getattr(Policy(), sample[2])]
     samples = samples or [sample for sample in GOOD if sample[0] == name]
     _, value, field, expected = samples[0]
-    found = PolicyDefaults(group="").effective(TABLE, {name: value}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: value}, {}, LogFacts())
     assert found.issues == ()
     assert getattr(found.policy, field) == expected
     assert found.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
@@ -73,9 +73,9 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
 
 @pytest.mark.parametrize("name", IGNORED)
 def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_changes_nothing(name: str) -> None:
-    found = PolicyDefaults(group="").effective(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
     (issue,) = found.issues
-    assert (issue.property, issue.value, issue.holds) == (name, "24", False)
+    assert (issue.property, issue.value, issue.is_blocking) == (name, "24", False)
     assert "is ignored" in issue.reason or "use lakewright." in issue.reason
     assert found.policy == Policy(fan_in=4)
 

@@ -10,7 +10,13 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "queue.md"
 
 def test_the_page_has_the_row_of_each_setting_and_no_other() -> None:
     answer = [
-        {"name": name, "value": one.default, "unit": one.unit.value, "default": one.default, "description": one.meaning}
+        {
+            "name": name,
+            "value": one.default,
+            "unit": one.unit.value,
+            "default": one.default,
+            "description": one.description,
+        }
         | {"minimum": one.low, "maximum": one.high}
         for name, one in SETTINGS.items()
     ]

@@ -32,21 +32,21 @@ class Levers:
     async def slots(self) -> int:
         return 3
 
-    async def in_force(self) -> QueueSettings:
+    async def settings(self) -> QueueSettings:
         return QueueSettings()
 
     async def configure(self, given: Mapping[str, int]) -> None:
         assert given == {"slots": 3}
         self._note("configure")
 
-    async def readmit(self) -> object:
+    async def recheck_throttled(self) -> object:
         return None
 
-    async def renew_log(self) -> bool:
+    async def rewrite_aof(self) -> bool:
         self._note("log")
         return True
 
-    async def drop_old_scripts(self) -> int:
+    async def delete_old_libraries(self) -> int:
         self.asked.append("drop")
         return 0
 
@@ -85,15 +85,15 @@ class Told(Levers):
     async def slots(self) -> int:
         return self.there
 
-    async def in_force(self) -> QueueSettings:
+    async def settings(self) -> QueueSettings:
         return QueueSettings(slots=self.told)
 
     async def configure(self, given: Mapping[str, int]) -> None:
         self.asked.append(f"configure {dict(given)}")
         self.told = given.get("slots", self.told)
 
-    async def readmit(self) -> object:
-        self.asked.append("readmit")
+    async def recheck_throttled(self) -> object:
+        self.asked.append("recheck_throttled")
         if self.fails:
             self.fails -= 1
             raise RetryableError("away")
@@ -109,14 +109,16 @@ def test_slots_are_told_when_they_are_new_and_shares_looked_at_whoever_told_them
     async def live() -> None:
         queue = Told(told=4)
         care = QueueMaintenance(queue, queue.slots)
-        assert await queue.asked_by(care) == ["configure {}", "readmit"], "the schema is told once, and no slots"
+        assert await queue.asked_by(care) == ["configure {}", "recheck_throttled"], (
+            "the schema is told once, and no slots"
+        )
         assert await queue.asked_by(care) == []
         queue.there = 4
         assert await queue.asked_by(care) == []
         queue.there = 6
-        assert await queue.asked_by(care) == ["configure {'slots': 6}", "readmit"]
+        assert await queue.asked_by(care) == ["configure {'slots': 6}", "recheck_throttled"]
         queue.there = queue.told = 7
-        assert await queue.asked_by(care) == ["readmit"], "another decider has told it"
+        assert await queue.asked_by(care) == ["recheck_throttled"], "another decider has told it"
         queue.there = 0
         assert await queue.asked_by(care) == [], "the last number stands"
 
@@ -130,7 +132,7 @@ def test_shares_that_could_not_be_looked_at_are_looked_at_again() -> None:
         care = QueueMaintenance(queue, queue.slots)
         with pytest.raises(RetryableError):
             await care.tell_slots()
-        assert "readmit" in await queue.asked_by(care)
+        assert "recheck_throttled" in await queue.asked_by(care)
         assert await queue.asked_by(care) == []
 
     asyncio.run(live())

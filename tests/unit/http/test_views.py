@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from decider.api.routes.status import savings
 from decider.api.views.jobs import job_view, timeline
 from decider.api.views.tables import cell_view, layout_view, policy_view
-from decider.state.effective_policy import effective
+from decider.state.effective_policy import resolve_unregistered
 from shared.layout.partition_stats import stats_of_sizes
 from shared.policy import MIB, Policy
 from shared.properties import PROPERTIES
@@ -22,7 +22,7 @@ SMALL = Policy(target_bytes=MIB)
 
 @given(st.lists(st.integers(0, 3 * MIB), max_size=60))
 def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int]) -> None:
-    layout = layout_view(stats_of_sizes(SMALL.ladder, sizes), SMALL.ladder)
+    layout = layout_view(stats_of_sizes(SMALL.size_levels, sizes), SMALL.size_levels)
     for level in layout.levels:
         inside = [
             size
@@ -38,7 +38,7 @@ def test_the_histogram_holds_every_file_on_the_level_of_its_size(sizes: list[int
 
 def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
     shown = policy_view(
-        effective(Policy(), {"lakewright.tolerance": "0.2", "lakewright.idle-compaction-after": "off"}, {})
+        resolve_unregistered(Policy(), {"lakewright.tolerance": "0.2", "lakewright.idle-compaction-after": "off"}, {})
     )
     values = {one.property: one for one in shown.values}
     assert len(values) == len(PROPERTIES)
@@ -52,7 +52,9 @@ def test_every_policy_field_is_shown_with_unit_and_origin() -> None:
 
 def test_a_cell_is_labelled_by_the_names_that_users_know() -> None:
     columns = (PartitionColumn("day", "col-7f3", "date"),)
-    cell = cell_view(PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.ladder, [1000] * 3), SMALL, columns)
+    cell = cell_view(
+        PartitionKey('{"col-7f3":"2026-01-01"}'), stats_of_sizes(SMALL.size_levels, [1000] * 3), SMALL, columns
+    )
     assert (cell.partition_label, cell.partition) == ("day=2026-01-01", {"day": "2026-01-01"})
     assert (cell.decision, cell.reason) == ("skip", "no_promotion")
 
@@ -67,36 +69,36 @@ def live(**changes: object) -> JobView:
         "priority": 4,
         "cost_bytes": 1,
         "version": 3,
-        "facts": "{}",
-        "t0_ms": 1_000,
+        "payload": "{}",
+        "enqueued_at_ms": 1_000,
         "attempts": 0,
-        "generation": 1,
+        "revision": 1,
     }
     return JobView(**(values | changes))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("facts", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
 def test_a_job_with_foreign_facts_is_shown_nevertheless(facts: str) -> None:
-    job = job_view(live(facts=facts, progress=facts))
+    job = job_view(live(payload=facts, progress=facts))
     assert (job.table_name, job.predicted, job.state) == ("t", {}, "queued")
     assert job_view(live(key=JobKey("t", "any text", "compact"))).partition_label == "any text"
 
 
 def test_a_timeline_is_in_order_and_says_what_comes_next() -> None:
     run = RunRecord(
-        entry="1-1",
+        entry_id="1-1",
         id=JobId("t.1.compact"),
         key=JobKey("t", "{}", "compact"),
         tenant="default",
         band=Band.NORMAL,
         token=Token(1),
-        verdict="fail",
+        run_result="fail",
         outcome="delayed",
         worker="w",
         attempts=1,
         version=3,
         cost_bytes=0,
-        t0_ms=1_000,
+        enqueued_at_ms=1_000,
         started_ms=2_000,
         finished_ms=3_000,
         result="",

@@ -13,12 +13,14 @@ from decider.formats.delta.rewrites import HEAD_BYTES, Rewrite, RewritePage, ope
 from decider.storage.object_reads import ReadKind, ReadMeter
 from shared.commit_metadata import CommitMetadata
 from shared.errors import Corrupt, NoTable
-from shared.layout.levels import ladder
+from shared.layout.levels import build_size_levels
 from shared.layout.partition_stats import stats_of_sizes
 from shared.table import CommitOrigin
 
-RUNGS = ladder(1_000_000, 8, Fraction(3, 4))
-OURS = CommitMetadata(CommitOrigin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, rungs=RUNGS)
+RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))
+OURS = CommitMetadata(
+    CommitOrigin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, size_levels=RUNGS
+)
 
 
 def remove(path: str, size: int, **more: Any) -> dict[str, Any]:

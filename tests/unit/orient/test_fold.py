@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from decider.state.batch_files import BatchFiles
-from decider.state.fold import REPLACING, count_live_files, fold
+from decider.state.fold import REPLACING_OPERATIONS, count_live_files, fold
 from shared.layout.file_selection import GENERATED_TAG
 from shared.layout.levels import SMALL_LEVELS
-from shared.layout.partition_stats import EMPTY_STATS, SETTLED_TAG, PartitionStats
+from shared.layout.partition_stats import EMPTY_STATS, IDLE_COMPACTED_TAG, PartitionStats
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.table import Commit, CommitOrigin, DataFile, PartitionColumn, PartitionKey, RemovedFile, TableMetadata
@@ -35,7 +35,7 @@ def commit(version: int = 1, operation: str = "WRITE", **more) -> Commit:
 def test_adds_and_removes_change_each_touched_cell() -> None:
     old = file("a", 3 * MIB)
     made = fold(commit(added=(file("b"), file("c", cell=OTHER)), removed=(removed(old),)), HERE, POLICY)
-    assert made.rescan is None
+    assert made.rebuild_reason is None
     before = count_live_files([old], POLICY)
     after = count_live_files([file("b"), file("c", cell=OTHER)], POLICY)
     assert {cell: before.get(cell, EMPTY_STATS) + change for cell, change in made.changes.items()} == after
@@ -60,10 +60,10 @@ def test_folding_any_commits_equals_a_recount_of_what_they_leave(
                 more = {"dv_id": "v", "deleted_rows": 3} if size % 3 == 0 else {}
                 added[path] = file(path, size, OTHER if number % 2 else WHOLE_TABLE, **more)
         made = fold(commit(version, added=tuple(added.values()), removed=tuple(gone)), HERE, POLICY)
-        assert made.rescan is None
+        assert made.rebuild_reason is None
         live |= added
         for cell, change in made.changes.items():
-            states[cell] = (states.get(cell, EMPTY_STATS) + change).plausible()
+            states[cell] = (states.get(cell, EMPTY_STATS) + change).clamped()
     assert {cell: state for cell, state in states.items() if state != EMPTY_STATS} == count_live_files(
         live.values(), POLICY
     )
@@ -88,7 +88,7 @@ def test_repeated_adds_and_removes_within_a_batch_count_once(commits: list[list[
         }
         removes = tuple(RemovedFile(path, None, 7, WHOLE_TABLE, tags={}) for path in sorted(gone))
         made = fold(commit(version, added=tuple(added.values()), removed=removes), HERE, POLICY, batch)
-        assert made.rescan is None
+        assert made.rebuild_reason is None
         live = {path: one for path, one in live.items() if path not in gone} | added
         seen |= added.keys()
         for cell, change in made.changes.items():
@@ -108,27 +108,27 @@ def test_a_delete_by_deletion_vector_changes_deleted_rows_and_no_sizes() -> None
 def test_a_removal_without_size_is_completed_by_the_add_of_the_same_path() -> None:
     after = file("a", dv_id="u1", deleted_rows=7)
     made = fold(commit(added=(after,), removed=(RemovedFile("a"),)), HERE, POLICY)
-    assert made.rescan is None
+    assert made.rebuild_reason is None
     assert made.changes[WHOLE_TABLE].files == 0
 
 
 def test_settled_files_are_counted_and_a_removal_that_tells_no_tags_never_hides_what_there_is_to_settle() -> None:
-    settled, fresh = file("a", tags={SETTLED_TAG: "1"}), file("b")
+    settled, fresh = file("a", tags={IDLE_COMPACTED_TAG: "1"}), file("b")
     state = count_live_files([settled, fresh], POLICY)[WHOLE_TABLE]
-    assert (state.small_files, state.to_settle(SMALL_LEVELS)) == (2, 1)
+    assert (state.small_files, state.idle_compaction_inputs(SMALL_LEVELS)) == (2, 1)
 
     def after(gone: DataFile, **more) -> PartitionStats:
         made = fold(commit(removed=(removed(gone, **more),)), HERE, POLICY)
-        return (state + made.changes[WHOLE_TABLE]).plausible()
+        return (state + made.changes[WHOLE_TABLE]).clamped()
 
     assert after(settled) == count_live_files([fresh], POLICY)[WHOLE_TABLE]
     assert after(fresh) == count_live_files([settled], POLICY)[WHOLE_TABLE]
-    assert after(settled, tags=None).to_settle(SMALL_LEVELS) == 1
-    assert after(fresh, tags=None).to_settle(SMALL_LEVELS) == 1
+    assert after(settled, tags=None).idle_compaction_inputs(SMALL_LEVELS) == 1
+    assert after(fresh, tags=None).idle_compaction_inputs(SMALL_LEVELS) == 1
     rewritten = fold(
         commit(added=(file("a", dv_id="u", tags=settled.tags),), removed=(removed(settled, tags=None),)), HERE, POLICY
     )
-    assert rewritten.changes[WHOLE_TABLE].settled == EMPTY_STATS.settled
+    assert rewritten.changes[WHOLE_TABLE].idle_compacted == EMPTY_STATS.idle_compacted
 
 
 def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback_does_not() -> None:
@@ -144,7 +144,7 @@ def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback
         gone = tuple(removed(one) for one in old)
         made = commit(added=(out,), removed=gone, origin=origin, data_change=False)
         change = fold(made, HERE, policy).changes[WHOLE_TABLE]
-        return [(at, one.small_files) for at, one in (state + change).plausible().windows]
+        return [(at, one.small_files) for at, one in (state + change).clamped().windows]
 
     assert after({GENERATED_TAG: "0"}) == [(0, 1), (10_000, 3)]
     # Who does not say where the files lay has them taken out of both windows: nothing is promised that is not there.
@@ -154,27 +154,27 @@ def test_a_rewrite_of_ours_tells_the_windows_of_what_it_removed_and_the_fallback
 @pytest.mark.parametrize("known", [{}, {"size_bytes": 5}, {"cell": WHOLE_TABLE}])
 def test_a_removal_without_size_or_partition_is_not_guessed(known: dict[str, Any]) -> None:
     made = fold(commit(removed=(RemovedFile("gone", **known),)), HERE, POLICY)
-    assert made.rescan is not None
-    assert "gone" in made.rescan
+    assert made.rebuild_reason is not None
+    assert "gone" in made.rebuild_reason
     assert not made.changes
 
 
 def test_files_that_are_added_again_without_data_change_do_not_count_twice() -> None:
     made = fold(commit(operation="COMPUTE STATS", added=(file("a"),), data_change=False), HERE, POLICY)
-    assert made.rescan is not None
+    assert made.rebuild_reason is not None
 
 
-@pytest.mark.parametrize("operation", sorted(REPLACING))
+@pytest.mark.parametrize("operation", sorted(REPLACING_OPERATIONS))
 def test_a_replaced_table_is_recounted(operation: str) -> None:
-    assert fold(commit(operation=operation, added=(file("a"),)), HERE, POLICY).rescan is not None
+    assert fold(commit(operation=operation, added=(file("a"),)), HERE, POLICY).rebuild_reason is not None
 
 
 @pytest.mark.parametrize("now", [TableMetadata("t-2"), TableMetadata("t-1", (PartitionColumn("dt", "dt", "date"),))])
 def test_another_table_or_other_partition_columns_are_recounted(now: TableMetadata) -> None:
-    assert fold(commit(metadata=now), HERE, POLICY).rescan is not None
+    assert fold(commit(metadata=now), HERE, POLICY).rebuild_reason is not None
 
 
 def test_a_commit_without_file_actions_touches_nothing() -> None:
     made = fold(commit(operation="SET TBLPROPERTIES", metadata=TableMetadata("t-1", (), {"a": "b"})), HERE, POLICY)
-    assert made.rescan is None
+    assert made.rebuild_reason is None
     assert not made.changes

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from decider.state.contention import CELLS_KEPT, COLD, WINDOW_MS, ActivityWindow, WriteContention
+from decider.state.contention import MAX_CELLS, NO_CONTENTION, WINDOW_MS, ActivityWindow, WriteContention
 from shared.table import Commit, CommitOrigin, PartitionKey
 
 A, B = PartitionKey("a"), PartitionKey("b")
@@ -23,34 +23,34 @@ def ours(at_ms: int) -> Commit:
 
 
 def after(*commits: tuple[Commit, tuple[PartitionKey, ...]]) -> tuple[WriteContention, int]:
-    heat, hints = COLD, 0
+    heat, hints = NO_CONTENTION, 0
     for commit, cells in commits:
-        heat, more = heat.after(commit, cells, commit.timestamp_ms)
+        heat, more = heat.after_commit(commit, cells, commit.timestamp_ms)
         hints += more
     return heat, hints
 
 
 def test_a_cell_is_as_hot_as_the_share_of_the_hour_that_commands_ran() -> None:
     heat, _ = after(*((dml(NOON + n * 10 * MINUTE, 3 * MINUTE), (A,)) for n in range(6)))
-    assert heat.share(A, NOON + 50 * MINUTE) == Fraction(18, 60)
-    assert heat.share(B, NOON + 50 * MINUTE) == 0
+    assert heat.busy_ratio(A, NOON + 50 * MINUTE) == Fraction(18, 60)
+    assert heat.busy_ratio(B, NOON + 50 * MINUTE) == 0
     # Half of the hour before has faded by half past.
-    assert heat.share(A, NOON + 90 * MINUTE) == Fraction(9, 60)
-    assert heat.share(A, NOON + 3 * WINDOW_MS) == 0
+    assert heat.busy_ratio(A, NOON + 90 * MINUTE) == Fraction(9, 60)
+    assert heat.busy_ratio(A, NOON + 3 * WINDOW_MS) == 0
 
 
 def test_only_commands_that_read_what_they_change_count() -> None:
     for operation in ("WRITE", "STREAMING UPDATE", "OPTIMIZE", ""):
-        assert after((dml(NOON, MINUTE, operation), (A,)))[0] is COLD
+        assert after((dml(NOON, MINUTE, operation), (A,)))[0] is NO_CONTENTION
     for operation in ("MERGE", "UPDATE", "DELETE"):
-        assert after((dml(NOON, MINUTE, operation), (A,)))[0].share(A, NOON) > 0
+        assert after((dml(NOON, MINUTE, operation), (A,)))[0].busy_ratio(A, NOON) > 0
 
 
 def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
-    many = tuple(PartitionKey(str(number)) for number in range(CELLS_KEPT + 1))
+    many = tuple(PartitionKey(str(number)) for number in range(MAX_CELLS + 1))
     heat, _ = after((dml(NOON, 30 * MINUTE), many))
-    assert len(heat.spells) == 1
-    assert heat.share(PartitionKey("any"), NOON) == Fraction(1, 2)
+    assert len(heat.windows) == 1
+    assert heat.busy_ratio(PartitionKey("any"), NOON) == Fraction(1, 2)
 
 
 @given(
@@ -65,33 +65,33 @@ def test_a_command_that_touches_very_many_cells_makes_all_of_them_hot() -> None:
     )
 )
 def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int, list[int], bool]]) -> None:
-    heat = COLD
+    heat = NO_CONTENTION
     for at_ms, ran_ms, cells, is_ours in steps:
         commit = ours(at_ms) if is_ours else dml(at_ms, ran_ms)
-        heat, hints = heat.after(commit, [PartitionKey(str(cell)) for cell in cells], at_ms)
+        heat, hints = heat.after_commit(commit, [PartitionKey(str(cell)) for cell in cells], at_ms)
         assert hints in (0, 1)
-        assert len(heat.spells) <= CELLS_KEPT
+        assert len(heat.windows) <= MAX_CELLS
         assert WriteContention.decode(heat.encode()) == heat
-        assert all(0 <= heat.share(cell, at_ms) <= 1 for cell in heat.spells)
+        assert all(0 <= heat.busy_ratio(cell, at_ms) <= 1 for cell in heat.windows)
 
 
 @pytest.mark.parametrize("ahead", [2, 1000])
 def test_what_lies_ahead_of_the_clock_is_cold_and_starts_anew(ahead: int) -> None:
     heat = WriteContention({A: ActivityWindow(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
-    assert heat.share(A, NOON) == 0
-    anew, _ = heat.after(dml(NOON, 6 * MINUTE), [A], NOON)
-    assert anew.share(A, NOON) == Fraction(6, 60)
-    assert anew.share(A, NOON + 2 * WINDOW_MS) == 0
+    assert heat.busy_ratio(A, NOON) == 0
+    anew, _ = heat.after_commit(dml(NOON, 6 * MINUTE), [A], NOON)
+    assert anew.busy_ratio(A, NOON) == Fraction(6, 60)
+    assert anew.busy_ratio(A, NOON + 2 * WINDOW_MS) == 0
 
 
 def test_a_command_whose_clock_runs_ahead_counts_from_when_it_is_seen() -> None:
     """The heat of other cells is not forgotten for it, and its own fades."""
     month = 720 * WINDOW_MS
     heat, _ = after((dml(NOON, 6 * MINUTE), (A,)))
-    heat, _ = heat.after(dml(NOON + month, 30 * MINUTE), [B], NOON)
-    assert (heat.share(A, NOON), heat.share(B, NOON)) == (Fraction(6, 60), Fraction(1, 2))
+    heat, _ = heat.after_commit(dml(NOON + month, 30 * MINUTE), [B], NOON)
+    assert (heat.busy_ratio(A, NOON), heat.busy_ratio(B, NOON)) == (Fraction(6, 60), Fraction(1, 2))
     for later in (2 * WINDOW_MS, month, 2 * month):
-        assert (heat.share(A, NOON + later), heat.share(B, NOON + later)) == (0, 0)
+        assert (heat.busy_ratio(A, NOON + later), heat.busy_ratio(B, NOON + later)) == (0, 0)
 
 
 def test_a_late_command_after_a_commit_of_ours_hints_at_an_abort() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource, effective
+from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource, resolve_unregistered
 from shared.errors import InvalidInput
 from shared.policy import MIB, Policy
 from shared.table import TableId, TableRef
@@ -12,7 +12,7 @@ TABLE = TableRef(TableId("t"), "t", "file:///t", "sales")
 
 
 def test_properties_win_over_the_default_and_say_where_they_came_from() -> None:
-    found = effective(DEFAULT, {"lakewright.fan-in": "4"}, {})
+    found = resolve_unregistered(DEFAULT, {"lakewright.fan-in": "4"}, {})
     assert (found.policy.fan_in, found.policy.target_bytes) == (4, 64 * MIB)
     assert found.origins["fan_in"] == PolicyOrigin(PolicySource.TABLE, "lakewright.fan-in")
     assert found.origins["target_bytes"] == PolicyOrigin(PolicySource.SERVICE)
@@ -33,7 +33,7 @@ def test_request_wins_over_table_over_tenant_over_service() -> None:
         {"sales": dict.fromkeys(names[:3], "5"), "others": {"lakewright.target-file-size": "9mb"}},
     )
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {names[0]: "3"})
-    found = defaults.effective(table, dict.fromkeys(names[:2], "4"), {}, LogFacts())
+    found = defaults.resolve(table, dict.fromkeys(names[:2], "4"), {}, LogFacts())
     policy = found.policy
     assert (policy.fan_in, policy.min_input_files, policy.max_small_files) == (3, 4, 5)
     assert policy.target_bytes == 6 * MIB
@@ -50,47 +50,47 @@ def test_request_wins_over_table_over_tenant_over_service() -> None:
 
 def test_a_bad_value_keeps_the_last_good_configuration_as_a_whole_and_shows_why() -> None:
     good = {"lakewright.fan-in": "4"}
-    found = effective(DEFAULT, {"lakewright.fan-in": "16", "lakewright.tolerance": "lots"}, good)
+    found = resolve_unregistered(DEFAULT, {"lakewright.fan-in": "16", "lakewright.tolerance": "lots"}, good)
     assert found.policy.fan_in == 4
     assert [issue.property for issue in found.issues] == ["lakewright.tolerance"]
     assert found.last_good == good
 
 
 def test_a_refused_property_is_shown_and_the_others_are_taken() -> None:
-    found = effective(DEFAULT, {"acid.data.retain.hours": "24", "lakewright.fan-in": "4"}, {})
+    found = resolve_unregistered(DEFAULT, {"acid.data.retain.hours": "24", "lakewright.fan-in": "4"}, {})
     assert found.policy.fan_in == 4
     assert [issue.property for issue in found.issues] == ["acid.data.retain.hours"]
 
 
 def test_without_a_last_good_configuration_the_default_is_in_force() -> None:
-    found = effective(DEFAULT, {"lakewright.no-such": "1"}, {})
+    found = resolve_unregistered(DEFAULT, {"lakewright.no-such": "1"}, {})
     assert found.policy == DEFAULT
     assert found.issues
 
 
 def test_an_unset_property_falls_back_to_the_default() -> None:
-    assert effective(DEFAULT, {}, {"lakewright.fan-in": "4"}).policy == DEFAULT
+    assert resolve_unregistered(DEFAULT, {}, {"lakewright.fan-in": "4"}).policy == DEFAULT
 
 
 def test_values_of_two_sources_that_contradict_each_other_are_told() -> None:
     defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}})
-    found = defaults.effective(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
-    assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
+    found = defaults.resolve(TABLE, {"lakewright.fan-in": "2"}, {}, LogFacts())
+    assert (found.policy.fan_in, float(found.policy.full_file_threshold)) == (8, 0.4)
     assert "full-file-threshold" in found.issues[0].reason
 
 
 def test_a_registration_that_came_to_contradict_the_defaults_does_not_stop_the_table() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.fan-in": "2"})
-    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).effective(
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).resolve(
         table, {}, {}, LogFacts()
     )
-    assert (found.policy.fan_in, float(found.policy.full_ratio)) == (8, 0.4)
+    assert (found.policy.fan_in, float(found.policy.full_file_threshold)) == (8, 0.4)
     assert found.issues
 
 
 @pytest.mark.parametrize(("group", "enabled"), [("default", True), ("any", True), ("nightly", False)])
 def test_a_table_of_another_group_is_left_alone_and_says_so(group: str, enabled: bool) -> None:
-    found = PolicyDefaults(DEFAULT, group="default").effective(TABLE, {"lakewright.queue": group}, {}, LogFacts())
+    found = PolicyDefaults(DEFAULT, queue="default").resolve(TABLE, {"lakewright.queue": group}, {}, LogFacts())
     assert found.policy.enabled is enabled
     assert [("nightly" in note) for note in found.notes] == ([] if enabled else [True])
 
@@ -105,7 +105,7 @@ def test_unusable_defaults_of_a_tenant_are_refused_at_the_start(said: dict[str, 
 
 def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() -> None:
     defaults = PolicyDefaults(DEFAULT, {"sales": {"lakewright.fan-in": "4"}}, "q")
-    assert PolicyDefaults(group="q").decode(defaults.encode()) == defaults
+    assert PolicyDefaults(queue="q").decode(defaults.encode()) == defaults
     assert defaults.version != PolicyDefaults(DEFAULT).version
     with pytest.raises(InvalidInput, match="another decider"):
         defaults.decode("{}")
@@ -125,7 +125,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 ) -> None:
     """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
-    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).effective(
+    found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).resolve(
         table, said, {}, LogFacts()
     )
     switch = next(name for name in (*said, *registered) if name.endswith("enabled"))
@@ -137,7 +137,7 @@ def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_
 
 def test_the_registration_wins_over_a_switch_beside_what_cannot_be_used() -> None:
     table = TableRef(TableId("t"), "t", "file:///t", "sales", {"lakewright.enabled": "true"})
-    found = PolicyDefaults(DEFAULT).effective(
+    found = PolicyDefaults(DEFAULT).resolve(
         table, {"lakewright.enabled": "false", "lakewright.fan-in": "abc"}, {}, LogFacts()
     )
     assert (found.policy.enabled, found.notes) == (True, ())

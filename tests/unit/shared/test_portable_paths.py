@@ -29,15 +29,15 @@ def test_with_always_each_is_rewritten_alone_and_what_follows_is_left_alone() ->
     made = plan(WHOLE_TABLE, [HARMFUL, PLAIN], ALWAYS)
 
     assert [(group.mode, group.files) for group in made.groups] == [(RewriteMode.PURGE, (HARMFUL,))]
-    assert made.worth.reason is Reason.DELETES
+    assert made.evaluation.reason is Reason.SINGLE_FILE_REWRITE
     assert not plan(WHOLE_TABLE, [PLAIN, PLAIN], ALWAYS).groups
     assert [group.files for group in plan_full(WHOLE_TABLE, [HARMFUL, PLAIN], ALWAYS).groups] == [(HARMFUL,)]
 
 
 def test_who_asks_for_it_gets_it_unless_it_is_never_wanted() -> None:
-    assert Policy().on_request == ALWAYS
-    assert ALWAYS.on_request == ALWAYS
-    assert NEVER.on_request == NEVER
+    assert Policy().for_manual_rewrite == ALWAYS
+    assert ALWAYS.for_manual_rewrite == ALWAYS
+    assert NEVER.for_manual_rewrite == NEVER
 
 
 def test_a_harmful_file_that_is_merged_is_not_rewritten_alone_besides() -> None:
@@ -50,7 +50,7 @@ def test_a_harmful_file_that_is_merged_is_not_rewritten_alone_besides() -> None:
 def test_a_fold_keeps_them_where_they_are_decided_from(policy: Policy, kept: list[DataFile]) -> None:
     metadata = TableMetadata("u", (), {})
     folded = fold(Commit(1, 0, "WRITE", added=(HARMFUL, PLAIN)), metadata, policy)
-    assert folded.with_deletes.get(WHOLE_TABLE, []) == kept
+    assert folded.purge_candidates.get(WHOLE_TABLE, []) == kept
 
 
 def test_the_policy_survives_the_way_to_the_actor() -> None:

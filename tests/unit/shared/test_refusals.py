@@ -4,8 +4,8 @@ import pytest
 
 from shared.formats.delta import SAFE_FEATURES, refusal
 from shared.layout.eligibility import Reason, evaluate, evaluate_full, evaluate_idle
-from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, contribution
-from shared.layout.planner import plan, plan_full, plan_settling, state_of
+from shared.layout.partition_stats import CUBE_TAG, EMPTY_STATS, PartitionStats, stats_of_file
+from shared.layout.planner import plan, plan_full, plan_idle_compaction, stats_of_files
 from shared.partitions import WHOLE_TABLE
 from shared.policy import MIB, Policy
 from shared.refusals import RefusalCode
@@ -24,8 +24,8 @@ def test_a_feature_that_is_not_known_to_be_safe_is_refused_by_name_with_what_to_
     found = refusal(PLAIN, with_features("deletionVectors", feature))
     assert found is not None
     assert (found.code, found.subject) == (RefusalCode.FEATURE, feature)
-    assert feature in found.sentence
-    assert found.action in found.sentence
+    assert feature in found.message
+    assert found.action in found.message
 
 
 def test_a_feature_of_writers_alone_is_refused_too() -> None:
@@ -59,20 +59,20 @@ def test_a_qbeast_table_is_refused() -> None:
 def test_a_cell_with_a_file_of_a_z_cube_has_no_plan_of_any_kind() -> None:
     cube = DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}, rows=10, deleted_rows=9, dv_id="v")
     files = [*(DataFile(f"f{n}", MIB, WHOLE_TABLE) for n in range(12)), cube]
-    state = state_of(files, POLICY.ladder)
-    assert evaluate(state - contribution(cube, POLICY.ladder), POLICY).is_work
+    state = stats_of_files(files, POLICY.size_levels)
+    assert evaluate(state - stats_of_file(cube, POLICY.size_levels), POLICY).needs_rewrite
 
     for found in (evaluate(state, POLICY, 1), evaluate_idle(state, POLICY), evaluate_full(state)):
-        assert (found.reason, found.is_work) == (Reason.CLUSTERED, False)
-    for make in (plan, plan_settling, plan_full):
+        assert (found.reason, found.needs_rewrite) == (Reason.CLUSTERED, False)
+    for make in (plan, plan_idle_compaction, plan_full):
         assert make(WHOLE_TABLE, files, POLICY).groups == ()
 
 
 def test_a_state_with_z_cubes_is_read_as_it_was_written_and_never_counts_more_than_there_are_files() -> None:
-    cube = contribution(DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}), POLICY.ladder)
+    cube = stats_of_file(DataFile("c", MIB, WHOLE_TABLE, tags={CUBE_TAG: "1"}), POLICY.size_levels)
     assert PartitionStats.decode(cube.encode()) == cube
     assert PartitionStats.decode(EMPTY_STATS.encode()) == EMPTY_STATS
-    plain = contribution(DataFile("p", MIB, WHOLE_TABLE), POLICY.ladder)
+    plain = stats_of_file(DataFile("p", MIB, WHOLE_TABLE), POLICY.size_levels)
     # A removal that tells no tags is taken for a plain file.
-    assert (cube + cube - plain).plausible().cube_files == 1
-    assert (plain + plain - cube).plausible().cube_files == 0
+    assert (cube + cube - plain).clamped().cube_files == 1
+    assert (plain + plain - cube).clamped().cube_files == 0

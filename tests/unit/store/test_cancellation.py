@@ -52,7 +52,7 @@ def test_a_transition_that_is_cancelled_is_not_tried_again(raised: Exception | N
         fcall = staticmethod(lambda *_: lost(raised=raised))
 
     async def story() -> None:
-        queue = AsyncQueueExecutor(cast("Redis", Server()), "default", tries=RetryPolicy(3, 0.0))
+        queue = AsyncQueueExecutor(cast("Redis", Server()), "default", retry_policy=RetryPolicy(3, 0.0))
         await ends(asyncio.create_task(queue.run(queries.depth("default"))))
 
     asyncio.run(story())

@@ -36,7 +36,7 @@ def slot(url: str, name: str) -> None:
                 nonce=uuid.uuid4().hex,
                 id=job.id,
                 token=job.token,
-                verdict=RunResult.DONE,
+                run_result=RunResult.DONE,
                 cost_bytes=job.cost_bytes,
                 seen_version=1,
             )
