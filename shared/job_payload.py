@@ -32,7 +32,7 @@ class RewriteKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PredictedCost:
-    """What the decision expected of the rewrite, corrected by what was measured on the table before.
+    """Predicted cost and effect of a rewrite, calibrated by earlier runs on the table.
 
     `uncalibrated_files_removed` and `uncalibrated_bytes` are what the cell's state said without the correction, which is learned from them.
     """

@@ -20,7 +20,7 @@ class Contention(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConstantContention:
-    """The same share in every partition, as a ledger record keeps the one of its own."""
+    """The same busy ratio in every partition, such as the one that a ledger record keeps of its partition."""
 
     ratio: Fraction = Fraction(0)
 

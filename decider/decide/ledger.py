@@ -72,7 +72,7 @@ class LedgerRecord:
             tail += " The job waits for them, at most two hours."
         return (
             f"Version {self.version}, {partition_label(self.cell)}: {self.verdict}. "
-            f"{self.reason.sentence}{self._numbers}{tail} "
+            f"{self.reason.message}{self._numbers}{tail} "
             f"The partition has {_files(self.state.files)}, {self.state.small_files} of them small."
         )
 

@@ -23,7 +23,7 @@ LastGood = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LogFacts:
-    """What a table's log says of its policy beside the properties that stand in it.
+    """What a table's log says about its policy beyond the current properties.
 
     `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset, see `is_stopped_by_qbeast`.
     """

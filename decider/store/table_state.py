@@ -27,7 +27,7 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """How far a table has been folded, and under which metadata and policy.
+    """Version of a table that has been folded, with its metadata and policy.
 
     `policy` is the version of the policy that the cells were counted and decided under; `digest` names the commit of
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock

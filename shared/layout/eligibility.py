@@ -18,8 +18,8 @@ class DecisionReason(StrEnum):
     """Base of the reasons of decisions: machine-readable codes, each with one sentence for people."""
 
     @property
-    def sentence(self) -> str:
-        """The reason as one sentence for people."""
+    def message(self) -> str:
+        """Reason as one sentence for users."""
         raise NotImplementedError
 
 

@@ -204,7 +204,7 @@ def plan_rewrite(
     policy: Policy,
     before: PartitionStats | None = None,
     *,
-    closed_ms: int | None = None,
+    ended_by_ms: int | None = None,
 ) -> Plan:
     """Plan one partition to the extent that is asked for; `before` and `ended_by_ms` as in the planners of each."""
     match kind:

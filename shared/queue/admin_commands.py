@@ -41,7 +41,7 @@ class SlotQuota:
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """When a strict job may take a running one's slot.
+    """When a job of a strict band may preempt a running job.
 
     max_wait_ms: how long it waits for a slot that frees itself. min_run_ms: what a run is given before it may be revoked.
     times: how often one job is revoked at most, so that preemption cannot starve it.

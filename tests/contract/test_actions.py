@@ -39,7 +39,7 @@ POLICIES = st.builds(
     target_bytes=st.just(8 * MIB),
     tolerance=st.sampled_from([Fraction(0), Fraction(15, 100)]),
     max_small_files=st.sampled_from([4, 1000]),
-    full_interval_s=st.sampled_from([None, 3_600]),
+    full_rewrite_interval_s=st.sampled_from([None, 3_600]),
     time_window_s=st.sampled_from([None, 3_600]),
     filter=st.sampled_from([None, "dt = 'a'"]),
     dml_policy=st.sampled_from(DmlPolicy),
@@ -65,7 +65,7 @@ def test_the_kind_can_stand_in_keys_and_records(action: Action) -> None:
 
 @each_action
 def test_every_reason_has_a_sentence_and_shares_no_code_with_the_pipeline(action: Action) -> None:
-    assert all(reason.sentence.endswith(".") for reason in action.reasons)
+    assert all(reason.message.endswith(".") for reason in action.reasons)
     codes = {str(reason) for reason in PIPELINE_REASONS}
     assert all(reason in PIPELINE_REASONS for reason in action.reasons if str(reason) in codes)
     assert all(reason not in PIPELINE_REASONS for reason in action.stages)

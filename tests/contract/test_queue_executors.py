@@ -284,29 +284,29 @@ def test_a_repeated_cancel_spares_what_was_wished_for_in_between(bench: Bench, *
 def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Bench, *, is_running: bool) -> None:
     """Facts are opaque: the greater text says nothing of which terms shall hold. A newer version still wins."""
     if is_running:
-        bench.enqueue(spec(4, facts="running"))
+        bench.enqueue(spec(4, payload="running"))
         bench.claim()
-    forced, common = spec(5, facts="a", insistence=1), spec(5, facts="z")
+    forced, common = spec(5, payload="a", precedence=1), spec(5, payload="z")
     bench.enqueue(forced)
     bench.enqueue(common)
     bench.enqueue(forced)
     mark = "d_" if is_running else ""
     assert bench.state().jobs[forced.id][f"{mark}facts"] == "a"
-    bench.enqueue(spec(6, facts="b"))
+    bench.enqueue(spec(6, payload="b"))
     assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
 
 
 @pytest.mark.parametrize("seen", [10, 11])
 def test_a_wish_for_more_is_not_lost_in_a_newer_one_for_less(bench: Bench, seen: int) -> None:
     """Neither while it waits nor beside a run, and only a run that reached as far has served it."""
-    bench.enqueue(spec(10, reach=1, facts="full"))
-    bench.enqueue(spec(11, facts="levels"))
+    bench.enqueue(spec(10, extent=1, payload="full"))
+    bench.enqueue(spec(11, payload="levels"))
     (claim,) = bench.claim()
     assert (claim.version, claim.payload, claim.extent) == (11, "levels", 1)
     bench.finish(claim)
     bench.enqueue(spec(9))
     (claim,) = bench.claim()
-    bench.enqueue(spec(10, reach=1))
+    bench.enqueue(spec(10, extent=1))
     bench.enqueue(spec(11))
     assert bench.finish(claim, seen=seen) is FinishOutcome.REQUEUED
     (claim,) = bench.claim()
@@ -332,7 +332,7 @@ def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) 
 
 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
-    bench.enqueue(spec(5, facts="a"))
+    bench.enqueue(spec(5, payload="a"))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
     bench.enqueue(spec(5, facts="b"))
     assert bench.job().payload == "b"
@@ -340,7 +340,7 @@ def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(ben
     (claim,) = bench.claim()
     assert claim.extent == 0
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
-    bench.enqueue(spec(5, facts="c", insistence=1))
+    bench.enqueue(spec(5, payload="c", precedence=1))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
     assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.DELAYED
     assert bench.job().payload == "c"

@@ -102,7 +102,7 @@ def test_an_added_action_is_seen_through_the_api_and_leaves_with_its_table(
     assert {one["action"] for one in decisions} == {COMPACT, CENSUS}
     counted = [one for one in decisions if one["action"] == CENSUS and one["decision"] == "enqueue"]
     assert counted
-    assert all(one["reason_text"] == CensusReason.MANY_FILES.sentence for one in counted)
+    assert all(one["reason_text"] == CensusReason.MANY_FILES.message for one in counted)
     jobs = [job for job in decider.get("/v1/jobs", table=name)["jobs"] if job["kind"] == CENSUS]
     assert {job["partition_key"] for job in jobs} == {one["partition_key"] for one in counted}
     assert decider.client.delete(f"/v1/tables/{name}").is_success

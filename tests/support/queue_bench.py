@@ -32,7 +32,7 @@ SETTINGS = QueueSettings(max_attempts=3)
 def spec(
     version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
 ) -> JobRequest:
-    values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "facts": f'{{"v":{version}}}', **more}
+    values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "payload": f'{{"v":{version}}}', **more}
     return JobRequest(JobKey(table, cell, "compact"), band=band, version=version, **values)
 
 

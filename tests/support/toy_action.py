@@ -29,7 +29,7 @@ class CensusReason(DecisionReason):
     MANY_FILES = "many_files"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         return {"few_files": "The partition has few files.", "many_files": "The partition has many files."}[self]
 
 

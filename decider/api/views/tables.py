@@ -115,7 +115,7 @@ def cell_view(
         layout=layout_view(state, policy.size_levels),
         decision=decision.verdict,
         reason=decision.reason,
-        reason_text=decision.reason.sentence,
+        reason_text=decision.reason.message,
     )
 
 
@@ -148,7 +148,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         partition=named_values(record.cell, columns),
         decision=record.verdict,
         reason=record.reason,
-        reason_text=record.reason.sentence,
+        reason_text=record.reason.message,
         message=record.sentence,
         outcome=record.outcome,
         files=record.state.files,

@@ -196,7 +196,7 @@ def _show(out: Output, made: LocalPlan) -> None:
     for issue in made.issues:
         out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
     if not made.groups:
-        whys = "; ".join(f"{_count(count, 'partition')}: {reason.sentence}" for reason, count in made.reasons.items())
+        whys = "; ".join(f"{_count(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
     now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
     return out.line(

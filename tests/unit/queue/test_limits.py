@@ -36,7 +36,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "priority": lambda: JobRequest(KEY, "default", Band.NORMAL, 10, 1, 1),
     "cost_bytes": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 2**50 + 1, 1),
     "version": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 2**53),
-    "facts": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
+    "payload": lambda: JobRequest(KEY, "default", Band.NORMAL, 5, 1, 1, "é" * 8_193),
     "cell": lambda: JobKey("t", "x" * 16_385, "compact"),
     "quiet_ms": lambda: Debounce(5, 4),
     "slots": lambda: commands.claim("q", worker="w", nonce="n", slots=33, lease_ms=1_000),

@@ -1,6 +1,6 @@
 #!lua
 --[[
-  audit_parked: only who is paused or at a limit is parked, and only flows that have jobs.
+  audit_throttled: only who is paused or at a limit is parked, and only flows that have jobs.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  level (tenant, table)

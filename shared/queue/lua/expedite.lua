@@ -1,6 +1,6 @@
 #!lua
 --[[
-  promote: a waiting job is ready now, in this band or a better one, at the best priority; a running one is left alone.
+  expedite: a waiting job is ready now, in this band or a better one, at the best priority; a running one is left alone.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  id

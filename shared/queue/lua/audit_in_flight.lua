@@ -1,6 +1,6 @@
 #!lua
 --[[
-  audit_flight: the counts of running jobs are the leases. All leases are read at once, because a count cannot be
+  audit_in_flight: the counts of running jobs are the leases. All leases are read at once, because a count cannot be
   mended piece by piece; beyond the bound nothing is done.
 
   KEYS[1]  prefix of the queue

@@ -1,0 +1,57 @@
+"""Job states: every legal transition, with the scripts that make it and when; what is absent here must not happen.
+
+The scripts in `lua/` implement this table. A test drives them and compares what they do with it, in both directions;
+docs/queue.md shows the table and its diagram.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from shared.queue.lua_library import ScriptName
+from shared.queue.model import JobState
+
+Transition = tuple[JobState | None, JobState | None]
+"""State before and after; None: the job does not exist."""
+
+_REQUESTED = dict.fromkeys((ScriptName.ENQUEUE, ScriptName.INGEST, ScriptName.DECIDE), "requested")
+_DEBOUNCED = dict.fromkeys(_REQUESTED, "requested with a debounce")
+_SOONER = dict.fromkeys(_REQUESTED, "a further request waits less")
+_BY_HAND = dict.fromkeys((ScriptName.EXPEDITE, ScriptName.REQUEUE), "on demand")
+
+TRANSITIONS: Mapping[Transition, Mapping[ScriptName, str]] = MappingProxyType(
+    {
+        (None, JobState.QUEUED): _REQUESTED,
+        (None, JobState.DELAYED): _DEBOUNCED,
+        (JobState.QUEUED, JobState.LEASED): {ScriptName.CLAIM: "handed to a worker"},
+        (JobState.QUEUED, None): {ScriptName.CANCEL: "cancelled"},
+        (JobState.DELAYED, JobState.QUEUED): {**_SOONER, ScriptName.CLAIM: "the delay is over", **_BY_HAND},
+        (JobState.DELAYED, None): {ScriptName.CANCEL: "cancelled"},
+        (JobState.QUARANTINED, JobState.QUEUED): {ScriptName.CLAIM: "half-open: one more attempt", **_BY_HAND},
+        (JobState.QUARANTINED, None): {ScriptName.CANCEL: "cancelled"},
+        (JobState.LEASED, None): {
+            ScriptName.FINISH: "done or cancelled, and nothing was requested meanwhile",
+            ScriptName.CLAIM: "the lease of a cancelled run expired, and nothing was requested since",
+        },
+        (JobState.LEASED, JobState.QUEUED): {
+            ScriptName.FINISH: "yielded, or a request arrived meanwhile",
+            ScriptName.CLAIM: "the lease expired",
+        },
+        (JobState.LEASED, JobState.DELAYED): {
+            ScriptName.FINISH: "failed: back-off; or a request with a debounce arrived meanwhile",
+            ScriptName.CLAIM: "the lease of a cancelled run expired, and a request with a debounce arrived since",
+        },
+        (JobState.LEASED, JobState.QUARANTINED): {
+            ScriptName.FINISH: "a permanent failure, or the last attempt failed",
+            ScriptName.CLAIM: "the lease expired at the last attempt",
+        },
+    }
+)
+
+
+def is_legal(transition: Transition, script: ScriptName) -> bool:
+    """Whether one call of a script may make this transition; a claim may release a job and hand it out at once."""
+    before, after = transition
+    if before == after or script in TRANSITIONS.get(transition, {}):
+        return True
+    released = TRANSITIONS.get((before, JobState.QUEUED), {})
+    return script is ScriptName.CLAIM and after is JobState.LEASED and script in released
