@@ -34,7 +34,8 @@ class RewriteKind(StrEnum):
 class PredictedCost:
     """Predicted cost and effect of a rewrite, calibrated by earlier runs on the table.
 
-    `uncalibrated_files_removed` and `uncalibrated_bytes` are what the cell's state said without the correction, which is learned from them.
+    `uncalibrated_files_removed` and `uncalibrated_bytes` are what the cell's state said without the correction, which
+    is learned from them.
     """
 
     files_replaced: int
@@ -64,13 +65,14 @@ class RunMeasure(StrEnum):
 class JobPayload:
     """Where the table is, what its owner calls it, the policy to plan with, and why the job exists.
 
-    `policy_digest` is the digest of the properties that the policy was read from (`policy.policy_digest`); an actor that finds others
-    on the table has not satisfied what may be asked for under them. `is_contended`: other commands change the cell's rows so
-    often that each file group is committed by itself, and what a conflict costs is one group. `even_if_disabled`: the job
-    was asked for although the table is switched off; any other is given up where the table says so when it runs.
-    `ended_by_ms`: with time windows, those that ended by then are settled, None: all. `table_uuid` is the `id` of the
-    table's `metaData` that was decided on: another one at the same place is another table. Empty: a release wrote the
-    job that did not say it. `format` names the table's format, whose engine runs the job; empty: the actor's only one.
+    `policy_digest` is the digest of the properties that the policy was read from (`policy.policy_digest`); an actor
+    that finds others on the table has not satisfied what may be asked for under them. `is_contended`: other commands
+    change the cell's rows so often that each file group is committed by itself, and what a conflict costs is one group.
+    `even_if_disabled`: the job was asked for although the table is switched off; any other is given up where the table
+    says so when it runs. `ended_by_ms`: with time windows, those that ended by then are settled, None: all.
+    `table_uuid` is the `id` of the table's `metaData` that was decided on: another one at the same place is another
+    table. Empty: a release wrote the job that did not say it. `format` names the table's format, whose engine runs the
+    job; empty: the actor's only one.
     """
 
     location: str

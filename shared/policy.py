@@ -213,7 +213,8 @@ _ENUMS: Mapping[str, type[StrEnum]] = {
 class PropertyIssue:
     """A property that could not be used: where it stands, what it says, and why that is not usable.
 
-    `is_blocking` tells whether it keeps the last good policy in force; a property that means nothing to us is only shown.
+    `is_blocking` tells whether it keeps the last good policy in force; a property that means nothing to us is only
+    shown.
     """
 
     property: str

@@ -25,7 +25,8 @@ LastGood = Mapping[str, str]
 class LogFacts:
     """What a table's log says about its policy beyond the current properties.
 
-    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset, see `is_stopped_by_qbeast`.
+    `refusal` is why the table must not be rewritten; `is_stopped_by_qbeast`: Qbeast's switch was unset, see
+    `is_stopped_by_qbeast`.
     """
 
     refusal: Refusal | None = None

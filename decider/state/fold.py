@@ -38,8 +38,8 @@ REPLACING_OPERATIONS = frozenset(
 class FoldedCommit:
     """What one commit does to the cells; `rebuild_reason` says why it cannot be folded (None: it could).
 
-    `purge_candidates` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not leave
-    them on: what a purge is decided from.
+    `purge_candidates` keeps, per cell, the added files that have deletion vectors, or paths that the policy does not
+    leave them on: what a purge is decided from.
     """
 
     version: int

@@ -33,8 +33,8 @@ class TableState:
     `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's clock
     at the last move; `queue_limits` says what the policy asked of the queue for this table; `contention` where
     MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
-    `is_stopped_by_qbeast` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it stands at
-    this version, by the rule of its format; None if it may be.
+    `is_stopped_by_qbeast` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it
+    stands at this version, by the rule of its format; None if it may be.
     """
 
     version: int

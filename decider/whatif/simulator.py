@@ -331,7 +331,7 @@ class _PolicyRunner:
         rewritten: set[int] = set()
         while is_cut:
             small = tuple(cell.small.values())
-            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, closed_ms=closed_ms)
+            made = plan_rewrite(ask, cell.key, small, self._policy, before=cell.state, ended_by_ms=closed_ms)
             named = (tagged_window_start_ms(group.tags, self._policy) for group in made.groups)
             rewritten.update(start_ms for start_ms in named if start_ms is not None)
             self._tally.scan(cell, [SimulatedMerge(group.files, (group.bytes,), group.tags) for group in made.groups])

@@ -59,7 +59,9 @@ _SENTENCES = {
     Reason.NO_PROMOTION: "No group of files reaches the next level yet; a rewrite now would be repeated later.",
     Reason.ALREADY_COMPACTED: "Fewer than two small files remain for idle compaction; files compacted before stay.",
     Reason.ELIGIBLE: "The expected gain exceeds the tolerance, and a file group reaches a higher level.",
-    Reason.TOO_MANY_SMALL_FILES: "The partition has more small files than `max-small-files`, which overrides the tolerance.",
+    Reason.TOO_MANY_SMALL_FILES: (
+        "The partition has more small files than `max-small-files`, which overrides the tolerance."
+    ),
     Reason.REQUESTED: "Requested by a client.",
     Reason.SINGLE_FILE_REWRITE: "A file has many deleted rows, or a path that engines spell differently.",
     Reason.FILTERED: "The partition is excluded by the table's filter.",
@@ -67,7 +69,9 @@ _SENTENCES = {
     Reason.FULL_REWRITE_DUE: "The interval between full rewrites has passed, and not all files are full.",
     Reason.REFUSED: "A rewrite could damage the table, so it is refused.",
     Reason.CLUSTERED: "The partition has files of a Z-cube; a merge would undo their clustering. Use OPTIMIZE ZORDER.",
-    Reason.DEFERRED_TO_WRITERS: "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` defers to them.",
+    Reason.DEFERRED_TO_WRITERS: (
+        "MERGE, UPDATE or DELETE modify the partition, and the table's `dml-policy` defers to them."
+    ),
 }
 
 

@@ -211,7 +211,7 @@ def plan_rewrite(
         case RewriteKind.LEVELS:
             return plan(cell, files, policy, before)
         case RewriteKind.IDLE:
-            return plan_idle_compaction(cell, files, policy, before, ended_by_ms=closed_ms)
+            return plan_idle_compaction(cell, files, policy, before, ended_by_ms=ended_by_ms)
         case RewriteKind.FULL:
             return plan_full(cell, files, policy)
 

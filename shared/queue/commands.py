@@ -142,12 +142,13 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
 ) -> Command[Ingested]:
     """Move a table's cursor from version `expected_version` (-1: none yet), with everything that follows from it.
 
-    expected_state: what else the cursor held when it was read; cells that were counted under one policy, or before a recount,
-    must not be mixed with changes that were folded under another or written back, although the version is the same.
-    cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all timers.
-    reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
+    expected_state: what else the cursor held when it was read; cells that were counted under one policy, or before a
+    recount, must not be mixed with changes that were folded under another or written back, although the version is the
+    same. cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all
+    timers. reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
     ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
-    Without `reset` the new version must lie above `expected_version`, or a repetition could not be told from a first call.
+    Without `reset` the new version must lie above `expected_version`, or a repetition could not be told from a first
+    call.
     """
     require_name(table, "table")
     version = _state_version(state_fields)

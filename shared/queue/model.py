@@ -109,7 +109,8 @@ class JobRequest:
     the best band and priority and the greatest reach win; facts, tenant and cost are those of the greatest (version,
     insistence, facts).
     `precedence` ranks wishes of one version that were made under different terms: a person's before an event's.
-    `extent` is how much is asked for: a wish for more is not lost in a newer one for less, nor served by a run for less.
+    `extent` is how much is asked for: a wish for more is not lost in a newer one for less, nor served by a run for
+    less.
     """
 
     key: JobKey
@@ -160,8 +161,8 @@ class Claim:
 
     `previous_token` names the run before this one. An actor looks for that run's commit for its report alone: what
     landed is in the snapshot that the new run plans on, so nothing depends on finding it.
-    `extent` is the greatest of all wishes that were merged, `payload` are the newest one's. `engine_crashes` counts earlier runs
-    under which an engine died or an actor fell silent.
+    `extent` is the greatest of all wishes that were merged, `payload` are the newest one's. `engine_crashes` counts
+    earlier runs under which an engine died or an actor fell silent.
     """
 
     id: JobId

@@ -26,7 +26,7 @@ class SettingUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class QueueSetting:
-    """What is known of one setting; `low` and `high` may both be set. `is_set_by_decider`: the decider tells it, not people."""
+    """Range and meaning of one setting; `is_set_by_decider`: the decider sets it, not people."""
 
     default: int
     low: int

@@ -144,7 +144,9 @@ def _next(one: NextJob) -> NextJobView:
     sentence = {
         DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
         DispatchReason.STARVATION_GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
-        DispatchReason.FAIR_SHARE: f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share.",
+        DispatchReason.FAIR_SHARE: (
+            f"Band {band}, tenant {one.tenant} and table {one.table} are furthest below fair share."
+        ),
     }[one.reason]
     return NextJobView(
         id=one.id,
