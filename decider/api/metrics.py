@@ -6,7 +6,7 @@ report the same queue. There is no series per table.
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -78,7 +78,7 @@ class MetricsSnapshot:
     inbox_oldest_s: float
     object_reads: Mapping[str, int]
     funnel: Mapping[str, int]
-    unserved: Mapping[str, int]
+    unserved: Mapping[str, int] = field(default_factory=dict)
 
 
 class Metrics:
