@@ -155,4 +155,4 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
     assert "is resumed" in said("queue", "resume")
     assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
     assert "0 repaired" in said("queue", "audit")
-    assert "ready now" in said("jobs", "expedite", spec("a").id)
+    assert "The job is ready" in said("jobs", "expedite", spec("a").id)
