@@ -135,7 +135,7 @@ def test_a_wish_to_stop_ends_between_groups_with_what_was_written_committed(lab:
     assert rest.exit_code == 0, (rest.output, rest.exception)
     assert "21 files" in rest.stdout, "people see what there is, what would be done, and what came of it"
     assert "would become 2: 20 replaced in 1 group" in rest.stdout
-    assert "1 group landed in 1 commit, 400 rows" in rest.stdout
+    assert "1 group committed in 1 commit, 400 rows" in rest.stdout
     assert tables.rows(table.path) == before
     assert answer(call(lab.engine, str(table.path), "--dry-run"))["plan"]["plans"] == []
 

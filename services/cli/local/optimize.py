@@ -26,7 +26,7 @@ from services.cli.decider_parts import decider_parts
 from services.cli.local.plan import LocalPlan, LocalRequest, describe, make_plan, shortfall
 from services.cli.local.run import LocalRun, LocalRunner, RunListener
 from services.cli.locations import location_of
-from services.cli.render import Output, duration, size
+from services.cli.render import Output, counted, duration, size
 from services.decider.settings import decider_settings
 from services.settings import boundary, store_options
 from shared.errors import InvalidInput
@@ -69,7 +69,7 @@ def optimize(asked: OptimizeArguments, setting: CliContext) -> int:
         _show(out, made)
     if asked.dry_run or not made.groups:
         return _end(out, answer, 0)
-    if not asked.yes and not typer.confirm(f"Rewrite {size(made.bytes)} in {_count(len(made.groups), 'group')}?"):
+    if not asked.yes and not typer.confirm(f"Rewrite {size(made.bytes)} in {counted(len(made.groups), 'group')}?"):
         out.line("Nothing was changed.")
         return 1
     started = time.monotonic()
@@ -196,12 +196,12 @@ def _show(out: Output, made: LocalPlan) -> None:
     for issue in made.issues:
         out.line(f"The property {issue.property} = {issue.value} cannot be used and is left out: {issue.reason}.")
     if not made.groups:
-        whys = "; ".join(f"{_count(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
+        whys = "; ".join(f"{counted(count, 'partition')}: {reason.message}" for reason, count in made.reasons.items())
         return out.line(f"Nothing to do at version {made.version}. {whys}".rstrip())
     now, then = shortfall(made.before, made.policy), shortfall(made.after, made.policy)
     return out.line(
-        f"{_count(made.before.files, 'file')}, {size(made.before.bytes)}, would become {made.after.files:,}: "
-        f"{made.files_replaced:,} replaced in {_count(len(made.groups), 'group')}, {size(made.bytes)} to rewrite. "
+        f"{counted(made.before.files, 'file')}, {size(made.before.bytes)}, would become {made.after.files:,}: "
+        f"{made.files_replaced:,} replaced in {counted(len(made.groups), 'group')}, {size(made.bytes)} to rewrite. "
         f"Entropy {now:.0%} of the target, then {then:.0%}."
     )
 
@@ -218,23 +218,19 @@ def _show_result(out: Output, result: dict[str, Any], run: LocalRun) -> None:
         ],
     )
     out.line(
-        f"{_count(run.landed, 'group')} landed in {_count(len(run.versions), 'commit')}, {run.rows:,} rows, "
+        f"{counted(run.landed, 'group')} committed in {counted(len(run.versions), 'commit')}, {run.rows:,} rows, "
         f"{size(run.bytes_replaced)} became {size(run.bytes_written)} in {duration(result['took_ms'] / 1000)} "
         f"(writing {duration(run.prepare_ms / 1000)}, committing {duration(run.commit_ms / 1000)})."
     )
     if run.stale:
-        out.line(f"{_count(run.stale, 'group')} left alone: others changed their files meanwhile. Run it again.")
+        out.line(f"{counted(run.stale, 'group')} skipped: other writers changed their files. Run the command again.")
     if run.skipped:
-        out.line(f"{_count(run.skipped, 'group')} not begun.")
+        out.line(f"{counted(run.skipped, 'group')} not started.")
     if run.failure is not None:
-        out.line(f"It ended early: {run.failure}")
+        out.line(f"Stopped early: {run.failure}")
 
 
 def _end(out: Output, answer: dict[str, Any], code: int) -> int:
     if out.as_json:
         out.raw(answer)
     return code
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
