@@ -42,13 +42,10 @@ class Compaction:
 
     def evaluate(self, stats: PartitionStats, policy: Policy, trigger: Trigger) -> Proposal:
         """Evaluate a partition on its rolling state; work is proposed exactly where a plan would not be empty."""
-        match trigger.rewrite_kind:
-            case RewriteKind.LEVELS:
-                found = evaluate(stats, policy, trigger.purgeable)
-            case RewriteKind.IDLE:
-                found = evaluate_idle(stats, policy)
-            case RewriteKind.FULL:
-                found = evaluate_full(stats)
+        if trigger.rewrite_kind is RewriteKind.LEVELS:
+            found = evaluate(stats, policy, trigger.purgeable)
+        else:
+            found = evaluate_full(stats) if trigger.rewrite_kind is RewriteKind.FULL else evaluate_idle(stats, policy)
         return Proposal(found.reason, predict(stats, found, policy) if found.needs_rewrite else None)
 
 

@@ -4,7 +4,7 @@ trigger -> eligibility (refused, switched off, filtered) -> the action's proposa
 writers. Commits, rebuilds, timers, requests, what-if, views and the recomputation of a ledger record all come here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -27,12 +27,6 @@ PIPELINE_REASONS = frozenset(
 )
 """Reasons that decisions about any action may have; all others are an action's own."""
 
-_REWRITES: Mapping[TriggerSource, Reason] = {
-    TriggerSource.OWN_REWRITE: Reason.OWN_COMMIT,
-    TriggerSource.FOREIGN_REWRITE: Reason.NO_DATA_CHANGE,
-}
-"""Triggers that update the state and never lead to work, with the reason."""
-
 
 def evaluate(
     context: DecisionContext,
@@ -46,7 +40,7 @@ def evaluate(
     # A timer is set only for a partition that the filter permits, and is dropped when the filter changes.
     has_filter = policy.filter is not None and trigger.source is not TriggerSource.TIMER
     columns = context.columns if has_filter else ()
-    reason = _REWRITES.get(trigger.source) or excluded(policy, partition, columns if has_filter else None)
+    reason = _rewrite_reason(trigger.source) or excluded(policy, partition, columns if has_filter else None)
     if reason is not None:
         columns = columns if reason is Reason.FILTERED else ()
         return Decision(partition, DecisionKind.SKIP, reason, stats, trigger, columns=columns, action=kind)
@@ -68,6 +62,13 @@ def evaluate(
         prediction = calibrate_prediction(proposed.prediction, context.calibration)
         decision = replace(decision, prediction=prediction, calibration=context.calibration)
     return defer_to_writers(decision, context.busy_ratio(partition), policy)
+
+
+def _rewrite_reason(source: TriggerSource) -> Reason | None:
+    """Return why a commit that changed no data leads to no job: it updates the state and nothing else."""
+    if source is TriggerSource.OWN_REWRITE:
+        return Reason.OWN_COMMIT
+    return Reason.NO_DATA_CHANGE if source is TriggerSource.FOREIGN_REWRITE else None
 
 
 def excluded(policy: Policy, partition: PartitionKey, columns: Sequence[PartitionColumn] | None) -> Reason | None:

@@ -308,6 +308,10 @@ class _BaselineRunner:
         self._tally.scan(cell, merges)
 
 
+_ON_COMMIT = Trigger(0, TriggerSource.DATA_CHANGE)
+"""What a commit of the trace triggers; no decision depends on its version."""
+
+
 class _PolicyRunner:
     """Decides as a decider does, and runs jobs as an actor does: plan on what lies there now, and rewrite."""
 
@@ -320,7 +324,7 @@ class _PolicyRunner:
     def wants(self, cell: SimulatedPartition, commit: Commit) -> bool:
         """Say whether a cell that a commit touched is given a job, and set its timers."""
         self._timers.after_commit(cell, commit.timestamp_ms)
-        decision = evaluate(self._context, cell.key, cell.state, Trigger(commit.version))
+        decision = evaluate(self._context, cell.key, cell.state, _ON_COMMIT)
         return decision.verdict is DecisionKind.ENQUEUE
 
     def run(

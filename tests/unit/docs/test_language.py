@@ -115,7 +115,7 @@ def _log_events() -> Iterator[tuple[str, str]]:
 
 
 def _metrics() -> Iterator[tuple[str, str]]:
-    snapshot = MetricsSnapshot("", True, True, 0, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {})
+    snapshot = MetricsSnapshot("", True, True, 0, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {}, {})
     for line in Metrics().render(snapshot).decode().splitlines():
         if line.startswith("# HELP "):
             yield line.split()[2], line.removeprefix("# HELP ").replace("_", " ")
