@@ -154,5 +154,5 @@ def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueu
     assert "The queue is paused" in said("queue", "pause")
     assert "is resumed" in said("queue", "resume")
     assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
-    assert "0 things mended" in said("queue", "audit")
-    assert "ready now" in said("jobs", "expedite", spec("a").id)
+    assert "0 repaired" in said("queue", "audit")
+    assert "The job is ready." in said("jobs", "expedite", spec("a").id)
