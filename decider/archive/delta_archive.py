@@ -1,8 +1,8 @@
-"""An archive is a Delta table that only grows: every batch of records lands in it once, whoever crashes and repeats.
+"""Append-only Delta table that takes every batch of records exactly once, across crashes and repetitions.
 
-A batch has a number that only rises, and travels with its commit as a `txn` action: what the table has seen it does not
-take again, and of two writers with the same number the log itself refuses one. So there is nothing to undo, and nobody
-has to be sure whether an earlier attempt got through.
+A batch has an increasing number, committed as a `txn` action: a number that the table has is not appended again, and of
+two writers with one number the log rejects one. So nothing has to be undone, and the outcome of an earlier attempt does
+not matter.
 """
 
 import asyncio
@@ -18,22 +18,22 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from shared.errors import RetryableError
 
 NOTE = "lakewright.archive"
-"""Key in commitInfo under which a batch says what it holds, for whoever has lost the note of it."""
+"""Key in commitInfo with the content of a batch, to restore lost progress from."""
 
 RETRIES = 20
-"""Commits by others (appends, our own compaction) that one append gives way to before it is left to the next tick."""
+"""Conflicting commits that one append retries after, before it is left to the next run."""
 
 PATIENCE = {"connect_timeout": "2s", "timeout": "5s", "max_retries": "2", "retry_timeout": "10s"}
 """How long an object store is waited for, unless its options say otherwise. Short, because `deltalake` holds the
 interpreter's lock in some of its calls: while it waits there, so does the whole decider."""
 
 NOTES_READ = 200
-"""Commits looked back at first for notes; twice as many, and so on, until all that were asked for are found."""
+"""Commits read first for notes; doubled until all requested ones are found."""
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSpec:
-    """Where an archive is and how it is made: columns, partition columns, options of the object store."""
+    """Location of an archive, its schema, partition columns and object store options."""
 
     location: str
     schema: pa.Schema

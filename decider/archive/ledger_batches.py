@@ -1,4 +1,4 @@
-"""What of the ledgers is in the archive, and the one batch that is on its way there.
+"""Progress of the ledger archive: what is archived, and the pending batch.
 
 A batch is written down before it is appended: its number, and for each table the records it holds. Whoever finds it
 appends the same records under the same number, so that a crash between append and note neither doubles nor loses one;
@@ -20,7 +20,7 @@ from shared.queue.decode import text
 from shared.table import TableId
 
 START = "0-0"
-"""The place before every record of a stream."""
+"""The position before every record of a stream."""
 
 UNREADABLE = "records_unreadable"
 """Counter of the records that were archived without having been read."""
@@ -31,20 +31,20 @@ Span = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class LedgerBatch:
-    """Records of some tables under one number."""
+    """A numbered batch of records of several tables."""
 
     number: int
     spans: Mapping[TableId, Span]
 
     @property
     def ends(self) -> dict[TableId, str]:
-        """How far each table is archived once the batch is."""
+        """Archived position of each table after the batch."""
         return {table: end for table, (_, end) in self.spans.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveProgress:
-    """The number of the newest batch that was noted (0: none), and the one on its way."""
+    """Number of the latest archived batch (0: none), and the pending batch."""
 
     number: int
     pending: LedgerBatch | None
@@ -59,7 +59,7 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def progress(self) -> ArchiveProgress:
-        """Return how far the archive is known to be."""
+        """Return the progress of the archive."""
         return _progress(await self._queue.redis.hgetall(self._key))
 
     @translate_redis_errors
@@ -154,7 +154,7 @@ class LedgerBatches:
 
     @translate_redis_errors
     async def trim(self, tables: Iterable[TableId], *, before_ms: int) -> None:
-        """Drop records that are older than `before_ms` and archived."""
+        """Delete archived records that are older than `before_ms`."""
         chosen = list(tables)
         ends = await self._ends(chosen)
         async with self._queue.redis.pipeline(transaction=False) as pipe:

@@ -1,4 +1,4 @@
-"""Reading the ledger back: what was decided for a table, newest first, and what was in force at a moment.
+"""Reads the ledger: decisions of a table, newest first, and the decisions effective at a time.
 
 The stream is capped per table, and every read here looks at a bounded number of records. One that this release cannot
 read is shown as such: it hides no other.
@@ -21,11 +21,11 @@ PAGE = 200
 """Records read per round trip; a record has about 700 bytes."""
 
 MAX_SCANNED = 6_000
-"""Records looked at in one call, some 5 MB: all that is kept of a table (1,000, or 5,000 while there is an archive)."""
+"""Maximum records read per call, some 5 MB: all that Redis holds of a table (1,000, or 5,000 with an archive)."""
 
 
 class LedgerReader:
-    """The decisions that were kept, in the stream `led:<table>`."""
+    """Reads decisions from the stream `led:<table>`."""
 
     def __init__(self, queue: AsyncQueueExecutor, actions: ActionRegistry = ACTIONS) -> None:
         self._queue = queue

@@ -1,4 +1,4 @@
-"""A decision as a row of the archive: flat columns for people and engines, and the record to recompute it from."""
+"""Archive rows of decisions: flat columns, and the record to recompute a decision from."""
 
 import json
 from collections.abc import Mapping

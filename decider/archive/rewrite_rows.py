@@ -1,4 +1,4 @@
-"""A rewrite as a row of the table of optimizations, for SQL: what it replaced, what it wrote, and what that took."""
+"""Archive rows of rewrites: replaced files, written files, and duration."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -1,9 +1,8 @@
-"""Discovery: the allowed roots are walked now and then, and every table found is registered; no event is needed.
+"""Discovery: scans the allowed roots periodically and registers every table found, without events.
 
-The walk is in order, so one path says how far it came: another decider goes on from there, and so does a walk that
-failed for the moment. A folder that cannot be read is left out, counted and shown, and hides nothing behind it. The
-walk is slow on purpose, a few requests a second, because it finds what is new and not what is urgent. It is also how
-the registry comes back after Redis has lost everything.
+A scan is ordered, so one path is its progress: another decider, or a retry after a failure, resumes there. A folder that
+cannot be read is skipped, counted and shown. A scan is slow on purpose, a few requests per second, because it finds what
+is new and not what is urgent. It also restores the registry after a loss of Redis.
 """
 
 import asyncio
@@ -18,28 +17,28 @@ from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, Di
 from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
 
 LEASE_MS = 60_000
-"""How long a root stays with a decider that fell silent; one that walks renews it three times in that time."""
+"""Lease of a root; a scanning decider renews it three times in that time."""
 
 TICK_S = 5.0
-"""Pause between two looks at which root is due; one that Redis knows nothing of is due at once."""
+"""Seconds between two checks for due roots; a root that Redis does not know is due at once."""
 
 SAVE_EVERY = 20
-"""Folders between two records of the progress: what is walked again after a crash."""
+"""Folders between two saves of the progress: scanned again after a crash."""
 
 AGAIN_S = 60.0
-"""Pause before a walk that failed goes on from its place: a store that throttles is asked once a minute."""
+"""Seconds before a failed scan resumes: a throttling store is retried once a minute."""
 
 TRIES = 5
-"""Failures in a row at one folder, whose parents can be read, after which it is left out until the next walk."""
+"""Consecutive failures at one folder after which it is skipped until the next scan."""
 
 log = structlog.get_logger()
 
 
 class FolderLister(Protocol):
-    """Everything below one root."""
+    """Lists the folders below one root."""
 
     async def look(self, path: str) -> ScannedFolder:
-        """Return what lies at a path below the root."""
+        """List a path below the root."""
 
     def location_of(self, path: str) -> str:
         """Return the canonical location of a path below the root."""
@@ -47,7 +46,7 @@ class FolderLister(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLimits:
-    """How often, how fast and how deep: seconds between the ends and starts of walks, requests per second, folders."""
+    """Interval between scans in seconds, maximum requests per second, and maximum folder depth."""
 
     interval_s: float = 3_600.0
     requests_per_s: float = 10.0
@@ -64,7 +63,7 @@ class ProbeResult:
 
 
 class Discovery:
-    """Walks the roots; `adopt` registers the table at a location and says whether it is new."""
+    """Scans the roots; `adopt` registers the table at a location and returns whether it is new."""
 
     def __init__(
         self,
@@ -84,7 +83,7 @@ class Discovery:
         self._now_ms = now_ms
 
     async def run(self) -> None:
-        """Walk every root when it is due, until cancelled; without roots or interval there is nothing to do."""
+        """Scan due roots until cancelled; without roots or interval, do nothing."""
         while True:
             if self.roots and self.pace.interval_s:
                 try:
@@ -94,7 +93,7 @@ class Discovery:
             await asyncio.sleep(TICK_S)
 
     async def run_once(self) -> tuple[DiscoveryProgress, ...]:
-        """Walk the roots that are due and that no other decider is walking; return what became of each."""
+        """Scan the due roots that no other decider scans; return the progress of each."""
         done: list[DiscoveryProgress] = []
         for root in self.roots:
             if not await self._rounds.acquire(root):
@@ -108,11 +107,11 @@ class Discovery:
         return tuple(done)
 
     async def progress(self) -> tuple[DiscoveryProgress, ...]:
-        """Return what is known of each root, whoever walks it."""
+        """Return the progress of each root, over all deciders."""
         return tuple((await self._rounds.read(self.roots)).values())
 
     async def call_for(self) -> None:
-        """Make every root due that is not being walked."""
+        """Make every root due that is not being scanned."""
         await self._rounds.request_scan(self.roots)
 
     def _is_due(self, before: DiscoveryProgress) -> bool:
@@ -124,7 +123,7 @@ class Discovery:
         return self._now_ms() - before.finished_ms >= pause_s * 1000
 
     def _started(self, root: str, before: DiscoveryProgress | None) -> DiscoveryProgress:
-        """Begin a walk, or go on with one that failed or that another decider left."""
+        """Start a scan, or resume one that failed or was abandoned."""
         if before is not None and before.state is not DiscoveryState.DONE:
             log.info("discovery_resumed", root=root, path=before.last_path)
             problem = before.error if before.unreadable else ""
@@ -139,7 +138,7 @@ class Discovery:
             async for found in _walk(lake, "", self.pace.depth, start):
                 if isinstance(found.problem, RetryableError) and not self._is_hopeless(round_, found.path):
                     return await self._failed(_stuck(round_, found.path), found.problem)
-                # On the way back to its place a walk passes what it has counted already.
+                # A resumed scan passes folders that are counted already.
                 if not (is_resumed and _parts(found.path) <= start):
                     round_ = await self._taken(round_, found, lake)
                     if round_.folders % SAVE_EVERY == 0 and not await self._save(round_):
@@ -155,7 +154,7 @@ class Discovery:
         return round_
 
     async def _hold(self, root: str) -> None:
-        """Renew our hold on a root until cancelled or another decider has it: one listing may outlast a lease."""
+        """Renew the lease of a root until cancelled or lost: one listing may outlast a lease."""
         is_ours = True
         while is_ours:
             await asyncio.sleep(self._rounds.lease_ms / 3_000)
@@ -174,7 +173,7 @@ class Discovery:
         return round_.failing_path == path and round_.attempts >= TRIES - 1
 
     async def _taken(self, round_: DiscoveryProgress, found: ProbeResult, lake: FolderLister) -> DiscoveryProgress:
-        """Register what was found and count it; what cannot be read or registered is left out."""
+        """Register and count a folder; skip one that cannot be read or registered."""
         problem, is_new = found.problem, False
         if found.folder.is_table:
             try:
@@ -215,9 +214,9 @@ def _stuck(round_: DiscoveryProgress, path: str) -> DiscoveryProgress:
 
 
 async def _walk(lake: FolderLister, path: str, depth: int, after: tuple[str, ...]) -> AsyncIterator[ProbeResult]:
-    """Yield what lies at a path and below it, in order; subtrees that end before `after` are left out.
+    """Yield a path and everything below it, in order, without subtrees that end before `after`.
 
-    Raises what the look at the root raises; below it a look that failed is yielded as its problem.
+    Raises the error of listing the root; errors below it are yielded.
     """
     try:
         folder = await lake.look(path)

@@ -1,7 +1,7 @@
-"""The archive of the ledger: what was decided goes into a Delta table that any engine can read, every record once.
+"""Ledger archive: appends every decision exactly once to a Delta table that any engine can read.
 
-The archive is a table like others: registered, followed, and compacted by us. What is decided about it is a record,
-too, and would lead to another append for ever; so its own records ride along only when others are on their way.
+The archive is itself registered, tracked and compacted. Its own decisions would each lead to another append, so they
+are archived only together with others.
 """
 
 from collections.abc import AsyncIterator
@@ -20,40 +20,40 @@ from shared.errors import InvalidInput
 from shared.table import TableId, TableRef
 
 APP = "lakewright.ledger"
-"""Name of the ledger's batches in the archive's log, and of the table in the registry."""
+"""Batch series in the archive's log, and name of the archive in the registry."""
 
 TENANT = "lakewright"
-"""Tenant of our own tables, so that their work is shared fairly with that of others."""
+"""Tenant of Lakewright's own tables, which share the actors fairly with others."""
 
 EVERY_S = 60.0
-"""Seconds between two ticks: how far the archive lags behind, at one small commit per tick."""
+"""Seconds between two runs: the lag of the archive, at one small commit per run."""
 
 BATCH_RECORDS = 10_000
-"""Records in one commit of the archive: about 10 MB in memory, and some hundred KB in the table."""
+"""Maximum records per commit of the archive: about 10 MB in memory, some hundred KB in the table."""
 
 TABLES_AT_ONCE = 200
-"""Tables asked for new records in one round trip."""
+"""Tables read for new records per round trip."""
 
 KEPT_MS = 7 * 86_400_000
-"""How long an archived record stays in Redis, for questions that are answered from there: a week."""
+"""Retention of archived records in Redis, from which queries are answered: a week."""
 
 LEDGER_KEPT = 5_000
 """Records per table that Redis holds at most while there is an archive: a minute of the widest commits, with slack for
-a store that is away. Beyond it the oldest are dropped, archived or not: memory has to be bounded."""
+an unavailable store. Beyond it the oldest are dropped, archived or not: memory is bounded."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """What one tick did."""
+    """Result of one run."""
 
     records: int = 0
     batches: int = 0
 
 
 class LedgerArchiver:
-    """Carries the ledgers of all registered tables into the archive; any number of deciders may run it."""
+    """Archives the ledgers of all registered tables; any number of deciders may run it."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class LedgerArchiver:
         own: TableRef,
         actions: ActionRegistry = ACTIONS,
     ) -> None:
-        """`own` is the archive as a table of the registry; its commits are told to the inbox."""
+        """`own` is the archive as a registered table, refreshed after each append."""
         self._archive = archive
         self._batches = batches
         self._registry = registry
@@ -74,7 +74,7 @@ class LedgerArchiver:
         self._actions = actions
 
     async def run_once(self, *, batch_records: int = BATCH_RECORDS) -> ArchiveResult:
-        """Archive every record that is there now, in batches of about `batch_records`, and register the archive."""
+        """Archive all current records in batches of about `batch_records`, and register the archive."""
         done = await self._take_up()
         until_ms = await self._batches.now_ms()
         oldest_ms = until_ms - KEPT_MS
@@ -87,7 +87,7 @@ class LedgerArchiver:
         return done
 
     async def run(self) -> None:
-        """Archive until cancelled; a store that is away is waited for."""
+        """Run until cancelled; an unavailable store is retried."""
         await run_periodically(self._tick, every_s=EVERY_S, failed="ledger_archive_failed")
 
     async def _tick(self) -> None:
@@ -96,7 +96,7 @@ class LedgerArchiver:
             log.info("ledger_archived", records=done.records, batches=done.batches)
 
     async def _take_up(self) -> ArchiveResult:
-        """Finish the batch that somebody left on its way, and note what the archive holds beyond our notes."""
+        """Complete a pending batch, and restore progress from an archive that is ahead of Redis."""
         done = ArchiveResult()
         progress = await self._batches.progress()
         if progress.pending is not None:
@@ -107,14 +107,14 @@ class LedgerArchiver:
         return done
 
     async def _believe_archive(self, number: int) -> None:
-        """Note what the archive holds above `number`, by its own word: Redis came back from an older state."""
+        """Restore progress above `number` from the archive: Redis was restored to an older state."""
         newest = await self._archive.newest(APP)
         notes = await self._archive.notes(APP, above=number)
         ends: dict[TableId, str] = {}
         for note in reversed(notes or ()):
             ends |= {TableId(table): end for table, end in note["ends"].items()}
         if notes is None:
-            # What its log has forgotten stands in its rows, all of which have to be read for it.
+            # The log no longer has these commits; the rows do, and all of them have to be read.
             ends = {TableId(row["table_id"]): row["entry"] for row in await self._archive.ask(FURTHEST)}
         await self._batches.note(newest, ends)
         log.warning("archive_progress_restored", noted=number, archived=newest, from_rows=notes is None)
@@ -122,7 +122,7 @@ class LedgerArchiver:
     async def _carry(
         self, tables: list[TableId], done: ArchiveResult, until_ms: int, batch_records: int
     ) -> ArchiveResult:
-        """Archive these tables' records, as many batches as it takes."""
+        """Archive the records of these tables in as many batches as needed."""
         while True:
             ahead = await self._batches.ahead(tables, until_ms=until_ms, limit=batch_records)
             if not ahead:
@@ -130,22 +130,21 @@ class LedgerArchiver:
             number = (await self._batches.progress()).number + 1
             batch = await self._batches.plan(number, {table: entries[-1] for table, entries in ahead.items()})
             if batch is None:
-                # Another decider is at it; what it leaves is there at the next tick.
+                # Another decider archives; the next run takes the rest.
                 return done
             done = await self._write(batch, done)
 
     async def _write(self, batch: LedgerBatch, done: ArchiveResult) -> ArchiveResult:
         rows = []
         for table_id, records in (await self._batches.read(batch)).items():
-            # A table that was removed meanwhile has no name any more; its records keep its id.
+            # An unregistered table has no name; its records keep its id.
             table = await self._registry.get(table_id) or TableRef(table_id, table_id, "")
             rows += [ledger_row(table, *record, self._actions) for record in records]
         is_new = bool(rows) and await self._archive.append(
             rows, app=APP, number=batch.number, note={"ends": batch.ends}
         )
         if rows and not is_new and not await self._holds(batch):
-            # The number was used for other records. Those are noted; of these, what they did not hold stays where it is
-            # and gets a number of its own.
+            # The number was used for other records: note those, and archive the remaining ones under the next number.
             await self._believe_archive(batch.number - 1)
             return done
         unreadable = sum(row.get("decision") is None for row in rows)
@@ -166,7 +165,7 @@ class LedgerArchiver:
         await self._inbox.put(self._own, None)
 
     async def _all_others(self) -> AsyncIterator[list[TableId]]:
-        """Yield the ids of all tables but the archive, some at a time."""
+        """Yield the ids of all tables except the archive, in chunks."""
         some: list[TableId] = []
         async for table in self._registry.all():
             if table.id != self._own.id:

@@ -1,4 +1,4 @@
-"""A duty goes on until it is cancelled: what fails for the moment is said, and tried again with the next tick."""
+"""Runs a background task periodically until it is cancelled; a transient failure is logged and retried."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ async def run_periodically(act: Callable[[], Awaitable[object]], *, every_s: flo
     """Act until cancelled, with a pause of `every_s` seconds after each time.
 
     failed: name of the event that is logged, with `about`, when acting raises a LakewrightError, such as that of a
-    store that is away. Any other exception ends the duty.
+    store that is away. Any other exception ends the task.
     """
     while True:
         try:

@@ -1,6 +1,6 @@
-"""The queue is looked after: urgent jobs that wait too long get a slot, and what a torn log left behind is mended.
+"""Queue maintenance: preemption for urgent jobs, audit and repair, slot count, and the Redis log.
 
-Both are safe to do from several deciders at once: each step is one script, and a second one finds nothing to do.
+All of it is safe to run in several deciders at once: each step is one script, and a second run finds nothing to do.
 """
 
 import asyncio
@@ -14,16 +14,16 @@ from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.settings import QueueSettings
 
 PREEMPT_EVERY_S = 2.0
-"""Below the patience of a waiting job (3 s); a look costs the server some 30 microseconds."""
+"""Below the patience of a waiting job (3 s); a check costs the server some 30 microseconds."""
 
 AUDIT_EVERY_S = 600.0
 """An audit reads every job; ten minutes is far below what a lost job could cost."""
 
 SLOTS_EVERY_S = 10.0
-"""Actors come and go by minutes; a look costs one round trip."""
+"""Actors change within minutes; a check costs one round trip."""
 
 LOG_EVERY_S = 5.0
-"""Well below the time between two crashes of a server; a look costs one round trip."""
+"""Well below the time between two crashes of a server; a check costs one round trip."""
 
 FAILED = "queue_maintenance_failed"
 
@@ -31,55 +31,55 @@ log = structlog.get_logger()
 
 
 class QueueAdminPort(Protocol):
-    """The levers that are used here."""
+    """Queue administration, as used here."""
 
     async def preempt(self, rules: Preemption) -> tuple[Preempted, ...]:
-        """Tell running jobs to yield."""
+        """Ask running jobs to yield."""
 
     async def audit(self) -> object:
-        """Mend what differs."""
+        """Repair inconsistencies."""
 
     async def settings(self) -> QueueSettings:
         """Return the queue's settings."""
 
     async def configure(self, settings: Mapping[str, int]) -> None:
-        """Write those settings that are given."""
+        """Write the given settings."""
 
     async def recheck_throttled(self) -> object:
-        """Look again at whom a share of the slots holds back."""
+        """Re-evaluate tables that a quota throttles."""
 
     async def delete_old_libraries(self) -> int:
-        """Forget scripts of other releases."""
+        """Drop scripts of other releases."""
 
     async def rewrite_aof(self) -> bool:
-        """Have a server that has started write its log anew."""
+        """Rewrite the append-only file of a restarted server."""
 
 
 class QueueMaintenance:
-    """Preempts and audits, each in its own rhythm."""
+    """Runs preemption, audit, slot count and log rewrite, each at its own interval."""
 
     def __init__(
         self, levers: QueueAdminPort, slots: Callable[[], Awaitable[int]], rules: Preemption | None = None
     ) -> None:
-        """`slots` tells how many slots the queue's actors have at the moment: quotas are shares of them."""
+        """`slots` returns the current slots of all actors, the base of quotas."""
         self._levers = levers
         self._slots = slots
         self._rules = rules or Preemption()
         self._slots_seen: int | None = None
 
     async def run(self) -> None:
-        """Look after the queue until cancelled; a Redis that is away is waited for."""
+        """Run until cancelled; an unavailable Redis is retried."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(run_periodically(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, duty="audit"))
-            group.create_task(run_periodically(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, duty="slots"))
-            group.create_task(run_periodically(self.rewrite_aof, every_s=LOG_EVERY_S, failed=FAILED, duty="log"))
-            group.create_task(run_periodically(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, duty="preempt"))
+            group.create_task(run_periodically(self.tidy, every_s=AUDIT_EVERY_S, failed=FAILED, task="audit"))
+            group.create_task(run_periodically(self.tell_slots, every_s=SLOTS_EVERY_S, failed=FAILED, task="slots"))
+            group.create_task(run_periodically(self.rewrite_aof, every_s=LOG_EVERY_S, failed=FAILED, task="log"))
+            group.create_task(run_periodically(self.preempt, every_s=PREEMPT_EVERY_S, failed=FAILED, task="preempt"))
 
     async def tell_slots(self) -> None:
-        """Tell the queue how many slots there are if it does not know; without actors, the last number stands.
+        """Write the slot count to the queue if it changed; without actors, the last count stays.
 
-        Whoever told it, a number that is new here lets in again whom a share of the old one held back. The first call
-        tells the queue of this release's schema, too.
+        A count that is new to this decider readmits tables that a quota of the old one throttled. The first call also
+        writes the schema version.
         """
         slots, told = await self._slots(), (await self._levers.settings()).slots
         given = {"slots": slots} if slots not in (0, told) else {}
@@ -91,16 +91,16 @@ class QueueMaintenance:
             self._slots_seen = known
 
     async def tidy(self) -> None:
-        """Mend what differs, and forget what other releases left."""
+        """Audit the queue, and drop scripts of other releases."""
         await self._levers.audit()
         await self._levers.delete_old_libraries()
 
     async def rewrite_aof(self) -> None:
-        """Leave nothing in the log of a server that has started but what is in force."""
+        """Rewrite the append-only file of a restarted server, so that it holds current data only."""
         if await self._levers.rewrite_aof():
             log.info("redis_aof_rewritten")
 
     async def preempt(self) -> None:
-        """Give each urgent job that has waited for too long the prospect of a slot."""
+        """Preempt a running job for each urgent job that has waited too long."""
         for one in await self._levers.preempt(self._rules):
             log.info("job_preempted", job=one.victim, waiting=one.waiting)

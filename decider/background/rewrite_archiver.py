@@ -1,8 +1,8 @@
-"""The table of optimizations: each rewrite of every table lands in a Delta table once, for whoever asks in SQL.
+"""Rewrite archive: appends each rewrite of every table exactly once to a Delta table, for SQL.
 
-It is made from the tables' own logs, and how far it has come stands in its own log, as the number of each table's
-newest batch: the version up to which that table's history was taken. So nothing of it is kept in Redis, and losing that
-changes nothing. Rewrites of the table of optimizations itself are not taken: they would follow one another for ever.
+Source is each table's own log. Progress is stored in the archive's log, as the batch number of each table: the
+version up to which its rewrites are archived. Nothing is kept in Redis, so a loss of Redis changes nothing. Rewrites
+of the archive itself are excluded: each would lead to another one.
 """
 
 from collections.abc import Callable
@@ -23,20 +23,20 @@ from shared.errors import InvalidInput, LakewrightError
 from shared.table import TableId, TableRef
 
 APP = "lakewright.optimizations"
-"""Name of the table in the registry, and what the rows of batches begin with."""
+"""Name of the archive in the registry, and prefix of its batch series."""
 
 EVERY_S = 60.0
-"""Seconds between two ticks: a tick costs two small reads of Redis per table, and more only where something landed."""
+"""Seconds between two runs: a run costs two small reads of Redis per table, and more only after a rewrite."""
 
 PAGE = 500
-"""Events read at once."""
+"""Rewrites read per page."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteSources:
-    """Where a table's history and what is known of it come from."""
+    """Sources of tables, their state, counters and rewrites."""
 
     registry: TableRegistry
     states: TableStateStore
@@ -45,10 +45,10 @@ class RewriteSources:
 
 
 class RewriteArchiver:
-    """Carries the history of all registered tables into one; any number of deciders may run it."""
+    """Archives the rewrites of all registered tables; any number of deciders may run it."""
 
     def __init__(self, archive: DeltaArchive, sources: RewriteSources, inbox: RefreshQueue, *, own: TableRef) -> None:
-        """`own` is the table of optimizations as one of the registry; its commits are told to the inbox."""
+        """`own` is the archive as a registered table, refreshed after each append."""
         self._archive = archive
         self._from = sources
         self._inbox = inbox
@@ -56,7 +56,7 @@ class RewriteArchiver:
         self._taken: dict[TableId, tuple[int, int, str]] = {}
 
     async def run_once(self) -> int:
-        """Take what has landed since the last time; returns the number of rewrites that this call wrote."""
+        """Archive new rewrites; return the number of rewrites that this call wrote."""
         written = 0
         async for table in self._from.registry.all():
             cursor = None if table.id == self._own.id else await self._from.states.state(table.id)
@@ -79,7 +79,7 @@ class RewriteArchiver:
         return written
 
     async def run(self) -> None:
-        """Take until cancelled; a store that is away is waited for."""
+        """Run until cancelled; an unavailable store is retried."""
         await run_periodically(self._tick, every_s=EVERY_S, failed="rewrite_archive_failed")
 
     async def _tick(self) -> None:
@@ -87,8 +87,8 @@ class RewriteArchiver:
             log.info("rewrites_archived", rewrites=written)
 
     async def _carry(self, table: TableRef, cursor: TableState) -> int | None:
-        """Take one table's rewrites above the version that its newest batch came to; None if another was faster."""
-        # A table made anew at its place counts its versions from 0, and is another row of batches.
+        """Archive one table's rewrites above its archived version; None if another decider did."""
+        # A table recreated at its location starts at version 0, with its own batch series.
         app = f"{APP}/{table.id}/{cursor.metadata.table_uuid}"
         done = await self._archive.newest(app)
         events = await self._above(table, done, cursor.version)
@@ -99,7 +99,7 @@ class RewriteArchiver:
         return len(rows) if is_new else None
 
     async def _above(self, table: TableRef, done: int, until: int) -> list[Rewrite]:
-        """Return the rewrites of versions from `done` (not with it) to `until`, oldest first."""
+        """Return the rewrites of versions above `done` up to `until`, oldest first."""
         history = self._from.open_history(table.location)
         found: list[Rewrite] = []
         before: int | None = until + 1

@@ -1,7 +1,7 @@
-"""The sweep: every table is asked for its next version now and then; the repair for events that never came.
+"""Sweep: refreshes every table once per interval, to find commits of lost events.
 
-It is the only thing that reads the log of an idle table, once per interval, spread over the interval so that a
-hundred thousand tables are no burst.
+It alone reads the log of an idle table, and it spreads the refreshes over the interval, so that a hundred thousand
+tables are no burst.
 """
 
 import asyncio
@@ -17,20 +17,20 @@ SPREAD = 0.8
 """Share of the interval over which one sweep is spread; the rest is slack for slow stores."""
 
 RETRY_S = 2.0
-"""Pause before a sweep that failed is tried again: a Redis that is away is asked every two seconds."""
+"""Pause after a failed sweep: an unavailable Redis is retried every two seconds."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class SweepResult:
-    """How many tables one tick asked for."""
+    """Number of tables of one sweep."""
 
     tables: int
 
 
 class Sweep:
-    """Puts every registered table into the inbox once per `interval_s` seconds."""
+    """Queues a refresh of every registered table once per `interval_s` seconds."""
 
     def __init__(self, registry: TableRegistry, inbox: RefreshQueue, *, interval_s: float) -> None:
         self._registry = registry
@@ -38,7 +38,7 @@ class Sweep:
         self._interval_s = interval_s
 
     async def run_once(self, *, spread_s: float = 0.0) -> SweepResult:
-        """Ask for every table; `spread_s` is the time in seconds over which to spread the asking."""
+        """Queue a refresh of every table, spread over `spread_s` seconds."""
         count = await self._registry.count()
         pause_s = spread_s / count if count else 0.0
         tables = 0
@@ -50,7 +50,7 @@ class Sweep:
         return SweepResult(tables)
 
     async def run(self) -> None:
-        """Sweep until cancelled; the first one starts at once and is not spread. A Redis that is away is waited for."""
+        """Sweep until cancelled; the first sweep starts at once, without spread. An unavailable Redis is retried."""
         spread_s = 0.0
         while True:
             started = asyncio.get_running_loop().time()

@@ -1,4 +1,4 @@
-"""A table that nobody named is called as its place says: the folders below its root, the first one being its tenant.
+"""Default name and tenant of a table, derived from the folders below its root; the first one is the tenant.
 
 Below the root `s3://lake`, `s3://lake/sales/orders` is `sales.orders` of the tenant `sales`, as in a catalog.
 """
@@ -25,7 +25,7 @@ def name_at(location: str, roots: Iterable[str]) -> str | None:
 
 
 def tenant_at(location: str, roots: Iterable[str], setting: str = FROM_PATH) -> str:
-    """Return whose table lies at a canonical location."""
+    """Return the tenant of a canonical location."""
     if setting != FROM_PATH:
         return setting
     parts = _parts(location, roots)

@@ -1,7 +1,7 @@
-"""One value of an event is read with its place in the body, so that whatever is wrong with it is said with that place.
+"""Reads event fields with their path in the body, so that every error names that path.
 
-An event may be wrapped in others, as a bucket's notification in a topic's message in a queue's record. The place
-grows with each wrapping, and so does the depth, which is bounded: nobody wraps more than that by accident.
+An event may be wrapped in others, such as an S3 notification in an SNS message in an SQS record. The path grows with
+each wrapping, and so does the depth, which is bounded.
 """
 
 import binascii
@@ -32,7 +32,7 @@ NO_BUCKETS: Mapping[str, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class ReadContext:
-    """How a value is read: which place a bucket stands for, where the value is, and how a wrapped event is parsed."""
+    """Path of a value in the body, URI prefixes of buckets, and the parser of wrapped events."""
 
     parse_wrapped: Callable[[object, "ReadContext"], Iterable[Outcome]]
     buckets: Mapping[str, str]

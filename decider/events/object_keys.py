@@ -1,6 +1,6 @@
-"""Of all objects that are written to a bucket, only a commit file in a Delta log is a hint.
+"""Hints from object keys: only a commit file in a Delta log is one.
 
-Any bucket can be mapped onto a place of another kind, such as a directory that is shown as a bucket.
+A bucket can be mapped to another URI prefix, such as a directory that is served as a bucket.
 """
 
 import re

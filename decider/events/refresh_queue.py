@@ -1,8 +1,7 @@
-"""The inbox: tables worth looking at, each once, whatever the number of events that named it.
+"""Deduplicating refresh queue, keyed by table: each table is queued once, whatever the number of events.
 
-It is bounded by the number of tables and not by the number of events, so a burst costs no memory. It lives in this
-process alone: what a crash loses, the sweep finds again. A look that failed for the moment is taken again after a
-pause that doubles, so that a store that was away is neither hammered nor waited for until the next event.
+It is bounded by the number of tables, so a burst costs no memory. It is local to the process: the sweep finds what a
+crash loses. A refresh that fails temporarily is retried with exponential backoff.
 """
 
 import asyncio
@@ -22,10 +21,9 @@ Handle = Callable[[TableRef, int | None], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class RefreshRetryPolicy:
-    """How failed looks are repeated: the first pause, the longest one, and how many before the sweep has to do.
+    """Retries of failed refreshes: first and longest pause, and number of tries before the sweep takes over.
 
-    Eight tries from one second on ride out an outage of about two minutes; a pause is drawn from its upper half, so
-    that tables that failed together do not come back together.
+    Eight tries from one second on cover an outage of about two minutes; jitter draws a pause from its upper half.
     """
 
     first_s: float = 1.0
@@ -40,7 +38,7 @@ class RefreshRetryPolicy:
 
 @dataclass(frozen=True, slots=True)
 class _QueuedRefresh:
-    """A table that waits, the version that is wanted (None: the newest), and since when, on the loop's clock."""
+    """A queued table, its expected version (None: the latest), and its arrival on the loop's clock."""
 
     table: TableRef
     version: int | None
@@ -48,7 +46,7 @@ class _QueuedRefresh:
 
 
 class RefreshQueue:
-    """Hands each named table to `handle`, one call per table at a time, up to `workers` tables at once."""
+    """Calls `handle` for each queued table, one call per table at a time, up to `workers` tables at once."""
 
     def __init__(self, handle: Handle, *, workers: int = 16, patience: RefreshRetryPolicy | None = None) -> None:
         self._handle = handle
@@ -66,7 +64,7 @@ class RefreshQueue:
         self._idle.set()
 
     async def put(self, table: TableRef, version: int | None) -> None:
-        """Ask for a look at a table; None asks for whatever is newest, wins over any version and ends a pause."""
+        """Queue a refresh; version None means the latest, takes precedence, and ends a pause."""
         async with self._arrived:
             if table.id in self._paused:
                 if version is not None:
@@ -84,12 +82,12 @@ class RefreshQueue:
 
     @property
     def backlog(self) -> int:
-        """Tables that wait or are being looked at."""
+        """Number of tables queued or being refreshed."""
         return len(self._waiting) + len(self._running)
 
     @property
     def retrying(self) -> int:
-        """Tables whose last look failed for the moment and will be taken again."""
+        """Number of tables whose refresh failed and is retried."""
         return len(self._paused)
 
     def problem(self, table: TableId) -> str:
@@ -98,17 +96,17 @@ class RefreshQueue:
 
     @property
     def oldest_wait_s(self) -> float:
-        """Seconds that the table that waits longest has been waiting; 0 if none does."""
+        """Wait of the oldest queued table in seconds; 0 if none is queued."""
         if not self._waiting:
             return 0.0
         return asyncio.get_running_loop().time() - min(waiting.since for waiting in self._waiting.values())
 
     async def drained(self) -> None:
-        """Return once nothing waits and nothing runs."""
+        """Return once the queue is empty and idle."""
         await self._idle.wait()
 
     async def run(self) -> None:
-        """Work until cancelled."""
+        """Run until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._workers):
@@ -135,7 +133,7 @@ class RefreshQueue:
                 self._problems[table_id] = str(problem)
                 log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
             except Exception:
-                # A log that nobody foresaw must not end the following of all other tables; the sweep comes back to it.
+                # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
                 log.exception("table_refresh_crashed", table=waiting.table.name)
             finally:
                 self._running.discard(table_id)
@@ -143,7 +141,7 @@ class RefreshQueue:
                     self._idle.set()
 
     def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
-        """Put a table back after a pause; after too many failures in a row it is left to the sweep."""
+        """Queue a table again after a pause; after too many failures leave it to the sweep."""
         table = failed.table
         failures = self._failures.get(table.id, 0) + 1
         if failures >= self._patience.tries:
@@ -154,7 +152,7 @@ class RefreshQueue:
         pause_s = self._patience.pause_s(failures)
         log.warning("table_refresh_failed", table=table.name, retry_in_s=round(pause_s, 1), error=str(problem))
         if table.id in self._waiting:
-            return  # Another event has asked for it already.
+            return  # Another event has queued it already.
         loop = asyncio.get_running_loop()
         self._paused[table.id] = loop.call_later(pause_s, self._again, table)
 

@@ -1,7 +1,7 @@
-"""A hint says that a table may have changed, and nothing else; a shape that is not known is refused in words.
+"""Table hints and the other outcomes of an event: a hint states that a table may have changed, and nothing else.
 
-Whoever sends an event must learn at once whether it was understood. So a body of the wrong form is an error that
-names the field, while a good event that concerns nobody here is counted with the reason.
+A sender must learn at once whether its events are accepted: a malformed body is an error that names the field, and a
+valid event that is ignored is counted by reason.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ MAX_BATCH = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TableHint:
-    """Where to look: a canonical location or a registered name, and the version that is said to exist, if any."""
+    """A canonical location or a registered name, and the version of the commit, if given."""
 
     location: str | None = None
     name: str | None = None
@@ -43,21 +43,21 @@ class IgnoredReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ValidationHandshake:
-    """A sender that wants its code back before it sends events."""
+    """A validation code to return before the source sends events."""
 
     code: str
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionConfirmation:
-    """A sender that wants a page of its own visited before it sends events of this topic."""
+    """A subscription to confirm, by visiting its URL, before the topic sends events."""
 
     topic: str
     url: str
 
 
 Outcome = TableHint | IgnoredReason | ValidationHandshake | SubscriptionConfirmation
-"""What one event comes down to."""
+"""Outcome of one event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class ParsedEvents:
                 case TableHint():
                     hints[outcome] = None
                 case ValidationHandshake() | SubscriptionConfirmation():
-                    # Nobody shakes hands twice in a breath; who asks for more wants us to call somebody often.
+                    # More than one handshake per body would let a sender trigger many requests.
                     if handshake not in (None, outcome):
                         raise InvalidInput("the body asks for two handshakes", field="body", allowed="one handshake")
                     handshake = outcome

@@ -1,7 +1,7 @@
-"""A table is told by a name that a catalog has for it or by its place; which of the two is plain from the text.
+"""Hints from table names and locations; a text with a slash or colon is a location.
 
-A name leads to a table only if somebody registered the table under it. Both are spelled in one way before they are
-compared, and what can be neither is refused or counted, as the sender's shape demands.
+A name matches a table only if the table is registered under it. Both are normalized before they are compared; a text
+that can be neither is an error or ignored, as the event format requires.
 """
 
 import re

@@ -8,6 +8,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -115,12 +116,17 @@ def _log_events() -> Iterator[tuple[str, str]]:
 
 
 def _metrics() -> Iterator[tuple[str, str]]:
-    snapshot = MetricsSnapshot("", True, True, 0, 0, {}, 0.0, {}, 0, 0, 0.0, {}, {}, {})
+    empty: dict[str, Any] = {"bool": True, "float": 0.0, "int": 0, "int | None": 0, "Mapping[str, int]": {}, "str": ""}
+    snapshot = MetricsSnapshot(**{one.name: empty[_typed(one.type)] for one in fields(MetricsSnapshot)})
     for line in Metrics().render(snapshot).decode().splitlines():
         if line.startswith("# HELP "):
             yield line.split()[2], line.removeprefix("# HELP ").replace("_", " ")
         elif "funnel_total{" in line:
             yield "funnel", line.replace("_", " ")
+
+
+def _typed(annotation: object) -> str:
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("collections.abc.", "")
 
 
 def _policy() -> Iterator[tuple[str, str]]:
