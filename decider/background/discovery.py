@@ -1,8 +1,8 @@
 """Discovery: scans the allowed roots periodically and registers every table found, without events.
 
-A scan is ordered, so one path is its progress: another decider, or a retry after a failure, resumes there. A folder that
-cannot be read is skipped, counted and shown. A scan is slow on purpose, a few requests per second, because it finds what
-is new and not what is urgent. It also restores the registry after a loss of Redis.
+A scan is ordered, so one path is its progress: another decider, or a retry after a failure, resumes there. A folder
+that cannot be read is skipped, counted and shown. A scan is slow on purpose, a few requests per second, because it
+finds what is new and not what is urgent. It also restores the registry after a loss of Redis.
 """
 
 import asyncio
