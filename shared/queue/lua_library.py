@@ -27,12 +27,12 @@ _SCRIPT = re.compile(r"#!lua(?: flags=([a-z,-]+))?\n(--\[\[.*?\]\]\n)(.*)", re.D
 class ScriptName(StrEnum):
     """One script per transition and per read."""
 
-    AUDIT_IN_FLIGHT = "audit_flight"
+    AUDIT_IN_FLIGHT = "audit_in_flight"
     AUDIT_FLOW = "audit_flow"
     AUDIT_INDEX = "audit_index"
     AUDIT_JOBS = "audit_jobs"
     AUDIT_NODE = "audit_node"
-    AUDIT_THROTTLED = "audit_parked"
+    AUDIT_THROTTLED = "audit_throttled"
     CANCEL = "cancel"
     CLAIM = "claim"
     CONFIGURE = "configure"
@@ -48,7 +48,7 @@ class ScriptName(StrEnum):
     ORDER = "order"
     PAUSE = "pause"
     PREEMPT = "preempt"
-    EXPEDITE = "promote"
+    EXPEDITE = "expedite"
     REQUEUE = "requeue"
     VIEW = "view"
     WEIGHT = "weight"

@@ -129,7 +129,7 @@ class JobRequest:
         require_range(self.priority, "priority", 0, MAX_PRIORITY)
         require_range(self.cost_bytes, "cost_bytes", 0, MAX_COST_BYTES)
         require_range(self.version, "version", 0, MAX_INTEGER)
-        require_bytes(self.payload, "facts", MAX_PAYLOAD_BYTES)
+        require_bytes(self.payload, "payload", MAX_PAYLOAD_BYTES)
         require_range(self.precedence, "insistence", 0, MAX_PRECEDENCE)
         require_range(self.extent, "reach", 0, MAX_EXTENT)
 
