@@ -137,7 +137,9 @@ def _policy() -> Iterator[tuple[str, str]]:
 
 
 def _reasons() -> Iterator[tuple[str, str]]:
-    for one in (*Reason, *RequestIgnored, *TriggerOutcome):
+    for reason in Reason:
+        yield reason.value, f"{reason.value.replace('_', ' ')} {reason.message}"
+    for one in (*RequestIgnored, *TriggerOutcome):
         yield one.value, f"{one.value.replace('_', ' ')} {one.sentence}"
 
 
