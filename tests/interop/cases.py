@@ -112,13 +112,22 @@ ALPHABETS = (
 )
 
 
-def _partitioned(name: str, arrow: pa.DataType, sql: str, values: tuple[object, ...], *, column: str = "p") -> Case:
+def _partitioned(  # noqa: PLR0913 - a table of cases
+    name: str,
+    arrow: pa.DataType,
+    sql: str,
+    values: tuple[object, ...],
+    *,
+    column: str = "p",
+    may_be_refused: bool = False,
+) -> Case:
     return Case(
         f"partitions of {name}",
         (Column(column, arrow, sql, cycle(*values)), Column("v", pa.float64(), "DOUBLE", cycle(1.5, None))),
         partition_by=(column,),
         batches=2,
         batch_rows=len(values),
+        may_be_refused=may_be_refused,
     )
 
 
@@ -143,7 +152,10 @@ PARTITION_CASES = (
     _partitioned("bytes and shorts", pa.int8(), "TINYINT", (127, -128, None)),
     _partitioned("strings by a column größe", pa.string(), "STRING", ("a b", "ü", "z"), column="größe"),
     _partitioned("strings by a column 100%", pa.string(), "STRING", ("a b", "ü", "z"), column="100%"),
-    _partitioned("strings by a column a:b+c", pa.string(), "STRING", ("a b", "ü", "z"), column="a:b+c"),
+    # To Hadoop a path that begins with this name has a scheme: of deltalake's table Spark, and so we, can read nothing.
+    _partitioned(
+        "strings by a column a:b+c", pa.string(), "STRING", ("a b", "ü", "z"), column="a:b+c", may_be_refused=True
+    ),
     Case(
         "two partition columns",
         (

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -84,6 +85,7 @@ class Laboratory:
     def __init__(self, staff: Staff, folder: Path) -> None:
         self._staff = staff
         self._folder = folder
+        self._forks = count()
 
     def run(self, case: Case, creator: str, plan: Round) -> Iterator[Result]:
         """Run one round on one table and give each check's result."""
@@ -115,7 +117,9 @@ class Laboratory:
                 if _is_offered(operation, writer):
                     yield from self._operate(made, treated, bases, Deed(creator, writer, operation, plan.reading))
             for operation in plan.stale if isinstance(writer, Holder) else ():
-                yield from self._overtake(made, home / "stale", bases, Deed(creator, writer, operation, plan.reading))
+                yield from self._overtake(
+                    made, home / f"stale-{next(self._forks)}", bases, Deed(creator, writer, operation, plan.reading)
+                )
         shutil.rmtree(home)
 
     def _bases(self, made: Made, creator: str, home: Path) -> list[Callable[[], Path]]:
@@ -156,12 +160,12 @@ class Laboratory:
         writer, name = deed.writer, deed.operation.name
         operation = made.restore if isinstance(deed.operation, Restore) else deed.operation
         place = Place(made.case.name, deed.creator, writer.name, name)
-        home = treated.parent.parent / "fork"
-        shutil.rmtree(home, ignore_errors=True)
+        home = treated.parent.parent / f"fork-{next(self._forks)}"  # Spark caches what it knows of a path.
         fork, model = _copy(treated, home / "treated"), deepcopy(made.model)
         controls = _Controls(bases, home, self._alone(made, writer, operation))
         done = self._perform(writer, operation, made.case, fork, model, rewrites=True)
-        verdict = judge(done, {}, *controls.outcomes)
+        # Engines name several causes of one failure in any order, so that what failed is compared, not its words.
+        verdict = judge(set(done), set(), *controls.failures)
         if done and verdict is Verdict.THEIRS:
             verdict = Verdict.CANNOT
         words = "; ".join(f"{part}: {failure.text}" for part, failure in done.items())
@@ -245,9 +249,9 @@ class _Controls:
         self._done: dict[Path, tuple[Path, Any]] = {}
 
     @property
-    def outcomes(self) -> list[Callable[[], Any]]:
-        """What the operation ends in on each control."""
-        return [lambda base=base: self._changed(base)[1] for base in self._bases]
+    def failures(self) -> list[Callable[[], Any]]:
+        """The parts of the operation that fail on each control."""
+        return [lambda base=base: set(self._changed(base)[1]) for base in self._bases]
 
     def observed(self, observe: Callable[[Path], Any]) -> list[Callable[[], Any]]:
         """What an observation finds on each control after the operation."""

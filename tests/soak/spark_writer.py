@@ -35,6 +35,10 @@ SETTINGS = {
 USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
+_ANY_VERSION = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+"""Readers are pinned to a version, which others overtake; the table's retention is only minutes."""
+
+
 class SparkEngine:
     """Works on what the session sees when an operation runs, which may be newer than what `view` saw."""
 
@@ -202,6 +206,7 @@ def main() -> None:
     ivy = Path(os.environ.get("LAKEWRIGHT_IVY_DIR", ROOT / ".cache" / "ivy"))
     settings = SparkSettings(work_dir=work, ivy_dir=ivy, master="local[1]", driver_memory="768m", extra=SETTINGS)
     spark = build_session(settings, java_home=find_java(search).path)
+    spark.conf.set(_ANY_VERSION, "false")
     engine = SparkEngine(spark, options)
     for spec in TABLES:
         if not spec.deltalake:

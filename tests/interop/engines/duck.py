@@ -94,10 +94,12 @@ class DuckDbFiles:
             f" AS {DUCKDB.name(name)}"
             for name, value in add["partitionValues"].items()
         ]
-        # Some writers keep partition columns in the data files, too; the log's values are the ones that count.
-        inside = f"COLUMNS(name -> NOT list_contains([{', '.join(map(DUCKDB.text, add['partitionValues']))}], name))"
+        # Some writers keep partition columns in the data files, too; the log's values are the ones that count. Delta
+        # itself keeps row ids and kinds of change there, under names that the schema does not have.
+        names = [name for name in log.types if name not in add["partitionValues"]]
+        inside = f"COLUMNS(name -> list_contains([{', '.join(map(DUCKDB.text, names))}], name))"
         source = f"read_parquet('{path}', hive_partitioning = false)"
-        return f"SELECT {', '.join([inside if values else '*', *values])} FROM {source}"
+        return f"SELECT {', '.join([inside, *values])} FROM {source}"
 
 
 def _absent(log: TableLog, adds: list[dict[str, Any]]) -> list[str]:
