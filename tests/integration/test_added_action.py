@@ -35,7 +35,7 @@ async def _finish_job(world: World) -> None:
     """Run the one queued job, which finds all done."""
     call = {"worker": "w", "nonce": "c"}
     (claim,) = await world.queue.run(commands.claim("default", **call, slots=1, lease_ms=60_000))
-    done = {"verdict": RunResult.DONE, "cost_bytes": 0, "seen_version": claim.version}
+    done = {"run_result": RunResult.DONE, "cost_bytes": 0, "seen_version": claim.version}
     await world.queue.run(commands.finish("default", worker="w", nonce="f", id=claim.id, token=claim.token, **done))
 
 
