@@ -112,7 +112,7 @@ ALPHABETS = (
 )
 
 
-def _partitioned(  # noqa: PLR0913 - a table of cases
+def _partitioned(
     name: str,
     arrow: pa.DataType,
     sql: str,
