@@ -1,6 +1,6 @@
 """The scripts as the server gets them: one library of functions, which it compiles once and not at every call.
 
-A line `-- include: put` asks for `lua/include/put.lua`; each piece stands once in the library, before whoever needs
+A line `-- include: upsert` asks for `lua/include/upsert.lua`; each piece is in the library once, before whoever needs
 it, so that each rule is written once. A script's body becomes a function. All names carry a hash of the text: releases
 that live side by side each call their own. Calls of scripts by EVALSHA would build some sixty closures each time, which
 took longer than the commands of a claim (docs/benchmarks.md).
@@ -92,7 +92,7 @@ class ScriptLibrary:
         flags, header, body = script_parts(script)
         return (
             f"{header}redis.register_function{{function_name = 'lw_{_HASH}_{script}', flags = {{{flags}}},\n"
-            f"callback = function(KEYS, ARGV)\nbegin(KEYS[1])\n{self._include(body, pieces)}end}}\n"
+            f"callback = function(KEYS, ARGV)\nbegin_call(KEYS[1])\n{self._include(body, pieces)}end}}\n"
         )
 
     def _include(self, text: str, pieces: dict[str, str]) -> str:

@@ -35,7 +35,7 @@ def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
 
 def test_the_scripts_and_the_workers_count_to_the_same_number() -> None:
     script = files("shared.queue").joinpath("lua", "include", "run_end.lua").read_text()
-    assert re.findall(r"DEATHS_UNTIL_ALONE = (\d+)", script) == [str(CRASHES_UNTIL_EXCLUSIVE)]
+    assert re.findall(r"CRASHES_UNTIL_EXCLUSIVE = (\d+)", script) == [str(CRASHES_UNTIL_EXCLUSIVE)]
 
 
 def test_a_job_whose_engine_died_twice_runs_alone_and_is_set_aside_when_it_dies_alone(bench: Bench) -> None:

@@ -334,7 +334,7 @@ def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
     bench.enqueue(spec(5, payload="a"))
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
-    bench.enqueue(spec(5, facts="b"))
+    bench.enqueue(spec(5, payload="b"))
     assert bench.job().payload == "b"
     bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "reach")
     (claim,) = bench.claim()

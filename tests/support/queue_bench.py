@@ -71,7 +71,7 @@ class Bench:
         return self.run(end).outcome
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
-        values = {"table": "t-1", "cursor": {"version": str(version)}, "cells": {}, **more}
+        values = {"table": "t-1", "state_fields": {"version": str(version)}, "cells": {}, **more}
         return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
 
     def find(self, wish: JobRequest | None = None) -> JobView | None:

@@ -10,7 +10,7 @@
 
   Output: {entries that are left on this page, number of things mended}
 ]]
--- include: mend
+-- include: repair
 local band, tenant, tbl, offset = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 local PAGE = 100
 local flow = flow_key(band, tenant, tbl)
@@ -22,8 +22,8 @@ for i = 1, #ids do
     kept = kept + 1
   else
     call('ZREM', flow, ids[i])
-    mend()
+    count_repair()
   end
 end
-mend_path(band, tenant, tbl)
-return {kept, mended}
+repair_path(band, tenant, tbl)
+return {kept, repaired}

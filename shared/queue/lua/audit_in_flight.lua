@@ -11,7 +11,7 @@
 -- include: config
 local most = tonumber(ARGV[1])
 if call('ZCARD', LEASE) > most then return -1 end
-local counts, mended = {}, 0
+local counts, repaired = {}, 0
 local ids = call('ZRANGE', LEASE, 0, most - 1)
 for i = 1, #ids do
   local job = call('HMGET', job_key(ids[i]), 'table', 'tenant')
@@ -25,13 +25,13 @@ local found = call('HGETALL', IN_FLIGHT)
 for i = 1, #found, 2 do
   if not counts[found[i]] then
     call('HDEL', IN_FLIGHT, found[i])
-    mended = mended + 1
+    repaired = repaired + 1
   elseif counts[found[i]] == tonumber(found[i + 1]) then
     counts[found[i]] = nil
   end
 end
 for name, count in pairs(counts) do
   call('HSET', IN_FLIGHT, name, count)
-  mended = mended + 1
+  repaired = repaired + 1
 end
-return mended
+return repaired

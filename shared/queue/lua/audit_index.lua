@@ -12,14 +12,14 @@
 local INDEXES = {queued = QUEUED, leased = LEASE, delayed = DELAY, quarantined = DEAD}
 local PAGE = 100
 local index, offset = INDEXES[ARGV[1]], tonumber(ARGV[2])
-local kept, mended = 0, 0
+local kept, repaired = 0, 0
 local ids = call('ZRANGE', index, offset, offset + PAGE - 1)
 for i = 1, #ids do
   if call('HGET', job_key(ids[i]), 'state') == ARGV[1] then
     kept = kept + 1
   else
     call('ZREM', index, ids[i])
-    mended = mended + 1
+    repaired = repaired + 1
   end
 end
-return {kept, mended}
+return {kept, repaired}

@@ -9,7 +9,7 @@
 
   Output: {children that are left on this page, number of things mended}
 ]]
--- include: mend
+-- include: repair
 local node, which, offset = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local PAGE = 100
 local index = which == 'ready' and ready_key(node) or held_key(node)
@@ -17,8 +17,8 @@ local index = which == 'ready' and ready_key(node) or held_key(node)
 local kept = 0
 local children = call('ZRANGE', index, offset, offset + PAGE - 1)
 for i = 1, #children do
-  mend_child(node, children[i])
+  repair_child(node, children[i])
   if call('ZSCORE', index, children[i]) then kept = kept + 1 end
 end
-mend_above(node)
-return {kept, mended}
+repair_ancestors(node)
+return {kept, repaired}

@@ -8,24 +8,24 @@
 
   Output: number of things mended
 ]]
--- include: mend
+-- include: repair
 -- include: limits
 local level, name = ARGV[1], ARGV[2]
-local key = parked_key(level .. '|' .. name)
+local key = throttled_key(level .. '|' .. name)
 local LOOKED_AT = 100
 
 -- Each member is a node: the leaf of a parked table's flow, the band of a parked tenant.
 local members = call('ZRANGE', key, 0, LOOKED_AT - 1)
 for i = 1, #members do
-  if should_be(members[i], name) == 'empty' then
+  if expected_condition(members[i], name) == 'empty' then
     call('ZREM', key, members[i])
-    mend()
+    count_repair()
   end
-  mend_child(members[i], name)
-  mend_above(members[i])
+  repair_child(members[i], name)
+  repair_ancestors(members[i])
 end
-if #members > mended and not is_at(limit_of(call('HGET', CFG, 'limit:' .. level .. '|' .. name)), level, name) then
-  unpark(level, name)
-  mend()
+if #members > repaired and not is_at(limit_of(call('HGET', CFG, 'limit:' .. level .. '|' .. name)), level, name) then
+  unthrottle(level, name)
+  count_repair()
 end
-return mended
+return repaired

@@ -43,11 +43,11 @@ local function lease(id, job)
     job.generation, job.version, job.reach, job.cost, job.facts, job.t0, deadline, deaths_of(id, job)}
 end
 
-begin_service()
-if is_time_to_look(looked_at_ms) then
-  local moved, more = take_up_due()
-  if moved > 0 then begin_service() end
-  looked_at_ms = more and 0 or now_ms
+begin_claims()
+if is_poll_due(last_polled_ms) then
+  local moved, more = process_due()
+  if moved > 0 then begin_claims() end
+  last_polled_ms = more and 0 or now_ms
 end
 return_aside(abilities)
 local claims = {}
@@ -60,5 +60,5 @@ end
 
 -- Nothing was given, so nothing can be doubled; an idle worker's polls leave no trace.
 if #claims == 0 then return '[]' end
-end_service()
+end_claims()
 return remember(worker, nonce, cjson.encode(claims))

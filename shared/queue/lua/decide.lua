@@ -13,11 +13,11 @@
   ARGV[7]  record, '' for none
   ARGV[8]  ledger records kept per table
   ARGV[9]  1 if there is a job
-  ARGV[10..]  wish (14 values, as in enqueue) · counter, increment
+  ARGV[10..]  request (14 values, as in enqueue) · counter, increment
 
   Output: queued, merged, dirty, none (no job was wanted), busy (there is one) or late (the timer is another one now)
 ]]
--- include: put
+-- include: upsert
 -- include: count
 -- include: reply
 -- include: timer
@@ -33,13 +33,13 @@ if timer ~= '' then
   local is_busy = has_job and call('EXISTS', job_key(ARGV[first])) == 1
   local is_put_off = is_busy or (not has_job and again ~= '0')
   set_timer(tbl, timer, is_put_off and 'set' or 'stop', again)
-  note_first_timer(tbl)
+  index_first_timer(tbl)
   if is_busy then return remember(worker, nonce, 'already_queued') end
 end
 local outcome = 'none'
 if has_job then
-  outcome = put(read_spec(ARGV, first))
-  first = first + SPEC_ARGS
+  outcome = upsert(read_request(ARGV, first))
+  first = first + REQUEST_ARGS
 end
 if record ~= '' then
   call('XADD', ledger_key(tbl), 'MAXLEN', '~', ledger_kept, '*',

@@ -1,6 +1,6 @@
 #!lua
 --[[
-  enqueue: one wish becomes a new job, is merged into the waiting one, or is noted beside the running one.
+  enqueue: one request becomes a new job, is merged into the waiting one, or is noted beside the running one.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  id          ARGV[2]  table      ARGV[3]   cell       ARGV[4]   kind
@@ -10,5 +10,5 @@
 
   Output: {outcome (queued, merged, dirty), state}
 ]]
--- include: put
-return {put(read_spec(ARGV, 1))}
+-- include: upsert
+return {upsert(read_request(ARGV, 1))}

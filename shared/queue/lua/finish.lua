@@ -32,7 +32,7 @@ local job = read_job(id, ENDED)
 -- A call that finds its run no more may have been the one that ended it.
 if not job or job.state ~= 'leased' or job.token ~= token then return recall(worker, nonce) or 'STALE' end
 
-settle_path(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
+reconcile_charge(job.band, job.tenant, job.table, tonumber(job.cost), tonumber(actual))
 if problem ~= '' then call('HSET', job_key(id), 'error', problem) end
 local outcome = end_run(id, job, verdict, seen_version)
 write_history(id, job,

@@ -19,12 +19,12 @@
   ARGV[12] number of timers
   ARGV[13] number of cells that were staged
   ARGV[14] number of timers that were staged
-  ARGV[15..]  cursor field, value · cell, state · dropped cell · wish (14 values, as in enqueue) ·
+  ARGV[15..]  cursor field, value · cell, state · dropped cell · request (14 values, as in enqueue) ·
               record, index of its job from 1 or 0 · counter, increment · timer, set or earlier or stop, time
 
   Output: JSON {applied, version now in the store, outcome of each job}
 ]]
--- include: put
+-- include: upsert
 -- include: count
 -- include: reply
 -- include: timer
@@ -50,7 +50,7 @@ if is_staged and (call('HLEN', staged_cells_key(reset)) ~= staged_cells
     or call('ZCARD', staged_timers_key(reset)) ~= staged_timers) then
   return cjson.encode({false, found})
 end
-if #ARGV ~= 14 + 2 * fields + 2 * set + dropped + SPEC_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
+if #ARGV ~= 14 + 2 * fields + 2 * set + dropped + REQUEST_ARGS * jobs + 2 * records + 2 * counters + 3 * timers then
   return redis.error_reply('LWARGS ingest was sent ' .. #ARGV .. ' arguments, which its counts do not explain')
 end
 
@@ -79,8 +79,8 @@ with_args('HDEL', cells_key(tbl), dropped)
 
 local outcomes = {}
 for i = 1, jobs do
-  outcomes[i] = put(read_spec(ARGV, first))
-  first = first + SPEC_ARGS
+  outcomes[i] = upsert(read_request(ARGV, first))
+  first = first + REQUEST_ARGS
 end
 for _ = 1, records do
   call('XADD', ledger_key(tbl), 'MAXLEN', '~', ledger_kept, '*',
@@ -90,7 +90,7 @@ end
 count(tbl, ARGV, first, counters)
 first = first + 2 * counters
 for at = first, first + 3 * timers - 1, 3 do set_timer(tbl, ARGV[at], ARGV[at + 1], ARGV[at + 2]) end
-note_first_timer(tbl)
+index_first_timer(tbl)
 local reply = cjson.encode({true, call('HGET', cursor_key(tbl), 'version'), unpack(outcomes)})
 call('HSET', cursor_key(tbl), 'last_call', nonce, 'last_call_ms', now_ms, 'last_reply', reply)
 return reply

@@ -14,5 +14,5 @@ local level, name, limit = ARGV[1], ARGV[2], ARGV[3]
 local field = 'limit:' .. level .. '|' .. name
 local pause = (call('HGET', CFG, field) or ''):sub(1, 1) == '!' and '!' or ''
 if pause .. limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, pause .. limit) end
-unpark(level, name)
+unthrottle(level, name)
 return 1

@@ -29,7 +29,7 @@ local function pause_child()
     call('HSET', CFG, field, '!' .. limit)
   else
     if limit == '' then call('HDEL', CFG, field) else call('HSET', CFG, field, limit) end
-    unpark(level, name)
+    unthrottle(level, name)
   end
 end
 

@@ -100,7 +100,7 @@ def test_a_header_names_the_keys_and_arguments_that_are_sent(sample: Command[Any
 def test_a_body_uses_every_argument_that_its_header_names_and_no_other(name: ScriptName) -> None:
     named = set(re.findall(r"ARGV\[(\d+)\]", header(name)))
     text = body(name)
-    if "read_spec(ARGV, 1)" in text:
+    if "read_request(ARGV, 1)" in text:
         named -= {str(number) for number in range(1, 14)}
     if "ARGV, " not in text and "first" not in text:
         assert set(re.findall(r"ARGV\[(\d+)\]", text)) == named
@@ -134,10 +134,15 @@ def test_a_name_means_one_thing_in_the_whole_library() -> None:
     assert len(each) <= 200, "Lua allows 200 local names in one scope"
 
 
+def test_the_index_names_every_include_and_no_other() -> None:
+    index = files("shared.queue").joinpath("lua", "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \|", index, re.MULTILINE) == sorted(PIECES)
+
+
 def test_what_belongs_to_one_call_is_forgotten_by_the_next() -> None:
     """A piece without a value for its state at load time must set it at the beginning of every call."""
-    for piece in ("tree", "mend"):
-        assert re.search(r"^fresh\[#fresh \+ 1\] = function\(\)", PIECES[piece], re.MULTILINE)
+    for piece in ("tree", "repair"):
+        assert re.search(r"^on_call_start\[#on_call_start \+ 1\] = function\(\)", PIECES[piece], re.MULTILINE)
 
 
 def test_reads_are_declared_read_only_and_what_makes_room_may_run_out_of_memory() -> None:

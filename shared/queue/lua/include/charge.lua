@@ -30,7 +30,7 @@ local function charge(node, child, start, amount, now)
       call('ZADD', idle_key(node), start + amount, child)
     end
   end
-  virtual_now[node] = start
+  moved_virtual_times[node] = start
   return left
 end
 
@@ -53,7 +53,7 @@ local function correct(node, child, virtual, difference)
   end
 end
 
-local function settle_path(band, tenant, tbl, estimated, actual)
+local function reconcile_charge(band, tenant, tbl, estimated, actual)
   if estimated == actual then return end
   local leaf = leaf_node(band, tenant)
   local weights = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl)

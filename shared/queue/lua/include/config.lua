@@ -19,10 +19,10 @@ local strict_bands, strict_in_row, aging_ms, paused
 -- What few scripts need is read when it is needed.
 local function setting(name) return tonumber(call('HGET', CFG, name)) or DEFAULTS[name] end
 
-local function begin(prefix)
+local function begin_call(prefix)
   call = redis.call
   name_keys(prefix)
-  for i = 1, #fresh do fresh[i]() end
+  for i = 1, #on_call_start do on_call_start[i]() end
   local found = call('HMGET', CFG, 'schema', 'strict_bands', 'strict_in_row', 'aging_ms', 'paused')
   local schema = tonumber(found[1])
   if schema and schema > SCHEMA + 1 then

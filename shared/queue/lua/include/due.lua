@@ -16,7 +16,7 @@ local function each_due(index, state, act)
   return #ids
 end
 
-local function reclaim(id, job)
+local function requeue_expired(id, job)
   local problem = 'its actor ' .. (job.worker or '') .. ' was silent for as long as the lease; its own log may say why'
   call('HSET', job_key(id), 'error', problem)
   local outcome = end_run(id, job, 'expired', -1)
@@ -29,13 +29,13 @@ local function promote(id, job)
   place(id, job, 'queued')
 end
 
-local function is_time_to_look(looked_at_ms)
-  return now_ms < looked_at_ms or now_ms - looked_at_ms >= DUE_EVERY_MS
+local function is_poll_due(last_polled_ms)
+  return now_ms < last_polled_ms or now_ms - last_polled_ms >= DUE_EVERY_MS
 end
 
 -- Returns how many jobs moved, and whether there may be more.
-local function take_up_due()
-  local leases, delays = each_due(LEASE, 'leased', reclaim), each_due(DELAY, 'delayed', promote)
+local function process_due()
+  local leases, delays = each_due(LEASE, 'leased', requeue_expired), each_due(DELAY, 'delayed', promote)
   local dead = each_due(DEAD, 'quarantined', promote)
   return leases + delays + dead, math.max(leases, delays, dead) == DUE_PER_CLAIM
 end

@@ -10,7 +10,7 @@ local function place(id, job, state, at, ...)
     local aged = tonumber(job.t0) + tonumber(job.prio) * aging_ms
     call('ZADD', flow_key(job.band, job.tenant, job.table), aged, id)
     call('ZADD', QUEUED, job.t0, id)
-    enter_tree(job.band, job.tenant, job.table)
+    activate(job.band, job.tenant, job.table)
   elseif state == 'delayed' then
     call('ZADD', DELAY, at, id)
   else
@@ -19,13 +19,13 @@ local function place(id, job, state, at, ...)
 end
 
 -- When a debounced job is ready: the last arrival's quiet time counts, but the first waits no longer than its maximum.
-local function debounced(t0, wish)
-  return math.min(tonumber(t0) + wish.max_delay_ms, now_ms + wish.quiet_ms)
+local function debounced(t0, request)
+  return math.min(tonumber(t0) + request.max_delay_ms, now_ms + request.quiet_ms)
 end
 
 -- The fields and values of a job that waits for quiet; what it may be put off is kept for the next arrival.
-local function quiet_fields(wish)
-  return 'why', 'debounce', 'quiet', wish.quiet_ms, 'max', wish.max_delay_ms
+local function quiet_fields(request)
+  return 'why', 'debounce', 'quiet', request.quiet_ms, 'max', request.max_delay_ms
 end
 
 -- A job no longer waits for an actor with the ability that it needs.
@@ -42,7 +42,7 @@ local function withdraw(id, job)
     local flow = flow_key(job.band, job.tenant, job.table)
     call('ZREM', flow, id)
     call('ZREM', QUEUED, id)
-    if call('EXISTS', flow) == 0 then leave_tree(job.band, job.tenant, job.table) end
+    if call('EXISTS', flow) == 0 then deactivate(job.band, job.tenant, job.table) end
   elseif job.state == 'delayed' then
     call('ZREM', DELAY, id)
     if job.why == 'ability' then forget_aside(id) end

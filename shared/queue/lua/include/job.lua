@@ -1,7 +1,7 @@
--- A job's hash as a table of texts, and the two copies of a wish that it can hold: its own, and the one that came while
+-- A job's hash as a table of texts, and the two copies of a request that it can hold: its own, and the one that came while
 -- it ran (`d_*`), which keeps how long it may be put off, too: that counts only once the run has ended.
 -- include: config
-local WISH = {'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'reach'}
+local REQUEST_FIELDS = {'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'reach'}
 local PENDING = {'d_tenant', 'd_band', 'd_prio', 'd_cost', 'd_version', 'd_insist', 'd_facts', 'd_t0', 'd_reach', 'd_quiet',
   'd_max'}
 
@@ -21,29 +21,29 @@ local function read_job(id, names)
   return job
 end
 
--- The wish that arrived while the job ran, nil if there was none.
-local function pending_wish(id, job)
+-- The request that arrived while the job ran, nil if there was none.
+local function pending_request(id, job)
   if not job.d_version then return nil end
-  local values, wish = call('HMGET', job_key(id), unpack(PENDING)), {}
-  for i = 1, #WISH do wish[WISH[i]] = values[i] end
-  wish.insist, wish.reach = wish.insist or '0', wish.reach or '0'
-  wish.quiet_ms, wish.max_delay_ms = number(values[#WISH + 1]), number(values[#WISH + 2])
-  return wish
+  local values, request = call('HMGET', job_key(id), unpack(PENDING)), {}
+  for i = 1, #REQUEST_FIELDS do request[REQUEST_FIELDS[i]] = values[i] end
+  request.insist, request.reach = request.insist or '0', request.reach or '0'
+  request.quiet_ms, request.max_delay_ms = number(values[#REQUEST_FIELDS + 1]), number(values[#REQUEST_FIELDS + 2])
+  return request
 end
 
--- The fields and values of a wish, as HSET takes them; `mark` is '' or 'd_'.
-local function plain_fields(wish, mark)
-  return mark .. 'tenant', wish.tenant, mark .. 'band', wish.band, mark .. 'prio', wish.prio, mark .. 'cost', wish.cost,
-    mark .. 'version', wish.version, mark .. 'facts', wish.facts, mark .. 't0', wish.t0
+-- The fields and values of a request, as HSET takes them; `mark` is '' or 'd_'.
+local function plain_fields(request, mark)
+  return mark .. 'tenant', request.tenant, mark .. 'band', request.band, mark .. 'prio', request.prio,
+    mark .. 'cost', request.cost, mark .. 'version', request.version, mark .. 'facts', request.facts, mark .. 't0', request.t0
 end
 
--- With what is zero in nearly every wish, and absent from a new job then: a field costs a microsecond.
-local function wish_fields(wish, mark)
-  return mark .. 'insist', wish.insist, mark .. 'reach', wish.reach, plain_fields(wish, mark)
+-- With what is zero in nearly every request, and absent from a new job then: a field costs a microsecond.
+local function request_fields(request, mark)
+  return mark .. 'insist', request.insist, mark .. 'reach', request.reach, plain_fields(request, mark)
 end
 
-local function write_wish(id, wish) call('HSET', job_key(id), wish_fields(wish, '')) end
+local function write_request(id, request) call('HSET', job_key(id), request_fields(request, '')) end
 
-local function write_pending(id, wish)
-  call('HSET', job_key(id), 'd_quiet', wish.quiet_ms, 'd_max', wish.max_delay_ms, wish_fields(wish, 'd_'))
+local function write_pending(id, request)
+  call('HSET', job_key(id), 'd_quiet', request.quiet_ms, 'd_max', request.max_delay_ms, request_fields(request, 'd_'))
 end

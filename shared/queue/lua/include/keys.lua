@@ -17,7 +17,7 @@ local function flow_key(band, tenant, tbl) return P .. 'f:' .. leaf_node(band, t
 local function ready_key(node) return P .. 'n:' .. node end
 local function idle_key(node) return P .. 'i:' .. node end
 local function held_key(node) return P .. 'h:' .. node end
-local function parked_key(name) return P .. 'p:' .. name end
+local function throttled_key(name) return P .. 'p:' .. name end
 local function aside_key(ability) return P .. 'x:' .. ability end
 local function reply_key(worker, nonce) return P .. 'w:' .. worker .. '|' .. nonce end
 local function cursor_key(tbl) return P .. 'cur:' .. tbl end

@@ -1,4 +1,4 @@
--- Merging wishes is commutative, associative and idempotent, so that order and repetition of events change nothing:
+-- Merging requests is commutative, associative and idempotent, so that order and repetition of events change nothing:
 -- least band, priority and arrival, greatest reach; the rest from the greatest (version, insistence, facts, tenant, cost).
 -- include: job
 
@@ -28,7 +28,7 @@ local function greatest(a, b)
   return tonumber(b) > tonumber(a) and b or a
 end
 
--- Returns the merged wish, and whether it differs from `old`.
+-- Returns the merged request, and whether it differs from `old`.
 local function merge(old, new)
   local top = supersedes(new, old) and new or old
   local merged = {
@@ -36,7 +36,7 @@ local function merge(old, new)
     band = least(old.band, new.band), prio = least(old.prio, new.prio), t0 = least(old.t0, new.t0),
     reach = greatest(old.reach, new.reach),
   }
-  for _, name in ipairs(WISH) do
+  for _, name in ipairs(REQUEST_FIELDS) do
     if merged[name] ~= old[name] then return merged, true end
   end
   return merged, false

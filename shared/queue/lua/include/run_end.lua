@@ -6,13 +6,13 @@
 
 -- Runs of a job under which an engine died, or an actor fell silent, until the job runs alone in its actor; an engine
 -- that dies under it then died of it. As in limits.DEATHS_UNTIL_ALONE.
-local DEATHS_UNTIL_ALONE = 2
+local CRASHES_UNTIL_EXCLUSIVE = 2
 
 local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 't0', 'attempts',
   'started', 'stop', 'reach', 'd_version'}
 
 -- Takes one from the two counts of a run; nothing is kept of a count that is over.
-local function leave_flight(of_table, of_tenant)
+local function decrement_in_flight(of_table, of_tenant)
   local counts = call('HMGET', IN_FLIGHT, of_table, of_tenant)
   local tables, tenants = number(counts[1]) - 1, number(counts[2]) - 1
   if tables <= 0 and tenants <= 0 then
@@ -28,10 +28,10 @@ end
 local function release(id, job)
   call('ZREM', LEASE, id)
   local of_table, of_tenant = 'table|' .. job.table, 'tenant|' .. job.tenant
-  leave_flight(of_table, of_tenant)
-  if call('EXISTS', parked_key(of_table), parked_key(of_tenant)) > 0 then
-    unpark('table', job.table)
-    unpark('tenant', job.tenant)
+  decrement_in_flight(of_table, of_tenant)
+  if call('EXISTS', throttled_key(of_table), throttled_key(of_tenant)) > 0 then
+    unthrottle('table', job.table)
+    unthrottle('tenant', job.tenant)
   end
 end
 
@@ -60,24 +60,24 @@ local function start_anew(id, job, pending)
   pending.table = job.table
   local at = debounced(pending.t0, pending)
   if at > now_ms then
-    place(id, pending, 'delayed', at, 'attempts', '0', wish_fields(pending, ''))
+    place(id, pending, 'delayed', at, 'attempts', '0', request_fields(pending, ''))
     call('HSET', job_key(id), quiet_fields(pending))
     return 'delayed'
   end
-  place(id, pending, 'queued', nil, 'attempts', '0', wish_fields(pending, ''))
+  place(id, pending, 'queued', nil, 'attempts', '0', request_fields(pending, ''))
   return 'requeued'
 end
 
 -- Counts a run that its engine or its actor did not survive; says whether the job is what the engine died of.
-local function count_death(id, verdict)
+local function count_crash(id, verdict)
   if verdict ~= 'crashed' and verdict ~= 'expired' then return false end
   local deaths = call('HINCRBY', job_key(id), 'deaths', 1)
-  return verdict == 'crashed' and deaths > DEATHS_UNTIL_ALONE
+  return verdict == 'crashed' and deaths > CRASHES_UNTIL_EXCLUSIVE
 end
 
 local function count_attempt(id, job, verdict)
   local attempts = number(job.attempts) + 1
-  local is_deadly = count_death(id, verdict)
+  local is_deadly = count_crash(id, verdict)
   if verdict == 'quarantine' or is_deadly or attempts >= setting('max_attempts') then
     event('quarantined', id, int(attempts))
     place(id, job, 'quarantined', now_ms + setting('half_open_ms'), 'attempts', attempts)
@@ -95,7 +95,7 @@ end
 -- run planned on.
 -- Returns gone, requeued, delayed or quarantined.
 local function end_run(id, job, verdict, seen_version)
-  local pending = pending_wish(id, job)
+  local pending = pending_request(id, job)
   if job.stop == 'cancel' and verdict ~= 'done' then verdict = 'cancelled' end
   release(id, job)
   if verdict == 'done' and pending and tonumber(pending.version) <= seen_version
@@ -110,7 +110,7 @@ local function end_run(id, job, verdict, seen_version)
     job.facts, job.insist = rest[1], rest[2] or '0'
     job = merge(job, pending)
     job.table, job.attempts = tbl, attempts
-    write_wish(id, job)
+    write_request(id, job)
   end
   if verdict == 'yield' then
     place(id, job, 'queued')

@@ -9,23 +9,23 @@ local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'facts', 't0
 
 -- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and when what is due
 -- was last looked for.
-local strict_run, root_time, last_token, looked_at_ms
-local strict_run_before, looked_before_ms
+local strict_run, root_time, last_token, last_polled_ms
+local strict_run_before, last_polled_before_ms
 
-local function begin_service()
+local function begin_claims()
   local found = call('HMGET', VIRTUAL, 'strict_run', ROOT, 'token', 'looked_at')
   strict_run, root_time, last_token = number(found[1]), number(found[2]), number(found[3])
-  looked_at_ms = number(found[4])
-  strict_run_before, looked_before_ms = strict_run, looked_at_ms
+  last_polled_ms = number(found[4])
+  strict_run_before, last_polled_before_ms = strict_run, last_polled_ms
 end
 
 -- Writes what the claims have moved, with one HSET.
-local function end_service()
+local function end_claims()
   -- The row outlasts an empty root: a merge that moves the only job empties it for a moment, and must not forget the row.
-  if strict_run ~= strict_run_before then virtual_now.strict_run = strict_run end
-  if looked_at_ms ~= looked_before_ms then virtual_now.looked_at = looked_at_ms end
+  if strict_run ~= strict_run_before then moved_virtual_times.strict_run = strict_run end
+  if last_polled_ms ~= last_polled_before_ms then moved_virtual_times.looked_at = last_polled_ms end
   local moved = {'token', last_token}
-  for node, time in pairs(virtual_now) do
+  for node, time in pairs(moved_virtual_times) do
     moved[#moved + 1] = node
     moved[#moved + 1] = time
   end
@@ -82,15 +82,15 @@ local function take_next(abilities)
   if not tbl then leave_band(band, tenant, condition(leaf)) return true end
   local set = call('HMGET', CFG, 'weight:band|' .. band, 'weight:tenant|' .. tenant, 'weight:table|' .. tbl,
     'limit:tenant|' .. tenant, 'limit:table|' .. tbl)
-  if is_at(limit_of(set[4]), 'tenant', tenant) then park_tenant(band, tenant) return true end
-  if is_at(limit_of(set[5]), 'table', tbl) then park_table(band, tenant, tbl) return true end
+  if is_at(limit_of(set[4]), 'tenant', tenant) then throttle_tenant(band, tenant) return true end
+  if is_at(limit_of(set[5]), 'table', tbl) then throttle_table(band, tenant, tbl) return true end
   local flow = flow_key(band, tenant, tbl)
   local id = call('ZPOPMIN', flow)[1]
-  if not id then leave_tree(band, tenant, tbl) return true end
+  if not id then deactivate(band, tenant, tbl) return true end
   local now = call('EXISTS', flow) == 1 and 'ready' or 'empty'
   local job = read_job(id, SERVED)
   if not job or job.state ~= 'queued' then
-    if now == 'empty' then leave_tree(band, tenant, tbl) end
+    if now == 'empty' then deactivate(band, tenant, tbl) end
     return true
   end
   job.band, job.tenant, job.table = band, tenant, tbl
@@ -98,7 +98,7 @@ local function take_next(abilities)
   local ability = lacking(job, abilities)
   if ability then
     set_aside(id, job, ability)
-    if now == 'empty' then leave_tree(band, tenant, tbl) end
+    if now == 'empty' then deactivate(band, tenant, tbl) end
     return true
   end
   local cost = tonumber(job.cost)

@@ -12,7 +12,7 @@ local function set_timer(tbl, name, how, at)
   end
 end
 
-local function note_first_timer(tbl)
+local function index_first_timer(tbl)
   local first = call('ZRANGE', timers_key(tbl), 0, 0, 'WITHSCORES')
   if first[1] then call('ZADD', RINGING, first[2], tbl) else call('ZREM', RINGING, tbl) end
 end

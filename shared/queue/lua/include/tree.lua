@@ -6,14 +6,14 @@
 -- flows in several bands. Its place in the tree is then held: out of what is served, its tag kept, and its node is not
 -- empty. A node that has only held children is itself held by its parent.
 -- include: config
-local FLOWS_UNPARKED = 100
+local MAX_UNTHROTTLED = 100
 
 -- Virtual times that this script has moved and not written yet; one HSET at its end writes all of them.
-local virtual_now
-fresh[#fresh + 1] = function() virtual_now = {} end
+local moved_virtual_times
+on_call_start[#on_call_start + 1] = function() moved_virtual_times = {} end
 
 local function virtual_of(node)
-  return virtual_now[node] or number(call('HGET', VIRTUAL, node))
+  return moved_virtual_times[node] or number(call('HGET', VIRTUAL, node))
 end
 
 -- ready: a child can be served; held: all who wait are held; empty.
@@ -22,8 +22,8 @@ local function condition(node)
   return call('EXISTS', held_key(node)) == 1 and 'held' or 'empty'
 end
 
-local function forget(node)
-  virtual_now[node] = nil
+local function forget_virtual_time(node)
+  moved_virtual_times[node] = nil
   call('DEL', idle_key(node))
   call('HDEL', VIRTUAL, node)
 end
@@ -31,7 +31,7 @@ end
 -- The condition of a node that a child has left; an empty one forgets.
 local function after_leaving(node)
   local now = condition(node)
-  if now == 'empty' then forget(node) end
+  if now == 'empty' then forget_virtual_time(node) end
   return now
 end
 
@@ -65,18 +65,18 @@ local function leave(node, child, now)
   return left
 end
 
-local function is_parked(level, name, member) return call('ZSCORE', parked_key(level .. '|' .. name), member) end
+local function is_throttled(level, name, member) return call('ZSCORE', throttled_key(level .. '|' .. name), member) end
 
 local function admit_tenant(band, tenant)
-  if is_ready(band, tenant) or is_parked('tenant', tenant, band) then return end
+  if is_ready(band, tenant) or is_throttled('tenant', tenant, band) then return end
   join(band, tenant)
   if not is_ready(ROOT, band) then join(ROOT, band) end
 end
 
 -- A flow got its first job, or is no longer parked.
-local function enter_tree(band, tenant, tbl)
+local function activate(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  if is_ready(leaf, tbl) or is_parked('table', tbl, leaf) then return end
+  if is_ready(leaf, tbl) or is_throttled('table', tbl, leaf) then return end
   join(leaf, tbl)
   admit_tenant(band, tenant)
 end
@@ -87,23 +87,23 @@ local function leave_band(band, tenant, now)
 end
 
 -- A held child has nothing left to wait for. Returns the condition of the node.
-local function let_go(node, child)
+local function remove_held(node, child)
   call('ZREM', held_key(node), child)
   return after_leaving(node)
 end
 
 -- A leaf that is not ready in its band has become empty.
-local function let_tenant_go(band, tenant)
-  call('ZREM', parked_key('tenant|' .. tenant), band)
-  if let_go(band, tenant) == 'empty' then let_go(ROOT, band) end
+local function remove_held_tenant(band, tenant)
+  call('ZREM', throttled_key('tenant|' .. tenant), band)
+  if remove_held(band, tenant) == 'empty' then remove_held(ROOT, band) end
 end
 
 -- A flow has lost its last job without being served.
-local function leave_tree(band, tenant, tbl)
+local function deactivate(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
   local left
-  if call('ZREM', parked_key('table|' .. tbl), leaf) == 1 then
-    left = let_go(leaf, tbl)
+  if call('ZREM', throttled_key('table|' .. tbl), leaf) == 1 then
+    left = remove_held(leaf, tbl)
   else
     left = leave(leaf, tbl, 'empty')
   end
@@ -111,29 +111,29 @@ local function leave_tree(band, tenant, tbl)
   if is_ready(band, tenant) then
     leave_band(band, tenant, left)
   elseif left == 'empty' then
-    let_tenant_go(band, tenant)
+    remove_held_tenant(band, tenant)
   end
 end
 
-local function park_tenant(band, tenant)
-  call('ZADD', parked_key('tenant|' .. tenant), 0, band)
+local function throttle_tenant(band, tenant)
+  call('ZADD', throttled_key('tenant|' .. tenant), 0, band)
   leave_band(band, tenant, 'held')
 end
 
-local function park_table(band, tenant, tbl)
+local function throttle_table(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  call('ZADD', parked_key('table|' .. tbl), 0, leaf)
+  call('ZADD', throttled_key('table|' .. tbl), 0, leaf)
   local left = leave(leaf, tbl, 'held')
   if left ~= 'ready' then leave_band(band, tenant, left) end
 end
 
 -- Lets a table's or tenant's flows back in; whoever is still at its limit is parked again when it is met.
-local function unpark(level, name)
-  local parked = call('ZPOPMIN', parked_key(level .. '|' .. name), FLOWS_UNPARKED)
+local function unthrottle(level, name)
+  local parked = call('ZPOPMIN', throttled_key(level .. '|' .. name), MAX_UNTHROTTLED)
   for i = 1, #parked, 2 do
     if level == 'table' then
       local band, tenant = parked[i]:match('^(%d+)|(.*)$')
-      enter_tree(band, tenant, name)
+      activate(band, tenant, name)
     elseif condition(leaf_node(parked[i], name)) == 'ready' then
       admit_tenant(parked[i], name)
     end

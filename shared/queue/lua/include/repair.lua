@@ -1,29 +1,29 @@
 -- What audits share: a job's index and path are computed anew from its hash, and what differs is written. On a consistent
 -- store nothing is written.
 -- include: index
-local mended
-fresh[#fresh + 1] = function() mended = 0 end
+local repaired
+on_call_start[#on_call_start + 1] = function() repaired = 0 end
 
-local function mend() mended = mended + 1 end
+local function count_repair() repaired = repaired + 1 end
 
 -- What a child of a node is, seen from what lies below it.
-local function should_be(node, child)
+local function expected_condition(node, child)
   if node == ROOT then return condition(child) end
   local band, tenant = node:match('^(%d+)|(.*)$')
   if band then
     if call('EXISTS', flow_key(band, tenant, child)) == 0 then return 'empty' end
-    return is_parked('table', child, node) and 'held' or 'ready'
+    return is_throttled('table', child, node) and 'held' or 'ready'
   end
   local below = condition(leaf_node(node, child))
-  return below == 'ready' and is_parked('tenant', child, node) and 'held' or below
+  return below == 'ready' and is_throttled('tenant', child, node) and 'held' or below
 end
 
 -- Puts a child where it should be: among the ready ones, among the held ones, or nowhere. Its tag is kept.
-local function mend_child(node, child)
-  local wanted = should_be(node, child)
+local function repair_child(node, child)
+  local wanted = expected_condition(node, child)
   local ready, held = is_ready(node, child), call('ZSCORE', held_key(node), child)
   if (ready and 'ready' or held and 'held' or 'empty') == wanted and not (ready and held) then return end
-  mend()
+  count_repair()
   if wanted == 'ready' then
     if not ready then join(node, child) else call('ZREM', held_key(node), child) end
   elseif wanted == 'held' then
@@ -37,16 +37,16 @@ local function mend_child(node, child)
 end
 
 -- The node itself and what is above it.
-local function mend_above(node)
+local function repair_ancestors(node)
   if node == ROOT then return end
   local band, tenant = node:match('^(%d+)|(.*)$')
-  if band then mend_child(band, tenant) end
-  mend_child(ROOT, band or node)
+  if band then repair_child(band, tenant) end
+  repair_child(ROOT, band or node)
 end
 
--- A path to a flow; unlike in `enter_tree`, each step is looked at, because any key may be missing.
-local function mend_path(band, tenant, tbl)
+-- A path to a flow; unlike in `activate`, each step is looked at, because any key may be missing.
+local function repair_path(band, tenant, tbl)
   local leaf = leaf_node(band, tenant)
-  mend_child(leaf, tbl)
-  mend_above(leaf)
+  repair_child(leaf, tbl)
+  repair_ancestors(leaf)
 end

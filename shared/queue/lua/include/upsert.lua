@@ -1,0 +1,83 @@
+-- A request becomes a new job, is merged into the waiting one, or is noted beside the running one, whose snapshot is never
+-- touched. Replaying a request changes nothing.
+-- include: index
+-- include: merge
+local REQUEST_ARGS = 14
+local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', 'insist', 'facts', 't0', 'reach', 'why',
+  'd_version'}
+
+-- Reads one request from the arguments first .. first + REQUEST_ARGS - 1.
+local function read_request(args, first)
+  return {
+    id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
+    tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
+    version = args[first + 8], facts = args[first + 9], t0 = int(now_ms),
+    quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), insist = args[first + 12],
+    reach = args[first + 13],
+  }
+end
+
+local function insert_new(request)
+  local at = debounced(request.t0, request)
+  local state = at > now_ms and 'delayed' or 'queued'
+  place(request.id, request, state, at, 'table', request.table, 'cell', request.cell, 'kind', request.kind,
+    'attempts', '0', 'generation', '1', plain_fields(request, ''))
+  if request.insist ~= '0' or request.reach ~= '0' then
+    call('HSET', job_key(request.id), 'insist', request.insist, 'reach', request.reach)
+  end
+  if state == 'delayed' then call('HSET', job_key(request.id), quiet_fields(request)) end
+  return 'queued', request.state
+end
+
+local function request_rerun(job, request)
+  local pending = pending_request(request.id, job)
+  local merged, changed = request, true
+  if pending then merged, changed = merge_pending(pending, request) end
+  if changed then
+    write_pending(request.id, merged)
+    call('HINCRBY', job_key(request.id), 'generation', 1)
+  end
+  return 'rerun', 'leased'
+end
+
+local function moved(a, b)
+  return a.band ~= b.band or a.tenant ~= b.tenant or a.prio ~= b.prio or a.t0 ~= b.t0
+end
+
+-- Whoever does not want to wait is not kept waiting by the others. Returns the least delay, and whether it is a new one.
+local function shorter_delay(request)
+  local kept = call('HMGET', job_key(request.id), 'quiet', 'max')
+  local quiet_ms, max_ms = tonumber(kept[1] or request.quiet_ms), tonumber(kept[2] or request.max_delay_ms)
+  local delay = {quiet_ms = math.min(quiet_ms, request.quiet_ms), max_delay_ms = math.min(max_ms, request.max_delay_ms)}
+  return delay, delay.quiet_ms < quiet_ms or delay.max_delay_ms < max_ms
+end
+
+local function merge_into_waiting(job, request)
+  local merged, changed = merge(job, request)
+  local state, at = job.state, nil
+  if state == 'delayed' and job.why == 'debounce' then
+    local delay, is_shorter = shorter_delay(request)
+    -- A request that was noted already is no new arrival.
+    if changed or is_shorter then at = debounced(merged.t0, delay) end
+    if at and at <= now_ms then state = 'queued' end
+    if is_shorter then call('HSET', job_key(request.id), quiet_fields(delay)) end
+  end
+  local move = at or (state == 'queued' and moved(job, merged))
+  if move then withdraw(request.id, job) end
+  if changed then
+    write_request(request.id, merged)
+    call('HINCRBY', job_key(request.id), 'generation', 1)
+  end
+  if move then
+    merged.table = job.table
+    place(request.id, merged, state, at)
+  end
+  return 'merged', state
+end
+
+local function upsert(request)
+  local job = read_job(request.id, MERGED)
+  if not job then return insert_new(request) end
+  if job.state == 'leased' then return request_rerun(job, request) end
+  return merge_into_waiting(job, request)
+end
