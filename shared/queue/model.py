@@ -130,8 +130,8 @@ class JobRequest:
         require_range(self.cost_bytes, "cost_bytes", 0, MAX_COST_BYTES)
         require_range(self.version, "version", 0, MAX_INTEGER)
         require_bytes(self.payload, "payload", MAX_PAYLOAD_BYTES)
-        require_range(self.precedence, "insistence", 0, MAX_PRECEDENCE)
-        require_range(self.extent, "reach", 0, MAX_EXTENT)
+        require_range(self.precedence, "precedence", 0, MAX_PRECEDENCE)
+        require_range(self.extent, "extent", 0, MAX_EXTENT)
 
     @property
     def id(self) -> JobId:
