@@ -221,7 +221,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
 
         world.log.add(files(cell(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableStateStore, "known", mended_meanwhile)
+            patch.setattr(TableStateStore, "calibrated_cells", mended_meanwhile)
             await world.decider.follow(TABLE)
         assert mended
         assert mended[0] is not None

@@ -169,8 +169,8 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "flow": (lambda client: client.zadd(f"{START}f:{FLOW}", {"gone": 1}), audit.flow(QUEUE, FLOW, 0)),
     "node": (lambda client: client.zadd(f"{START}n:2|acme", {"gone": 0}), audit.node(QUEUE, "2|acme", "ready", 0)),
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
-    "flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),
-    "parked": (
+    "in_flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),
+    "throttled": (
         lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
         audit.throttled(QUEUE, Scope.TABLE, "t-1"),
     ),

@@ -96,7 +96,7 @@ def test_settings_are_shown_and_changed_while_the_queue_runs(decider: LiveDecide
     assert shown(decider) == asdict(QueueSettings(max_attempts=1))
     queue.run(commands.enqueue(QUEUE, wish(1)))
     (claim,) = claimed(queue, "n1")
-    how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "verdict": RunResult.FAIL}
+    how: Any = {"worker": "w", "nonce": "f", "cost_bytes": 1, "seen_version": 1, "run_result": RunResult.FAIL}
     end = queue.run(commands.finish(QUEUE, id=claim.id, token=claim.token, **how))
     assert end.outcome is FinishOutcome.QUARANTINED
 

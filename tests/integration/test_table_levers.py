@@ -100,7 +100,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
         races.append(args[-1])
 
     set_properties(table, ONE)
-    monkeypatch.setattr(rebuild, "steer", late)
+    monkeypatch.setattr(rebuild, "apply_queue_limits", late)
     decider.sweep()
     assert races == [known.id, "", "2|1", ""]
     assert levers(decider) == []

@@ -33,16 +33,20 @@ class _Asyncio:
 @contextmanager
 def sync_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     client = for_threads.connect(url, timeout_s=scaled(2.0))
-    yield for_threads.SyncQueueExecutor(client, queue, library=library, retry_policy=tries)
-    client.close()
+    try:
+        yield for_threads.SyncQueueExecutor(client, queue, library=library, retry_policy=tries)
+    finally:
+        client.close()
 
 
 @contextmanager
 def async_executor(url: str, queue: str, library: ScriptLibrary | None, tries: RetryPolicy) -> Iterator[Executor]:
     with asyncio.Runner() as runner:
         client = for_asyncio.connect(url, timeout_s=scaled(2.0))
-        yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, retry_policy=tries), runner)
-        runner.run(client.aclose())
+        try:
+            yield _Asyncio(for_asyncio.AsyncQueueExecutor(client, queue, library=library, retry_policy=tries), runner)
+        finally:
+            runner.run(client.aclose())
 
 
 EXECUTORS = {"sync": sync_executor, "async": async_executor}
