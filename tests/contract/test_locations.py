@@ -34,13 +34,15 @@ def fallback(lab: DeltaLab) -> DeltaEngine:
     return engine
 
 
-@pytest.mark.parametrize("way", ["exact", "optimize"])
-def test_each_of_many_folders_with_awkward_names_is_rewritten_and_no_other(lab: DeltaLab, way: str) -> None:
-    made = {name: tables.table(lab.directory / name, files=FILES) for name in NAMES}
-    assert {folder.name for folder in lab.directory.iterdir()} == set(NAMES)
+@pytest.mark.parametrize(("way", "names"), [("exact", NAMES), ("optimize", NAMES[:3])])
+def test_each_of_many_folders_with_awkward_names_is_rewritten_and_no_other(
+    lab: DeltaLab, way: str, names: tuple[str, ...]
+) -> None:
+    made = {name: tables.table(lab.directory / name, files=FILES) for name in names}
+    assert {folder.name for folder in lab.directory.iterdir()} == set(names)
     if way == "optimize":
         lab.engine = fallback(lab)
-    for name in NAMES:
+    for name in names:
         location = canonical_location(str(made[name].path))
         others = {other: state(table.path) for other, table in made.items() if other != name}
         outcome = lab.rewrite(location, [lab.group(location, count=FILES)])
@@ -51,7 +53,7 @@ def test_each_of_many_folders_with_awkward_names_is_rewritten_and_no_other(lab: 
         assert ids == list(range(20 * FILES)), name
         (add,) = tables.added(made[name].path, 2)
         assert (made[name].path / add["path"]).is_file()
-    assert {folder.name for folder in lab.directory.iterdir()} == set(NAMES)
+    assert {folder.name for folder in lab.directory.iterdir()} == set(names)
 
 
 @pytest.mark.parametrize("spelled", [lambda p: p.as_uri(), str, lambda p: f"{p}/", lambda p: f"file:{p.as_uri()[7:]}"])
