@@ -9,8 +9,8 @@ from typer.testing import CliRunner, Result
 
 from actor.queue_executor import SyncQueueExecutor, connect
 from services.cli.__main__ import app
-from services.object_store_options import parse_store_options
 from shared.queue import commands
+from shared.store_options import StoreOptions
 from tests.support.delta_tables import HandTable
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
@@ -22,12 +22,6 @@ def decider(redis_url: str) -> Iterator[LiveDecider]:
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
-
-
-REFUSING = parse_store_options(
-    '{"s3://lake": {"endpoint": "http://127.0.0.1:1", "allow_http": "true", "region": "eu-west-1"}}'
-)
-"""Options of a store that nobody serves."""
 
 
 def call(decider: LiveDecider, *arguments: str) -> Result:
@@ -52,10 +46,14 @@ def test_a_place_without_a_table_is_refused_and_not_registered(
 
 
 def test_a_store_that_refuses_us_is_told_and_shown_in_the_list(redis_url: str) -> None:
-    """As S3 does without credentials."""
-    with closing(LiveDecider(decider_settings(redis_url, store_options=REFUSING)).start()) as decider:
-        result = call(decider, "tables", "add", "s3://lake/orders", "--name", "orders")
-        listed = call(decider, "tables", "list").stdout
+    """As S3 does with credentials that it does not know."""
+    from tests.support.s3_server import S3Server
+
+    with closing(S3Server("refusing")) as s3:
+        options = StoreOptions({"s3://refusing": s3.options(access_key_id="unknown")})
+        with closing(LiveDecider(decider_settings(redis_url, store_options=options)).start()) as decider:
+            result = call(decider, "tables", "add", "s3://refusing/orders", "--name", "orders")
+            listed = call(decider, "tables", "list").stdout
     assert result.exit_code != 0
     assert "orders is not optimized" in str(result.exception)
     assert "AWS_ACCESS_KEY_ID" in str(result.exception), "what to set is said"
