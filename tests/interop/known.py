@@ -21,18 +21,11 @@ class Known:
 
 KNOWN = (
     Known(
-        "polars",
-        re.compile(r"^SchemaFieldNotFoundError: path contains column not present in the given Hive schema"),
-        "Polars takes partition values from directories instead of the log, and wants them in all paths or in none. "
-        "Outputs for values that engines escape differently lie in directories without them, as Delta itself lays "
-        "files under `delta.randomizeFilePrefixes`: elsewhere deltalake's removes would miss them and double rows. "
-        "The failure is loud. Read such a table with `use_pyarrow=True` or by another engine.",
-    ),
-    Known(
-        "polars",
-        re.compile(r"^ShapeError: could not create a new DataFrame: height of column"),
-        "The same cause: Spark keeps partition columns in data files, deltalake does not, and Polars cannot read both "
-        "kinds together where the directories do not name the values.",
+        "-",
+        re.compile(r"VACUUM: (RemoteError: )?CommitFailedError: Unsupported table features required"),
+        "deltalake records a VACUUM as a commit, and makes no commit to a table with features that it does not write. "
+        "Without a rewrite it finds nothing to remove there, and so nothing to record. The failure is loud. Run VACUUM "
+        "by the engine that writes the table.",
     ),
 )
 

@@ -4,8 +4,8 @@ The law: what every reader finds is what the plain model of the writers holds, a
 operation of each writer; and nothing else of the table changed (`laws`). Where an engine differs from the model, the
 same is done to a copy that we never touched: the difference is the engine's own only if it is there, too. A table whose
 timestamps are INT96, which some engines cannot read, has a twin with microseconds besides: what such an engine then
-reads is judged by that one. The last control is the table compacted by deltalake instead of us: what happens to larger
-files happens to everybody's.
+reads is judged by that one. The last control is the table compacted by deltalake or Spark instead of us: what happens
+to larger files happens to everybody's.
 """
 
 import shutil
@@ -131,10 +131,13 @@ class Laboratory:
         return [*bases, cache(lambda: self._compacted(made, home / "compacted"))]
 
     def _compacted(self, made: Made, home: Path) -> Path:
-        """Return the table compacted by deltalake, as it is where deltalake cannot do that."""
-        location = _copy(made.location, home)
-        ended = attempt(lambda: self._staff.creators["deltalake"].perform(Optimize(), made.case, location))
-        return made.location if isinstance(ended, Failure) else location
+        """Return the table compacted by deltalake, by Spark where deltalake cannot, as it is where neither can."""
+        for number, engine in enumerate((self._staff.creators["deltalake"], self._staff.spark)):
+            location = _copy(made.location, home / str(number))
+            ended = attempt(lambda engine=engine, location=location: engine.perform(Optimize(), made.case, location))
+            if not isinstance(ended, Failure):
+                return location
+        return made.location
 
     def _overtake(self, made: Made, home: Path, bases: Sequence[Callable[[], Path]], deed: Deed) -> Iterator[Result]:
         """A writer reads the table, we rewrite it, and only then the writer commits: refused, or exactly done."""
