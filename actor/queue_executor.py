@@ -15,6 +15,7 @@ from redis.exceptions import TimeoutError as NoReply
 from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
+from shared.queue.client_settings import address_in, retries_itself
 from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
@@ -36,7 +37,7 @@ class SyncQueueExecutor:
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own."""
         require_queue(queue)
-        if _retries_itself(redis):
+        if retries_itself(redis.connection_pool.connection_kwargs):
             raise InvalidInput("the Redis client retries by itself; build it with retry=Retry(NoBackoff(), 0)")
         self.redis = redis
         self.name = queue
@@ -87,13 +88,4 @@ def connect(url: str, *, timeout_s: float = TIMEOUT_S, connections: int = CONNEC
 
 def address(redis: Redis) -> str:
     """Return where a client connects to, without credentials, for messages."""
-    where = redis.connection_pool.connection_kwargs
-    return str(where.get("path") or f"{where.get('host', 'localhost')}:{where.get('port', 6379)}")
-
-
-def _retries_itself(redis: Redis) -> bool:
-    settings = redis.connection_pool.connection_kwargs
-    retry = settings.get("retry")
-    if retry is None:
-        return bool(settings.get("retry_on_timeout") or settings.get("retry_on_error"))
-    return bool(retry.get_retries() != 0)
+    return address_in(redis.connection_pool.connection_kwargs)

@@ -43,17 +43,11 @@ class Result:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Failure:
-    """What an engine said instead of an answer; two are the same if their words are, but for names and numbers."""
+    """What an engine said instead of an answer."""
 
     text: str
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Failure) and essence(self.text) == essence(other.text)
-
-    def __hash__(self) -> int:
-        return hash(essence(self.text))
 
 
 _LONGEST_TEXT = 600
