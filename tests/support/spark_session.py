@@ -15,9 +15,13 @@ from actor.jvm.spark import SparkSettings, build_session, stop_session
 from shared.errors import InvalidInput
 from tests.support.time_limits import scaled
 
-# Tests run each path a few times only: the first compiler of the JVM serves them better than the second.
+# Tests run each path a few times only: the first compiler of the JVM serves them better than the second, and Spark
+# spends a fifth of their CPU seconds on compiling expressions for a handful of rows. The laboratory, the soak and the
+# tests with real actors compile as in production.
 QUICK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.databricks.delta.snapshotPartitions": "1",  # The tables have a handful of files.
     "spark.sql.shuffle.partitions": "1",
 }
