@@ -5,25 +5,33 @@ tracks no table would hide it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from typing import Protocol
 
 import structlog
 
 log = structlog.get_logger()
 
 
+class BackgroundTask(Protocol):
+    """One background task."""
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+
+
 class BackgroundTasks:
     """Runs named background tasks."""
 
-    def __init__(self, duties: Mapping[str, Callable[[], Awaitable[None]]]) -> None:
-        self._duties = duties
+    def __init__(self, wanted: Mapping[str, BackgroundTask]) -> None:
+        self._wanted = wanted
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._is_closing = False
 
     def start(self) -> None:
         """Start every task."""
-        for name, run in self._duties.items():
-            self._tasks[name] = asyncio.create_task(self._watched(name, run), name=name)
+        for name, task in self._wanted.items():
+            self._tasks[name] = asyncio.create_task(self._watched(name, task), name=name)
 
     async def close(self) -> None:
         """Cancel every task and wait for its end."""
@@ -39,9 +47,9 @@ class BackgroundTasks:
             return ()
         return tuple(name for name, task in self._tasks.items() if task.done())
 
-    async def _watched(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
+    async def _watched(self, name: str, task: BackgroundTask) -> None:
         try:
-            await run()
+            await task.run()
             log.error("background_task_ended", task=name)
         except Exception:
             log.exception("background_task_failed", task=name)

@@ -44,7 +44,7 @@ def test_a_link_out_of_the_roots_is_registered_by_no_call_event_or_walk(decider:
         assert "by a link" in answer.text
         told = decider.post("/v1/events", {"table": place.as_uri()}).json()
         assert told["ignored"] == [{"reason": "outside_allowed_roots", "count": 1}]
-    (found,) = decider.run(decider.services.discovery.run_once())
+    (found,) = decider.run(decider.services.requests.discovery.run_once())
     assert (found.tables, found.new_tables, found.unreadable) == (1, 1, 2)
     assert "by a link" in found.error
     assert names(decider) == ["sales.orders"]

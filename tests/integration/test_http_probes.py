@@ -91,7 +91,7 @@ def test_livez_fails_when_a_duty_has_died(redis_url: str) -> None:
         async def run(self) -> None:
             raise RuntimeError("a bug")
 
-    live.start(sweep=Dying())
+    live.start(tasks={"sweep": Dying()})
     try:
         until("the duty has died", lambda: live.client.get("/livez").status_code == 503)
         assert "sweep" in live.client.get("/livez").json()["detail"]

@@ -51,7 +51,7 @@ def test_a_known_table_is_not_given_other_properties_without_a_word(decider: Liv
 def test_one_what_if_at_a_time_and_the_next_is_told_when_to_come_again(decider: LiveDecider, tmp_path: Path) -> None:
     WrittenTable(tmp_path / "orders")
     decider.register(tmp_path / "orders", "orders")
-    turn = decider.services.dear.what_if.turn()
+    turn = decider.services.http.expensive_calls.what_if.turn()
     decider.run(turn.__aenter__())
     refused = decider.post("/v1/tables/orders/what-if", {})
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
@@ -225,7 +225,7 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
 ) -> None:
     table = WrittenTable(tmp_path / "orders")
     stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
-    registry = decider.services.registry
+    registry = decider.services.tables.registry
     assert decider.run(registry.register(stranger))
     real = registry.get
 
@@ -236,10 +236,10 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
         return known
 
     monkeypatch.setattr(registry, "get", removed_when_read)
-    decider.run(decider.services.inbox.put(stranger, None))
+    decider.run(decider.services.requests.refresh_queue.put(stranger, None))
     decider.drain()
-    assert decider.run(decider.services.states.state(stranger.id)) is None
-    assert decider.run(decider.services.states.all_cells(stranger.id)) == {}
+    assert decider.run(decider.services.tables.states.state(stranger.id)) is None
+    assert decider.run(decider.services.tables.states.all_cells(stranger.id)) == {}
     assert decider.get("/v1/jobs")["jobs"] == []
 
 

@@ -31,21 +31,22 @@ def settings(redis_url: str, lake: Path) -> Any:
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
     """The store is away while an event is looked at, and no other event and no sweep comes."""
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        away, real = [True], live.services.inbox._handle
+        away, real = [True], refreshes._handle
 
         async def hiccup(found: Any, version: int | None) -> None:
             if away[0]:
                 raise RetryableError("the store is away")
             await real(found, version)
 
-        live.services.inbox._handle = hiccup
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._handle = hiccup
+        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table.append(3)
         live.post("/v1/events", table.event(table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
         assert live.cells(name) == table.recount()
@@ -55,18 +56,19 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
 
 def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        known = live.run(live.services.registry.find(name))
+        known = live.run(live.services.tables.registry.find(name))
         assert known is not None
         own_redis_server.kill()
         table.append(3)
-        live.run(live.services.inbox.put(known, table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        live.run(refreshes.put(known, table.version))
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         own_redis_server.start()
-        until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
+        until("it was followed", lambda: refreshes.backlog + refreshes.retrying == 0)
         assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
     finally:
         live.close()

@@ -37,8 +37,8 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
             table.append(11)
             names.append(live.register(table.path, place))
         assert len(live.get("/v1/jobs")["jobs"]) == 2
-        held = Held(live.services.inbox)
-        sweep = Sweep(live.services.registry, held, interval_s=1)
+        held = Held(live.services.requests.refresh_queue)
+        sweep = Sweep(live.services.tables.registry, held, interval_s=1)
 
         async def begun() -> asyncio.Task[object]:
             task: asyncio.Task[object] = asyncio.ensure_future(sweep.run_once(spread_s=0.001))

@@ -19,7 +19,8 @@ import uvicorn
 from deltalake import DeltaTable, write_deltalake
 
 from decider.api.app import create_app
-from decider.api.dependencies import Services
+from decider.api.http_settings import StreamSlots
+from decider.api.services import Services
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
@@ -52,12 +53,15 @@ class LiveDecider:
     services: Services = field(init=False)
     client: httpx.Client = field(init=False)
 
-    def start(self, **parts: Any) -> "LiveDecider":
-        """Start; `parts` replace those that were built."""
+    def start(
+        self, *, stream_slots: StreamSlots | None = None, tasks: Mapping[str, Any] | None = None
+    ) -> "LiveDecider":
+        """Start; `stream_slots` and the background `tasks` replace those that were built."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
         made = build_services(self.settings, self.actions, with_formats=self.with_formats)
-        self.services = replace(made, **parts)
+        http = made.http if stream_slots is None else replace(made.http, stream_slots=stream_slots)
+        self.services = replace(made, http=http, background={**made.background, **(tasks or {})})
         config = uvicorn.Config(
             create_app(self.services),
             host="127.0.0.1",
@@ -85,13 +89,17 @@ class LiveDecider:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(scaled(30))
 
+    def task(self, name: str) -> Any:
+        """Return a background task by name."""
+        return self.services.background[name]
+
     def drain(self) -> None:
         """Return once every table that was asked for has been looked at."""
-        self.run(asyncio.wait_for(self.services.inbox.drained(), scaled(30)))
+        self.run(asyncio.wait_for(self.services.requests.refresh_queue.drained(), scaled(30)))
 
     def sweep(self) -> None:
         """Sweep once, and return when all tables have been looked at."""
-        self.run(self.services.sweep.run_once())
+        self.run(self.task("sweep").run_once())
         self.drain()
 
     def get(self, path: str, **params: Any) -> Any:
@@ -113,13 +121,13 @@ class LiveDecider:
 
     def cells(self, name: str) -> dict[str, PartitionStats]:
         """Return the stored state of every cell, as integers."""
-        table = self.run(self.services.registry.find(name))
+        table = self.run(self.services.tables.registry.find(name))
         assert table is not None
-        return dict(self.run(self.services.states.all_cells(table.id)))
+        return dict(self.run(self.services.tables.states.all_cells(table.id)))
 
     def reads(self) -> int:
         """Requests to object stores so far."""
-        return sum(self.services.meter.counts.values())
+        return sum(self.services.operations.read_meter.counts.values())
 
     def close(self) -> None:
         """End the server and its thread."""

@@ -1,0 +1,73 @@
+"""Builds the background tasks by name, in the order in which they start; an archive has one where it is wanted."""
+
+from collections.abc import Mapping
+
+from decider.api.lifecycle import BackgroundTask
+from decider.api.services import OperationServices, QueueServices, RequestServices, TableServices
+from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
+from decider.archive.ledger_batches import LedgerBatches
+from decider.archive.ledger_rows import LEDGER_SCHEMA
+from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
+from decider.background import ledger_archiver, rewrite_archiver
+from decider.background.finished_runs import FinishedRuns
+from decider.background.ledger_archiver import LedgerArchiver
+from decider.background.queue_maintenance import QueueMaintenance
+from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
+from decider.background.sweep import Sweep
+from decider.background.timer_runner import TimerRunner
+from services.decider.settings import DeciderSettings
+from shared.locations import deltalake_location, table_id
+from shared.table import TableRef
+
+
+def build_background(
+    settings: DeciderSettings,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    requests: RequestServices,
+) -> Mapping[str, BackgroundTask]:
+    """Build the background tasks."""
+    tasks: dict[str, BackgroundTask] = {
+        "defaults": tables.defaults,
+        "refresh_queue": requests.refresh_queue,
+        "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.sweep_s),
+        "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
+        "discovery": requests.discovery,
+        "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
+        "queue_maintenance": QueueMaintenance(queue.admin, queue.actors.slots),
+    }
+    if settings.archive is not None:
+        tasks["ledger_archive"] = _ledger_archive(settings, settings.archive, queue, tables, requests)
+    if settings.optimizations is not None:
+        tasks["rewrite_archive"] = _rewrite_archive(settings, settings.optimizations, queue, tables, requests)
+    return tasks
+
+
+def _ledger_archive(
+    settings: DeciderSettings, place: str, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> LedgerArchiver:
+    location = deltalake_location(place)
+    archive = DeltaArchive(ArchiveSpec(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location)))
+    return LedgerArchiver(
+        archive,
+        LedgerBatches(queue.executor),
+        tables.registry,
+        requests.refresh_queue,
+        own=_own_table(location, ledger_archiver.APP),
+        actions=tables.actions,
+    )
+
+
+def _rewrite_archive(
+    settings: DeciderSettings, place: str, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> RewriteArchiver:
+    location = deltalake_location(place)
+    archive = DeltaArchive(ArchiveSpec(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location)))
+    sources = RewriteSources(tables.registry, tables.states, queue.counters, tables.formats.rewrites)
+    return RewriteArchiver(archive, sources, requests.refresh_queue, own=_own_table(location, rewrite_archiver.APP))
+
+
+def _own_table(location: str, name: str) -> TableRef:
+    """Return an archive as a table of Lakewright's own tenant."""
+    return TableRef(table_id(location), name, location, ledger_archiver.TENANT)
