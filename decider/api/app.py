@@ -10,7 +10,6 @@ from fastapi.routing import APIRoute
 
 from decider.api.dependencies import ProbeSources
 from decider.api.health_snapshot import HealthReader
-from decider.api.lifecycle import BackgroundTasks
 from decider.api.metrics import RequestCounter
 from decider.api.openapi import describe
 from decider.api.routes import (
@@ -31,6 +30,7 @@ from decider.api.routes import (
     what_if,
 )
 from decider.api.services import Services
+from decider.background.runner import BackgroundTasks
 from decider.gateway.authentication import AuthMiddleware
 from decider.gateway.body_limit import BodyLimit
 from decider.gateway.concurrency import ConcurrencyLimit

@@ -6,7 +6,6 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 
 from decider.api.health_snapshot import HealthReader
-from decider.api.lifecycle import BackgroundTasks
 from decider.api.services import (
     HttpServices,
     OperationServices,
@@ -15,6 +14,7 @@ from decider.api.services import (
     Services,
     TableServices,
 )
+from decider.background.runner import BackgroundTasks
 from decider.web.base_model import TABLE_NAME
 from decider.web.errors import not_found
 from shared.table import TableRef

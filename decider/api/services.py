@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from redis.asyncio import Redis
 
 from decider.api.http_settings import ExpensiveCalls, HttpSettings, StreamSlots
-from decider.api.lifecycle import BackgroundTask
 from decider.api.metrics import Metrics
 from decider.api.sns_confirmation import SubscriptionConfirmer
 from decider.archive.ledger_reader import LedgerReader
 from decider.background.discovery import Discovery
+from decider.background.runner import BackgroundTask
 from decider.decide.actions import ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import EventResolver

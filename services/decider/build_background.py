@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping
 
-from decider.api.lifecycle import BackgroundTask
 from decider.api.services import OperationServices, QueueServices, RequestServices, TableServices
 from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
 from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_rows import LEDGER_SCHEMA
 from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background import ledger_archiver, rewrite_archiver
+from decider.background.defaults_refresh import DefaultsRefresh
 from decider.background.finished_runs import FinishedRuns
 from decider.background.ledger_archiver import LedgerArchiver
-from decider.background.queue_maintenance import QueueMaintenance
+from decider.background.preemption import JobPreemption
+from decider.background.queue_audit import QueueAudit
+from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
+from decider.background.refresh_workers import RefreshWorkers
 from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
+from decider.background.runner import BackgroundTask
+from decider.background.slot_count import SlotCount
 from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
 from services.decider.settings import DeciderSettings
@@ -29,19 +34,30 @@ def build_background(
 ) -> Mapping[str, BackgroundTask]:
     """Build the background tasks."""
     tasks: dict[str, BackgroundTask] = {
-        "defaults": tables.defaults,
-        "refresh_queue": requests.refresh_queue,
+        "defaults": DefaultsRefresh(tables.defaults),
+        "refresh_queue": RefreshWorkers(requests.refresh_queue),
         "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.sweep_s),
         "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
-        "discovery": requests.discovery,
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
-        "queue_maintenance": QueueMaintenance(queue.admin, queue.actors.slots),
     }
+    if requests.discovery.is_periodic:
+        tasks["discovery"] = requests.discovery
     if settings.archive is not None:
         tasks["ledger_archive"] = _ledger_archive(settings, settings.archive, queue, tables, requests)
     if settings.optimizations is not None:
         tasks["rewrite_archive"] = _rewrite_archive(settings, settings.optimizations, queue, tables, requests)
-    return tasks
+    return tasks | _queue_tasks(queue)
+
+
+def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
+    """Build what keeps the queue fair, consistent and small."""
+    return {
+        "preemption": JobPreemption(queue.admin),
+        "queue_audit": QueueAudit(queue.admin),
+        "slot_count": SlotCount(queue.admin, queue.actors.slots),
+        "aof_rewrite": AofRewrite(queue.admin),
+        "library_cleanup": LibraryCleanup(queue.admin),
+    }
 
 
 def _ledger_archive(

@@ -10,6 +10,7 @@ from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
@@ -87,7 +88,7 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
             raise RetryableError("away")
 
         inbox = RefreshQueue(fails, workers=2, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.002, tries=4))
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.put(_table(), None)
         await fourth.wait()
         await inbox.drained()

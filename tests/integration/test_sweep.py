@@ -9,6 +9,7 @@ from decider.background.sweep import Sweep
 from decider.events.refresh_queue import RefreshQueue
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
@@ -75,7 +76,7 @@ def test_of_two_askings_the_later_registration_is_handed_on() -> None:
         inbox = RefreshQueue(taken)
         for name in ("before", "after"):
             await inbox.put(TableRef(TableId("t"), name, "file:///t"), None)
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
 

@@ -99,7 +99,7 @@ class LiveDecider:
 
     def sweep(self) -> None:
         """Sweep once, and return when all tables have been looked at."""
-        self.run(self.task("sweep").run_once())
+        self.run(self.task("sweep").run_once(spread_s=0.0))
         self.drain()
 
     def get(self, path: str, **params: Any) -> Any:
