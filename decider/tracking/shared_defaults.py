@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.redis_errors import translate_redis_errors
 from shared.errors import InvalidInput
+from shared.queue import keys
 from shared.queue.decode import text
 
 log = structlog.get_logger()
@@ -30,11 +31,11 @@ class DefaultsProvider(Protocol):
 
 
 class SharedDefaults:
-    """The defaults that the deciders of one queue share, in the string `lw:defaults:<queue>`."""
+    """The defaults that the deciders of one queue share."""
 
     def __init__(self, redis: Redis, own: PolicyDefaults) -> None:
         self._redis = redis
-        self._key = f"lw:defaults:{own.queue}"
+        self._key = keys.policy_defaults(own.queue)
         self._is_announced = False
         self._refused = ""
         self.own = own
