@@ -10,14 +10,14 @@ from pydantic import AwareDatetime
 
 from decider.api.dependencies import Http, KnownTable, Operations, Queue, Requests, Tables
 from decider.api.openapi import failures
+from decider.api.schemas.decision_records import DecisionList
+from decider.api.schemas.partition_layout import PartitionList
+from decider.api.schemas.table_status import TableStatus
 from decider.api.schemas.tables import (
-    DecisionList,
     ListedTable,
-    PartitionList,
     RegisteredTable,
     TableList,
     TableRegistration,
-    TableStatus,
     TableUpdate,
     TableView,
 )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from decider.api.schemas.jobs import JobSummary
-from decider.api.schemas.tables import CursorView, ManualRun, PartitionContention, TableStatus
+from decider.api.schemas.table_status import CursorView, ManualRun, PartitionContention, TableStatus
 from decider.api.services import QueueServices, TableServices
 from decider.api.views.calibration import table_calibration
 from decider.api.views.jobs import job_view
