@@ -3,22 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from decider.gateway.call_limits import CallLimits
 from decider.gateway.concurrency import BoundedSemaphore, PerClientLimit
 from decider.gateway.credentials import Credentials
-
-
-@dataclass(frozen=True, slots=True)
-class CallLimits:
-    """Limits per request and client.
-
-    max_body_bytes: 1 MiB fits thousands of events and bounds memory per request. body_timeout_s: time to receive a
-    body. events_per_s, calls_per_s: requests per client.
-    """
-
-    max_body_bytes: int = 1_048_576
-    body_timeout_s: float = 10.0
-    events_per_s: float = 1_000.0
-    calls_per_s: float = 200.0
 
 
 @dataclass(frozen=True, slots=True)

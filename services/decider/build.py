@@ -11,7 +11,7 @@ from collections.abc import Callable
 from fastapi import FastAPI
 
 from decider.api.app import create_app
-from decider.api.http_settings import CallLimits, HttpSettings
+from decider.api.http_settings import HttpSettings
 from decider.api.metrics import Metrics
 from decider.api.services import (
     HttpServices,
@@ -53,7 +53,7 @@ from decider.tracking.refresh import TableRefresher
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.tracking.tracker import TableTracker
 from services.decider.build_background import build_background
-from services.decider.settings import DeciderSettings
+from services.decider.settings import DeciderSettings, DiscoverySettings, LocationSettings
 from services.settings import host_name
 from services.versions import installed
 from shared.boundary import Boundary
@@ -85,34 +85,34 @@ def build_services(
 
     actions: those that partitions are evaluated for. with_formats: makes the table formats that are read.
     """
-    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
-    roots = tuple(canonical_location(root) for root in settings.roots)
-    boundary = Boundary(roots, settings.allow_external_files, os.path.realpath)
+    require_credentials_beyond_loopback(settings.address.host, settings.access.credentials)
+    boundary = build_boundary(settings.locations)
     http = build_http(settings)
     operations = build_operations(settings)
     queue = build_queue(settings, operations)
-    formats = with_formats(StorageAccess(operations.read_meter, ObjectStores(settings.store_options), boundary))
+    stores = ObjectStores(settings.locations.store_options)
+    formats = with_formats(StorageAccess(operations.read_meter, stores, boundary))
     tables = build_tables(settings, operations, queue, formats, actions)
     requests = build_requests(settings, operations, queue, tables, boundary)
     background = build_background(settings, operations, queue, tables, requests)
     return Services(tables, queue, requests, operations, http, background)
 
 
+def build_boundary(settings: LocationSettings) -> Boundary:
+    """Build the rule of which locations and files may be read."""
+    roots = tuple(canonical_location(root) for root in settings.roots)
+    return Boundary(roots, settings.allow_external_files, os.path.realpath)
+
+
 def build_http(settings: DeciderSettings) -> HttpServices:
     """Build the API's settings and limits."""
-    limits = CallLimits(
-        max_body_bytes=settings.max_body_bytes,
-        body_timeout_s=settings.body_timeout_s,
-        events_per_s=settings.events_per_s,
-        calls_per_s=settings.calls_per_s,
-    )
     return HttpServices(
         HttpSettings(
             release=release(),
-            limits=limits,
-            credentials=settings.credentials,
-            webhook_origins=settings.webhook_origins,
-            bucket_locations={bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()},
+            limits=settings.limits,
+            credentials=settings.access.credentials,
+            webhook_origins=settings.access.webhook_origins,
+            bucket_locations={bucket: canonical_location(uri) for bucket, uri in settings.locations.buckets.items()},
         )
     )
 
@@ -151,7 +151,7 @@ def build_tables(
     actions: ActionRegistry,
 ) -> TableServices:
     """Build the stores of what is known of tables."""
-    own = PolicyDefaults(settings.policy, settings.tenants, settings.queue)
+    own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
     return TableServices(
         registry=TableRegistry(operations.redis, operations.safety),
         states=TableStateStore(queue.executor),
@@ -177,12 +177,12 @@ def build_requests(
     triggers = PropertyTriggers(tables.manual_runs, tables.states, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.look)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.look))
-    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.tenant, boundary)
+    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary)
     resolver = EventResolver(tables.registry, refresh_queue, allowed)
     return RequestServices(
         resolver=resolver,
-        subscriptions=SubscriptionConfirmer(settings.sns_topics),
-        discovery=build_discovery(settings, operations, tables, resolver, boundary),
+        subscriptions=SubscriptionConfirmer(settings.access.sns_topics),
+        discovery=build_discovery(settings.discovery, operations, tables, resolver, boundary),
         refresh_queue=refresh_queue,
         tracker=tracker,
         on_demand=on_demand,
@@ -198,14 +198,14 @@ def build_tracker(
         tables.formats.open,
         operations.now_ms,
         tables.defaults,
-        ledger_kept=LEDGER_KEPT if settings.archive else None,
-        drift=DriftCheck(tables.states, operations.now_ms, every_ms=int(settings.drift_s * 1000)),
+        ledger_kept=LEDGER_KEPT if settings.archives.ledger else None,
+        drift=DriftCheck(tables.states, operations.now_ms, every_ms=int(settings.tracking.drift_s * 1000)),
         actions=tables.actions,
     )
 
 
 def build_discovery(
-    settings: DeciderSettings,
+    settings: DiscoverySettings,
     operations: OperationServices,
     tables: TableServices,
     resolver: EventResolver,
@@ -218,6 +218,6 @@ def build_discovery(
         tables.formats.scanner,
         resolver.register_if_new,
         leases,
-        pace=DiscoveryLimits(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth),
+        pace=DiscoveryLimits(settings.interval_s, settings.requests_per_s, settings.depth),
         now_ms=operations.now_ms,
     )

@@ -22,6 +22,7 @@ from decider.background.sweep import Sweep
 from decider.background.timer_runner import TimerRunner
 from services.decider.settings import DeciderSettings
 from shared.locations import deltalake_location, table_id
+from shared.store_options import StoreOptions
 from shared.table import TableRef
 
 
@@ -36,17 +37,13 @@ def build_background(
     tasks: dict[str, BackgroundTask] = {
         "defaults": DefaultsRefresh(tables.defaults),
         "refresh_queue": RefreshWorkers(requests.refresh_queue),
-        "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.sweep_s),
+        "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.tracking.sweep_s),
         "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
         "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
     }
     if requests.discovery.is_periodic:
         tasks["discovery"] = requests.discovery
-    if settings.archive is not None:
-        tasks["ledger_archive"] = _ledger_archive(settings, settings.archive, queue, tables, requests)
-    if settings.optimizations is not None:
-        tasks["rewrite_archive"] = _rewrite_archive(settings, settings.optimizations, queue, tables, requests)
-    return tasks | _queue_tasks(queue)
+    return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
 
 
 def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
@@ -60,13 +57,24 @@ def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
     }
 
 
-def _ledger_archive(
-    settings: DeciderSettings, place: str, queue: QueueServices, tables: TableServices, requests: RequestServices
+def _archive_tasks(
+    settings: DeciderSettings, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> dict[str, BackgroundTask]:
+    """Build what fills the archives that are wanted."""
+    stores, found = settings.locations.store_options, dict[str, BackgroundTask]()
+    if settings.archives.ledger is not None:
+        found["ledger_archive"] = _ledger_archiver(settings.archives.ledger, stores, queue, tables, requests)
+    if settings.archives.rewrites is not None:
+        found["rewrite_archive"] = _rewrite_archiver(settings.archives.rewrites, stores, queue, tables, requests)
+    return found
+
+
+def _ledger_archiver(
+    place: str, stores: StoreOptions, queue: QueueServices, tables: TableServices, requests: RequestServices
 ) -> LedgerArchiver:
     location = deltalake_location(place)
-    archive = DeltaArchive(ArchiveSpec(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location)))
     return LedgerArchiver(
-        archive,
+        DeltaArchive(ArchiveSpec(location, LEDGER_SCHEMA, ("day",), stores.at(location))),
         LedgerBatches(queue.executor),
         tables.registry,
         requests.refresh_queue,
@@ -75,13 +83,16 @@ def _ledger_archive(
     )
 
 
-def _rewrite_archive(
-    settings: DeciderSettings, place: str, queue: QueueServices, tables: TableServices, requests: RequestServices
+def _rewrite_archiver(
+    place: str, stores: StoreOptions, queue: QueueServices, tables: TableServices, requests: RequestServices
 ) -> RewriteArchiver:
     location = deltalake_location(place)
-    archive = DeltaArchive(ArchiveSpec(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location)))
-    sources = RewriteSources(tables.registry, tables.states, queue.counters, tables.formats.rewrites)
-    return RewriteArchiver(archive, sources, requests.refresh_queue, own=_own_table(location, rewrite_archiver.APP))
+    return RewriteArchiver(
+        DeltaArchive(ArchiveSpec(location, OPTIMIZATIONS_SCHEMA, (), stores.at(location))),
+        RewriteSources(tables.registry, tables.states, queue.counters, tables.formats.rewrites),
+        requests.refresh_queue,
+        own=_own_table(location, rewrite_archiver.APP),
+    )
 
 
 def _own_table(location: str, name: str) -> TableRef:

@@ -287,7 +287,7 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
 def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, tmp_path: Path) -> None:
     """Each append is a commit that is decided on, and the decision is a record; that must not lead to another one."""
     table = WrittenTable(tmp_path / "orders")
-    decider = LiveDecider(decider_settings(redis_url, archive=str(tmp_path / "ledger"))).start()
+    decider = LiveDecider(decider_settings(redis_url, ledger=str(tmp_path / "ledger"))).start()
     try:
         decider.register(table.path, "orders")
         duty = decider.task("ledger_archive")

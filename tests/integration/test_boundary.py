@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from services.decider.settings import DiscoverySettings
 from tests.support import delta_tables
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
+
+FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery_requests_per_s=10_000.0)).start()
+    live = LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery=FAST)).start()
     yield live
     live.close()
 

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -267,7 +266,7 @@ def test_jobs_are_listed_page_by_page_over_all_states(decider: LiveDecider, tmp_
 
 def test_no_table_outside_the_allowed_roots_can_be_registered(redis_url: str, tmp_path: Path) -> None:
     """Whoever may call the API must not make the decider read with its credentials where it was not told to."""
-    settings = replace(decider_settings(redis_url), roots=((tmp_path / "lake").as_uri(),))
+    settings = decider_settings(redis_url, roots=((tmp_path / "lake").as_uri(),))
     with closing(LiveDecider(settings).start()) as live:
         outside = live.client.post("/v1/tables", json={"location": (tmp_path / "lake-private" / "t").as_uri()})
         assert outside.status_code == 422

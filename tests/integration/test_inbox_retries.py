@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
+from services.decider.settings import DiscoverySettings
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
@@ -15,6 +16,8 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
+
+FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def lake(tmp_path: Path) -> Path:
 
 def settings(redis_url: str, lake: Path) -> Any:
     roots, buckets = (lake.as_uri(),), {"lake": lake.as_uri()}
-    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery_requests_per_s=10_000.0)
+    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery=FAST)
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:

@@ -28,7 +28,7 @@ RUNGS = build_size_levels(POLICY.target_bytes, POLICY.fan_in, POLICY.full_file_t
 
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, optimizations=str(tmp_path / "optimizations"))).start()
+    live = LiveDecider(decider_settings(redis_url, rewrites=str(tmp_path / "optimizations"))).start()
     yield live
     live.close()
 

@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -24,9 +24,10 @@ from decider.api.services import Services
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
+from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
-from services.decider.settings import Address, DeciderSettings, parse_policy
+from services.decider.settings import Address, DeciderSettings, DiscoverySettings, TrackingSettings, parse_policy
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy import Policy
 from tests.support.time_limits import scaled
@@ -74,7 +75,7 @@ class LiveDecider:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")
         self._thread.start()
         until("the decider serves", lambda: server.started)
-        headers = {"authorization": f"Bearer {self.settings.token}"} if self.settings.token else {}
+        headers = {"authorization": f"Bearer {self.settings.access.token}"} if self.settings.access.token else {}
         self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), trust_env=False)
         return self
 
@@ -145,16 +146,21 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless asked for, and rates that no test reaches by accident."""
+    """Settings for tests: the small policy, no sweep unless asked for, and rates that no test reaches by accident.
+
+    changes: fields of the settings or of one of their groups, by name; a group's other fields stay as they are here.
+    """
     base = DeciderSettings(
         redis_url=redis_url,
         address=Address("127.0.0.1", 0),
-        sweep_s=NO_SWEEP_S,
-        policy=POLICY,
-        discovery_s=0,
-        events_per_s=100_000.0,
-        calls_per_s=100_000.0,
+        limits=CallLimits(events_per_s=100_000.0, calls_per_s=100_000.0),
+        discovery=DiscoverySettings(interval_s=0),
+        tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY),
     )
+    groups = {name: getattr(base, name) for name in ("access", "limits", "locations", "tracking", "archives")}
+    for group, value in groups.items():
+        own = {one.name: changes.pop(one.name) for one in fields(value) if one.name in changes}
+        base = replace(base, **{group: replace(value, **own)})
     return replace(base, **changes)
 
 
