@@ -8,7 +8,7 @@ import json
 
 import structlog
 
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
 from decider.store.table_registry import TableRegistry
@@ -24,6 +24,7 @@ class FinishedRuns:
     """Puts the tables of finished runs that committed into the refresh queue."""
 
     def __init__(self, runs: StreamReader, registry: TableRegistry, refresh_queue: RefreshQueue) -> None:
+        self.schedule = Schedule(POLL_EVERY_S, "finished_runs_not_read")
         self._runs = runs
         self._registry = registry
         self._refresh_queue = refresh_queue
@@ -39,10 +40,6 @@ class FinishedRuns:
             table = await self._registry.get(table_id)
             if table is not None:
                 await self._refresh_queue.put(table, None)
-
-    async def run(self) -> None:
-        """Refresh until cancelled; a Redis that is away is waited for."""
-        await run_periodically(self.run_once, every_s=POLL_EVERY_S, failed="finished_runs_not_read")
 
 
 def _committed(run: StreamEntry) -> bool:

@@ -12,7 +12,7 @@ import structlog
 
 from decider.archive.delta_archive import DeltaArchive
 from decider.archive.rewrite_rows import optimization_row
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.formats.rewrites import Rewrite
 from decider.formats.table_format import MAX_SCANNED, RewriteReader
@@ -49,6 +49,7 @@ class RewriteArchiver:
 
     def __init__(self, archive: DeltaArchive, sources: RewriteSources, inbox: RefreshQueue, *, own: TableRef) -> None:
         """`own` is the archive as a registered table, refreshed after each append."""
+        self.schedule = Schedule(EVERY_S, "rewrite_archive_failed")
         self._archive = archive
         self._from = sources
         self._inbox = inbox
@@ -75,16 +76,9 @@ class RewriteArchiver:
                 written += taken
                 self._taken[table.id] = seen
         if written:
+            log.info("rewrites_archived", rewrites=written)
             await self._look_after_own()
         return written
-
-    async def run(self) -> None:
-        """Run until cancelled; an unavailable store is retried."""
-        await run_periodically(self._tick, every_s=EVERY_S, failed="rewrite_archive_failed")
-
-    async def _tick(self) -> None:
-        if written := await self.run_once():
-            log.info("rewrites_archived", rewrites=written)
 
     async def _carry(self, table: TableRef, cursor: TableState) -> int | None:
         """Archive one table's rewrites above its archived version; None if another decider did."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
 from decider.decide.context import DecisionContext
@@ -62,6 +62,7 @@ class TimerRunner:
         follower: TableTracker,
         now_ms: Callable[[], int],
     ) -> None:
+        self.schedule = Schedule(EVERY_S, "timer_run_failed")
         self._timers = TimerStore(queue, ledger_kept=follower.ledger_kept)
         self._states = TableStateStore(queue)
         self._registry = registry
@@ -80,10 +81,6 @@ class TimerRunner:
             taken += len(outcomes)
             jobs += outcomes.count(DecideOutcome.QUEUED)
         return TimerRunResult(taken, jobs)
-
-    async def run(self) -> None:
-        """Tick until cancelled; an unavailable Redis is waited for."""
-        await run_periodically(self.run_once, every_s=EVERY_S, failed="timer_run_failed")
 
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table; a failure postpones the table, which leaves room for others."""

@@ -50,7 +50,7 @@ class RefreshQueue:
 
     def __init__(self, handle: Handle, *, workers: int = 16, patience: RefreshRetryPolicy | None = None) -> None:
         self._handle = handle
-        self._workers = workers
+        self.workers = workers
         self._patience = patience or RefreshRetryPolicy()
         self._failures: dict[TableId, int] = {}
         self._problems: dict[TableId, str] = {}
@@ -105,40 +105,30 @@ class RefreshQueue:
         """Return once the queue is empty and idle."""
         await self._idle.wait()
 
-    async def run(self) -> None:
-        """Run until cancelled."""
+    async def refresh_next(self) -> None:
+        """Refresh the next queued table, once there is one that is not being refreshed; errors are kept, not raised."""
+        async with self._arrived:
+            await self._arrived.wait_for(self._ready)
+            table_id = next(key for key in self._waiting if key not in self._running)
+            waiting = self._waiting.pop(table_id)
+            self._running.add(table_id)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
+            await self._handle(waiting.table, waiting.version)
+            self._failures.pop(table_id, None)
+            self._problems.pop(table_id, None)
+        except RetryableError as problem:
+            self._problems[table_id] = str(problem)
+            self._retry_later(waiting, problem)
+        except LakewrightError as problem:
+            self._problems[table_id] = str(problem)
+            log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
+        except Exception:
+            # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
+            log.exception("table_refresh_crashed", table=waiting.table.name)
         finally:
-            for pause in self._paused.values():
-                pause.cancel()
-
-    async def _work(self) -> None:
-        while True:
-            async with self._arrived:
-                await self._arrived.wait_for(self._ready)
-                table_id = next(key for key in self._waiting if key not in self._running)
-                waiting = self._waiting.pop(table_id)
-                self._running.add(table_id)
-            try:
-                await self._handle(waiting.table, waiting.version)
-                self._failures.pop(table_id, None)
-                self._problems.pop(table_id, None)
-            except RetryableError as problem:
-                self._problems[table_id] = str(problem)
-                self._retry_later(waiting, problem)
-            except LakewrightError as problem:
-                self._problems[table_id] = str(problem)
-                log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
-            except Exception:
-                # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
-                log.exception("table_refresh_crashed", table=waiting.table.name)
-            finally:
-                self._running.discard(table_id)
-                if not self.backlog:
-                    self._idle.set()
+            self._running.discard(table_id)
+            if not self.backlog:
+                self._idle.set()
 
     def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
         """Queue a table again after a pause; after too many failures leave it to the sweep."""

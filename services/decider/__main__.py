@@ -61,7 +61,8 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         # Uvicorn handles them while it serves and raises them again when it is done; these make that a normal end.
         signal.signal(number, lambda _number, _frame: setattr(serving, "should_exit", True))
-    log.info("decider_starting", address=f"{settings.address.host}:{settings.address.port}", roots=settings.roots)
+    address = f"{settings.address.host}:{settings.address.port}"
+    log.info("decider_starting", address=address, roots=settings.locations.roots)
     serving.run()
     log.info("decider_stopped")
     return 0 if serving.started else 1

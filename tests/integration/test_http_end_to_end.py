@@ -90,9 +90,9 @@ def test_every_decision_can_be_recomputed_from_its_own_numbers(decider: LiveDeci
     name = decider.register(lake / "orders")
     table.append(12)
     decider.sweep()
-    found = decider.run(decider.services.registry.find(name))
+    found = decider.run(decider.services.tables.registry.find(name))
     assert found is not None
-    records = decider.run(decider.services.ledgers.newest(found.id, limit=500))
+    records = decider.run(decider.services.tables.ledgers.newest(found.id, limit=500))
     assert len(records) >= 12
     assert [ledger.recompute(record) for record in records] == [record.verdict for record in records]
     assert not any(ledger.contradictions(record) for record in records)
@@ -103,13 +103,13 @@ def test_a_record_of_a_newer_release_is_shown_as_unreadable_and_hides_nothing(de
     name = decider.register(lake / "orders")
     table.append(1)
     decider.sweep()
-    found = decider.run(decider.services.registry.find(name))
+    found = decider.run(decider.services.tables.registry.find(name))
     assert found is not None
     stream = keys.ledger("default", found.id)
     before = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
-    raw = json.loads(decider.run(decider.services.queue.redis.xrevrange(stream, count=1))[0][1][b"record"])
+    raw = json.loads(decider.run(decider.services.queue.executor.redis.xrevrange(stream, count=1))[0][1][b"record"])
     odd = json.dumps(raw | {"reason": "full_moon"})
-    decider.run(decider.services.queue.redis.xadd(stream, {"record": odd, "out": ""}))
+    decider.run(decider.services.queue.executor.redis.xadd(stream, {"record": odd, "out": ""}))
     newest, *others = decider.get(f"/v1/tables/{name}/decisions")["decisions"]
     assert others == before
     assert (newest["decision"], newest["record"], newest["files"]) == ("unreadable", odd, None)

@@ -156,7 +156,7 @@ def test_without_tokens_no_other_sites_page_may_call(start: Callable[..., LiveDe
 
 def test_every_answer_is_armoured_and_a_stranger_learns_no_version(start: Callable[..., LiveDecider]) -> None:
     live = start()
-    release = live.services.settings.release
+    release = live.services.http.settings.release
     for path in ("/livez", "/readyz", "/v1/status", "/metrics", "/docs", "/openapi.json", "/nothing"):
         answer = live.client.get(path)
         for name, value in HEADERS.items():

@@ -7,13 +7,17 @@ from typing import Any
 import pytest
 
 from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
+from services.decider.settings import DiscoverySettings
 from shared.errors import RetryableError
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
+
+FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture
@@ -25,27 +29,28 @@ def lake(tmp_path: Path) -> Path:
 
 def settings(redis_url: str, lake: Path) -> Any:
     roots, buckets = (lake.as_uri(),), {"lake": lake.as_uri()}
-    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery_requests_per_s=10_000.0)
+    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery=FAST)
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
     """The store is away while an event is looked at, and no other event and no sweep comes."""
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        away, real = [True], live.services.inbox._handle
+        away, real = [True], refreshes._handle
 
         async def hiccup(found: Any, version: int | None) -> None:
             if away[0]:
                 raise RetryableError("the store is away")
             await real(found, version)
 
-        live.services.inbox._handle = hiccup
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._handle = hiccup
+        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table.append(3)
         live.post("/v1/events", table.event(table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
         assert live.cells(name) == table.recount()
@@ -55,18 +60,19 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
 
 def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        known = live.run(live.services.registry.find(name))
+        known = live.run(live.services.tables.registry.find(name))
         assert known is not None
         own_redis_server.kill()
         table.append(3)
-        live.run(live.services.inbox.put(known, table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        live.run(refreshes.put(known, table.version))
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         own_redis_server.start()
-        until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
+        until("it was followed", lambda: refreshes.backlog + refreshes.retrying == 0)
         assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
     finally:
         live.close()
@@ -85,7 +91,7 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
             raise RetryableError("away")
 
         inbox = RefreshQueue(fails, workers=2, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.002, tries=4))
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.put(_table(), None)
         await fourth.wait()
         await inbox.drained()

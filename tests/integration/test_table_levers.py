@@ -29,7 +29,7 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
 def levers(decider: LiveDecider) -> list[str]:
     return sorted(
         name.partition(":")[0]
-        for name in decider.run(decider.services.steering.weights_and_limits())
+        for name in decider.run(decider.services.queue.admin.weights_and_limits())
         if "table" in name
     )
 
@@ -85,9 +85,9 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     """Before a recount sets its levers another decider sees the properties taken back, and moves the cursor first."""
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
-    follower = decider.services.adhoc._follower
+    follower = decider.services.requests.tracker
     races: list[str] = []
     real = rebuild.apply_queue_limits
 

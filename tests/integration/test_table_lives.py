@@ -200,7 +200,7 @@ def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: Wr
 
 def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
     """Take two files off what Redis holds of a cell, as a fold with a bug would."""
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
     with redis_library.Redis.from_url(redis_url) as client:
         key = keys.cells("default", known.id)
@@ -298,11 +298,11 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     decider: LiveDecider, table: WrittenTable
 ) -> None:
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
 
     def levers() -> dict[str, str]:
-        found = decider.run(decider.services.steering.weights_and_limits())
+        found = decider.run(decider.services.queue.admin.weights_and_limits())
         return {key: value for key, value in found.items() if known.id in key}
 
     asked = {"lakewright.priority": "high", "lakewright.weight": "2.5", "self-optimizing.quota": "0.25"}
@@ -324,12 +324,12 @@ def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
     from shared.queue.model import Scope
 
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
-    decider.run(decider.services.steering.set_limit(Scope.TABLE, known.id, SlotLimit(7)))
+    decider.run(decider.services.queue.admin.set_limit(Scope.TABLE, known.id, SlotLimit(7)))
     alter(table, {"lakewright.fan-in": "4"})
     decider.sweep()
-    assert decider.run(decider.services.steering.weights_and_limits())[f"limit:table|{known.id}"] == "7"
+    assert decider.run(decider.services.queue.admin.weights_and_limits())[f"limit:table|{known.id}"] == "7"
 
 
 def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherwise(

@@ -121,8 +121,8 @@ def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too
     older = LiveDecider(of_lake(redis_url, tmp_path)).start()
     newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
     try:
-        newer.run(newer.services.standing.refresh())
-        older.run(older.services.standing.refresh())
+        newer.run(newer.services.tables.defaults.refresh())
+        older.run(older.services.tables.defaults.refresh())
         table = WrittenTable(tmp_path / "t")
         name = older.register(table.path)
         newer.sweep()
@@ -140,13 +140,13 @@ def test_defaults_that_redis_lost_are_put_back_and_stay_in_force(redis_url: str,
     newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
     try:
         for live in (older, newer, older):
-            live.run(live.services.standing.refresh())
+            live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
             client.flushall()
         for live in (older, newer):
-            live.run(live.services.standing.refresh())
+            live.run(live.services.tables.defaults.refresh())
         versions = {live.get("/v1/status")["defaults"]["version"] for live in (older, newer)}
-        assert versions == {newer.services.standing.own.version}
+        assert versions == {newer.services.tables.defaults.own.version}
     finally:
         for live in (older, newer):
             live.close()
@@ -157,10 +157,10 @@ def test_a_decider_that_cannot_read_what_another_one_set_keeps_its_own(redis_url
 
     live = LiveDecider(of_lake(redis_url, tmp_path)).start()
     try:
-        live.run(live.services.standing.refresh())
+        live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
             client.set("lw:defaults:default", '{"policy": "{\\"fan_in\\": 1}", "tenants": {}}')
-        assert live.run(live.services.standing.refresh()) is False
+        assert live.run(live.services.tables.defaults.refresh()) is False
         assert live.get("/v1/status")["defaults"]["in_sync"] is True
     finally:
         live.close()

@@ -106,7 +106,7 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
             allowed=", ".join(RewriteKind),
         ) from None
     wish = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
-    return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).policy)
+    return make_plan(location, _snapshot(location), wish, decider_settings(os.environ).tracking.policy)
 
 
 def _snapshot(location: str) -> Snapshot:

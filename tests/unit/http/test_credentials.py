@@ -127,14 +127,14 @@ def test_settings_put_all_tokens_together_and_never_show_one(tmp_path) -> None:
             "LAKEWRIGHT_WEBHOOK_ORIGINS": "events.example.com",
         }
     )
-    assert [token.role for token in found.credentials.tokens] == [Role.ADMIN, Role.HOOK, Role.OPERATOR]
-    assert (found.credentials.window_s, found.credentials.secrets) == (60, (SECRET.encode(),))
-    assert (found.events_per_s, found.calls_per_s, found.body_timeout_s) == (5, 4, 3)
-    assert found.sns_topics == ("arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b")
-    assert found.webhook_origins == ("events.example.com",)
+    assert [token.role for token in found.access.credentials.tokens] == [Role.ADMIN, Role.HOOK, Role.OPERATOR]
+    assert (found.access.credentials.window_s, found.access.credentials.secrets) == (60, (SECRET.encode(),))
+    assert (found.limits.events_per_s, found.limits.calls_per_s, found.limits.body_timeout_s) == (5, 4, 3)
+    assert found.access.sns_topics == ("arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b")
+    assert found.access.webhook_origins == ("events.example.com",)
     assert TOKEN not in repr(found)
     assert SECRET not in repr(found)
-    assert TokenHash.of(Role.HOOK, f"{TOKEN}2").name == found.credentials.tokens[1].name
+    assert TokenHash.of(Role.HOOK, f"{TOKEN}2").name == found.access.credentials.tokens[1].name
 
 
 @pytest.mark.parametrize(

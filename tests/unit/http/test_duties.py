@@ -7,11 +7,13 @@ from typing import Any, cast
 import pytest
 
 from decider.background import sweep as sweep_module
+from decider.background.runner import run_periodically
 from decider.background.sweep import Sweep
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 
 DEADLINE_S = 10
@@ -36,7 +38,7 @@ def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
 
     async def work() -> None:
         inbox = RefreshQueue(handle, workers=1)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("bad"), None)
         await inbox.put(table("good"), None)
         await inbox.drained()
@@ -57,7 +59,7 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
                 await release.wait()
 
         inbox = RefreshQueue(handle, workers=2)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("slow"), None)
         await inbox.put(table("first"), None)
         assert {await seen.get(), await seen.get()} == {"slow", "first"}
@@ -85,7 +87,7 @@ def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_ve
             await release.wait()
 
         inbox = RefreshQueue(handle, workers=4)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("t"), 1)
         await started.wait()
         for version in (5, 3, 4):
@@ -128,8 +130,10 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
 
         inbox = RefreshQueue(handle)
         tasks = [
-            asyncio.create_task(inbox.run()),
-            asyncio.create_task(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600).run()),
+            asyncio.create_task(refreshing(inbox)),
+            asyncio.create_task(
+                run_periodically(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600), name="sweep")
+            ),
         ]
         await looked.wait()
         for task in tasks:

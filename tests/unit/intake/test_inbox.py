@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
 from shared.errors import InvalidInput, RetryableError
 from shared.table import TableId, TableRef
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 
 A, B = (TableRef(TableId(name), name, f"file:///{name}") for name in ("a", "b"))
@@ -66,7 +67,7 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
         for version in versions:
             await inbox.put(A, version)
         assert inbox.backlog == 1
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
         assert looks.seen == [("a", wanted)]
@@ -85,7 +86,7 @@ def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
         inbox = RefreshQueue(looks, workers=2)
         for table, version in events:
             await inbox.put(table, version)
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
         asked = {table.name: [v for t, v in events if t is table] for table in (A, B)}
@@ -102,7 +103,7 @@ def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_i
     async def story() -> None:
         looks = Looks()
         inbox = RefreshQueue(looks, workers=4)
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 1)
         await looks.begun.wait()
         await inbox.put(A, 2)
@@ -128,7 +129,7 @@ def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
         looks.open.set()
         looks.fails = [KeyError("nobody foresaw this"), InvalidInput("no table")]
         inbox = RefreshQueue(looks, workers=1)
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         for table in (A, B, A):
             await inbox.put(table, 1)
             await inbox.drained()
@@ -147,7 +148,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_th
         looks.open.set()
         looks.fails = [RetryableError("away") for _ in range(tries)]
         inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=tries))
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 5)
         await looks.times(tries)
         await inbox.drained()
@@ -163,7 +164,7 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
         looks = Looks()
         looks.open.set()
         inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=2))
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         for times in (2, 4, 6):
             looks.fails = [RetryableError("away")]
             await inbox.put(A, None)
@@ -187,7 +188,7 @@ def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
         queue = RefreshQueue(refresh, workers=1, patience=RefreshRetryPolicy(tries=1))
         found = [queue.problem(table.id)]
         async with asyncio.TaskGroup() as group:
-            work = group.create_task(queue.run())
+            work = group.create_task(refreshing(queue))
             for _ in range(2):
                 await queue.put(table, None)
                 await queue.drained()
