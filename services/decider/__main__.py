@@ -41,6 +41,7 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             http=HeaderTimeoutProtocol,
             h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_keep_alive=IDLE_S,
