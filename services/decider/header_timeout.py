@@ -1,7 +1,7 @@
 """A call's head must arrive in a few seconds and have few lines, or its connection ends; a body has no tiny chunks.
 
 Thousands that trickle would use up all sockets, and one of many lines holds everybody up while it is read. The server
-bounds how long a connection idles between calls, and how large a head may be, but neither of these.
+bounds how long a connection idles between calls, and how large a head may be, but neither of these (docs/adr/0007).
 """
 
 import asyncio
@@ -57,7 +57,7 @@ class HeaderTimeoutProtocol(asyncio.Protocol):
     """Stands between a transport and the server's protocol for HTTP, with a clock for heads; bodies have their own.
 
     It reads the state of its own h11 connection, which replaces that of the server's protocol: the only thing that is
-    not public there, and the tests of this file's limits notice if it moves (docs/adr/0007).
+    not public there, and the tests of this file's limits notice if it moves.
     """
 
     head_s = HEAD_S
