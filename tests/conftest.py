@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from shared.queue.command import RetryPolicy
+from shared.retry import RetryPolicy
 from tests.support.queue_bench import QUEUE, Bench
 from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock

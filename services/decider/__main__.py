@@ -10,7 +10,7 @@ import uvicorn
 
 from services.decider import settings as decider_variables
 from services.decider.build import build_app
-from services.decider.header_timeout import MAX_HEAD_BYTES, HeaderTimeoutProtocol
+from services.decider.header_timeout import HeaderTimeoutProtocol
 from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
 from services.process_exit import ProcessExit
@@ -41,8 +41,8 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             http=HeaderTimeoutProtocol,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
         )

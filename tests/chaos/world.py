@@ -16,8 +16,8 @@ from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
 from shared.job_payload import COMPACT
 from shared.queue import commands
-from shared.queue.command import RetryPolicy
 from shared.queue.model import Band, JobKey, JobRequest
+from shared.retry import RetryPolicy
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
 from tests.chaos.table import facts

@@ -6,7 +6,6 @@ import redis
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, queries
-from shared.queue.command import RetryPolicy
 from shared.queue.model import (
     Band,
     CancelOutcome,
@@ -21,6 +20,7 @@ from shared.queue.model import (
     StopReason,
     Token,
 )
+from shared.retry import RetryPolicy
 from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
 from tests.support.queue_executors import EXECUTORS
 from tests.support.redis_server import RedisServer

@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
+from decider.events.refresh_queue import FAILED_REFRESH, RefreshQueue
 from services.decider.settings import DiscoverySettings
 from shared.errors import RetryableError
+from shared.retry import RetryPolicy
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
 from tests.support.refreshing import refreshing
@@ -47,7 +48,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
             await real(found, version)
 
         refreshes._handle = hiccup
-        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._retry_policy = RetryPolicy(1_000, 0.05, 0.2)
         table.append(3)
         live.post("/v1/events", table.event(table.version))
         until("it waits for its retry", lambda: refreshes.retrying == 1)
@@ -62,7 +63,7 @@ def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, la
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
     refreshes = live.services.requests.refresh_queue
     try:
-        refreshes._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._retry_policy = RetryPolicy(1_000, 0.05, 0.2)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
         known = live.run(live.services.tables.registry.find(name))
@@ -90,13 +91,13 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
                 fourth.set()
             raise RetryableError("away")
 
-        inbox = RefreshQueue(fails, workers=2, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.002, tries=4))
+        inbox = RefreshQueue(fails, workers=2, retry_policy=RetryPolicy(4, 0.001, 0.002))
         work = asyncio.create_task(refreshing(inbox))
         await inbox.put(_table(), None)
         await fourth.wait()
         await inbox.drained()
         assert inbox.retrying == 0
-        inbox._patience = RefreshRetryPolicy(first_s=60)
+        inbox._retry_policy = RetryPolicy(8, 60.0)
         await inbox.put(_table(), 5)
         await inbox.drained()
         for version in range(6, 10):
@@ -111,11 +112,15 @@ def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
 
 
 def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:
-    patience = RefreshRetryPolicy(first_s=1, longest_s=60)
+    queue = RefreshQueue(_fails, retry_policy=FAILED_REFRESH)
     for failures in range(1, 30):
-        drawn = [patience.pause_s(failures) for _ in range(50)]
+        drawn = [queue._pause_s(failures) for _ in range(50)]
         longest = min(60, 2 ** (failures - 1))
         assert longest / 2 <= min(drawn) < max(drawn) <= longest
+
+
+async def _fails(found: Any, version: int | None) -> None:
+    raise RetryableError(f"the store of {found} is away at {version}")
 
 
 def _table() -> Any:

@@ -10,8 +10,9 @@ import pytest
 from redis import Redis
 
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.command import Command, RetryPolicy
+from shared.queue.command import Command
 from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
+from shared.retry import RetryPolicy
 from tests.support.queue_calls import (
     CALLS,
     FIRST,

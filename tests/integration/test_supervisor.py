@@ -203,16 +203,15 @@ def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
 
 
 def test_a_child_that_never_lives_long_is_given_up_after_a_bounded_number_of_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY_S", 0.001)
-    monkeypatch.setattr(supervisor_module, "LONGEST_DELAY_S", 0.002)
+    restarts = replace(supervisor_module.RESTARTS, first_s=0.001, longest_s=0.002)
     starts = tmp_path / "starts"
     code = f"open({str(starts)!r}, 'a').write('x')"
     crashing = ChildSpec("crashing", (sys.executable, "-c", code), {}, tmp_path / "crashing.log")
-    with Supervisor([crashing]) as supervisor, pytest.raises(PermanentError, match="times in a row"):
+    with Supervisor([crashing], restarts=restarts) as supervisor, pytest.raises(PermanentError, match="times in a row"):
         until("it is given up", supervisor.tick)
-    assert len(starts.read_text()) == supervisor_module.MAX_QUICK_ENDS + 1
+    assert len(starts.read_text()) == supervisor_module.RESTARTS.max_attempts == 9
 
 
 def test_a_child_has_the_umask_that_it_was_given_and_its_log_the_supervisors(tmp_path: Path) -> None:

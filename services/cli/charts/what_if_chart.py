@@ -1,6 +1,6 @@
 """A what-if as one SVG picture that any browser shows, by day and by night: what each rule would have done, and cost.
 
-Drawn by hand because it is four charts of straight lines: a plotting library would weigh a hundred times more.
+Drawn by hand, because it is four charts of straight lines under one legend (docs/adr/0007).
 """
 
 import math

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
+from decider.events.refresh_queue import RefreshQueue
 from shared.errors import InvalidInput, RetryableError
+from shared.retry import RetryPolicy
 from shared.table import TableId, TableRef
 from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
@@ -147,7 +148,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_th
         looks = Looks()
         looks.open.set()
         looks.fails = [RetryableError("away") for _ in range(tries)]
-        inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=tries))
+        inbox = RefreshQueue(looks, workers=1, retry_policy=RetryPolicy(tries, 0.001, 0.001))
         work = asyncio.create_task(refreshing(inbox))
         await inbox.put(A, 5)
         await looks.times(tries)
@@ -163,7 +164,7 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
     async def story() -> None:
         looks = Looks()
         looks.open.set()
-        inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=2))
+        inbox = RefreshQueue(looks, workers=1, retry_policy=RetryPolicy(2, 0.001, 0.001))
         work = asyncio.create_task(refreshing(inbox))
         for times in (2, 4, 6):
             looks.fails = [RetryableError("away")]
@@ -185,7 +186,7 @@ def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
             if problem is not None:
                 raise problem
 
-        queue = RefreshQueue(refresh, workers=1, patience=RefreshRetryPolicy(tries=1))
+        queue = RefreshQueue(refresh, workers=1, retry_policy=RetryPolicy(1, 1.0))
         found = [queue.problem(table.id)]
         async with asyncio.TaskGroup() as group:
             work = group.create_task(refreshing(queue))

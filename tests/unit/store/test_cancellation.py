@@ -11,7 +11,7 @@ from decider.background.runner import Schedule, run_periodically
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.redis_errors import translate_redis_errors
 from shared.queue import queries
-from shared.queue.command import RetryPolicy
+from shared.retry import RetryPolicy
 from tests.support.time_limits import scaled
 
 
