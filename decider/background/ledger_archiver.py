@@ -60,7 +60,7 @@ class LedgerArchiver:
         archive: DeltaArchive,
         batches: LedgerBatches,
         registry: TableRegistry,
-        inbox: RefreshQueue,
+        refresh_queue: RefreshQueue,
         *,
         own: TableRef,
         actions: ActionRegistry = ACTIONS,
@@ -70,7 +70,7 @@ class LedgerArchiver:
         self._archive = archive
         self._batches = batches
         self._registry = registry
-        self._inbox = inbox
+        self._refresh_queue = refresh_queue
         self._own = own
         self._actions = actions
 
@@ -156,7 +156,7 @@ class LedgerArchiver:
         except InvalidInput as problem:
             log.warning("archive_registration_failed", error=str(problem))
             return
-        await self._inbox.put(self._own, None)
+        await self._refresh_queue.put(self._own, None)
 
     async def _all_others(self) -> AsyncIterator[list[TableId]]:
         """Yield the ids of all tables except the archive, in chunks."""

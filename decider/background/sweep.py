@@ -28,9 +28,9 @@ class SweepResult:
 class Sweep:
     """Queues a refresh of every registered table once per `interval_s` seconds."""
 
-    def __init__(self, registry: TableRegistry, inbox: RefreshQueue, *, interval_s: float) -> None:
+    def __init__(self, registry: TableRegistry, refresh_queue: RefreshQueue, *, interval_s: float) -> None:
         self._registry = registry
-        self._inbox = inbox
+        self._refresh_queue = refresh_queue
         self.schedule = Schedule(interval_s, "sweep_failed", retry_s=RETRY_S, is_fixed_rate=True)
         self._next_spread_s = 0.0
 
@@ -45,7 +45,7 @@ class Sweep:
         pause_s = spread_s / count if count else 0.0
         tables = 0
         async for table in self._registry.all():
-            await self._inbox.put(table, None)
+            await self._refresh_queue.put(table, None)
             tables += 1
             if pause_s:
                 await asyncio.sleep(pause_s)

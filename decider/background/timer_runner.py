@@ -59,14 +59,14 @@ class TimerRunner:
         self,
         queue: AsyncQueueExecutor,
         registry: TableRegistry,
-        follower: TableTracker,
+        tracker: TableTracker,
         now_ms: Callable[[], int],
     ) -> None:
         self.schedule = Schedule(EVERY_S, "timer_run_failed")
-        self._timers = TimerStore(queue, ledger_kept=follower.ledger_kept)
+        self._timers = TimerStore(queue, ledger_kept=tracker.ledger_kept)
         self._states = TableStateStore(queue)
         self._registry = registry
-        self._follower = follower
+        self._tracker = tracker
         self._now_ms = now_ms
 
     async def run_once(self) -> TimerRunResult:
@@ -96,14 +96,14 @@ class TimerRunner:
 
     async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
-        await self._follower.follow(table)
+        await self._tracker.follow(table)
         cursor = await self._states.state(table.id)
         if cursor is None:
             await self._timers.delete(table.id)
             return []
-        effective = self._follower.effective(table, cursor).policy
+        effective = self._tracker.effective(table, cursor).policy
         due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
-        targets = [(timer, *found) for timer in due if (found := self._follower.actions.parse_timer(timer.name))]
+        targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]
         known = await self._states.calibrated_cells(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, known.calibration, contention=cursor.contention, at_ms=self._now_ms()
@@ -119,7 +119,7 @@ class TimerRunner:
                 timer,
                 rearm_at_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
                 job=job,
-                decision=(ledger.encode(made, context), funnel_counts([made], self._follower.actions)),
+                decision=(ledger.encode(made, context), funnel_counts([made], self._tracker.actions)),
             )
             log.info(
                 "timer_fired",

@@ -63,16 +63,16 @@ class PropertyTriggers:
 
     def __init__(
         self,
-        wishes: ManualRunStore,
+        manual_runs: ManualRunStore,
         states: TableStateStore,
-        adhoc: OnDemandOptimizer,
-        standing: DefaultsProvider,
+        on_demand: OnDemandOptimizer,
+        defaults: DefaultsProvider,
         now_ms: Callable[[], int],
     ) -> None:
-        self._wishes = wishes
+        self._manual_runs = manual_runs
         self._states = states
-        self._adhoc = adhoc
-        self._standing = standing
+        self._on_demand = on_demand
+        self._defaults = defaults
         self._now_ms = now_ms
 
     async def look(self, table: TableRef, followed: TrackResult) -> None:
@@ -81,14 +81,14 @@ class PropertyTriggers:
         A wish belongs to the deciders of the table's group; to others every table of it seems switched off.
         """
         cursor = await self._states.state(table.id)
-        before = await self._wishes.read(table.id)
+        before = await self._manual_runs.read(table.id)
         if cursor is None:
             return
         configuration = cursor.metadata.configuration
         said = _said(configuration)
         if said == (before.requested if before else "") and not self._is_stuck(before):
             return
-        defaults = self._standing.current
+        defaults = self._defaults.current
         policy = defaults.resolve(table, configuration, cursor.last_good, cursor.log_facts).policy
         if not defaults.serves(policy):
             return
@@ -101,16 +101,16 @@ class PropertyTriggers:
             wish = replace(wish, outcome=TriggerOutcome.REFUSED)
         elif policy.enabled:
             wish = replace(wish, outcome=TriggerOutcome.AUTO_IS_ON)
-        if not await self._wishes.replace(table.id, before, wish) or wish.outcome:
+        if not await self._manual_runs.replace(table.id, before, wish) or wish.outcome:
             return
         try:
             done = await self._run(table, wish)
         except LakewrightError:
-            await self._wishes.replace(
+            await self._manual_runs.replace(
                 table.id, wish, before or replace(wish, requested="", outcome=TriggerOutcome.TAKEN_BACK)
             )
             raise
-        await self._wishes.replace(table.id, wish, done)
+        await self._manual_runs.replace(table.id, wish, done)
         log.info("property_run_finished", table=table.name, requested=said, outcome=done.outcome, jobs=done.jobs)
 
     def _is_stuck(self, wish: ManualRunRecord | None) -> bool:
@@ -118,7 +118,7 @@ class PropertyTriggers:
         return wish is not None and not wish.outcome and self._now_ms() - wish.at_ms > STUCK_MS
 
     async def _run(self, table: TableRef, wish: ManualRunRecord) -> ManualRunRecord:
-        answer = await self._adhoc.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
+        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
         if answer.refusal is not None:
             return replace(wish, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)

@@ -50,7 +50,7 @@ class StateRebuilder:
         self,
         queue: AsyncQueueExecutor,
         now_ms: Callable[[], int],
-        standing: DefaultsProvider,
+        defaults: DefaultsProvider,
         *,
         ledger_kept: int = LEDGER_KEPT,
         actions: ActionRegistry = ACTIONS,
@@ -61,7 +61,7 @@ class StateRebuilder:
         self._timers = TimerStore(queue)
         self._ledger_kept = ledger_kept
         self._now_ms = now_ms
-        self._standing = standing
+        self._defaults = defaults
 
     async def recount(
         self,
@@ -118,7 +118,7 @@ class StateRebuilder:
         """Return a table's state as of a snapshot, and the policy in force there."""
         facts = LogFacts(snapshot.refusal, _is_stopped(old, snapshot))
         last_good = old.last_good if old else {}
-        in_force = self._standing.current.resolve(table, snapshot.metadata.configuration, last_good, facts)
+        in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, facts)
         state = TableState(
             version=snapshot.version,
             metadata=snapshot.metadata,

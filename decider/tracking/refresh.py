@@ -33,18 +33,18 @@ log = structlog.get_logger()
 
 
 class TableRefresher:
-    """Follows tables for the inbox and keeps the registry's refusals true."""
+    """Follows tables for the refresh queue and keeps the registry's refusals true."""
 
     def __init__(
         self,
-        follower: TableTracker,
+        tracker: TableTracker,
         registry: TableRegistry,
         queue: AsyncQueueExecutor,
         now_ms: Callable[[], int],
         *,
         after: After | None = None,
     ) -> None:
-        self._follower = follower
+        self._tracker = tracker
         self._registry = registry
         self._queue = queue
         self._now_ms = now_ms
@@ -58,17 +58,17 @@ class TableRefresher:
         """
         known = await self._registry.get(table.id)
         if known is None:
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
         table = known
         try:
-            followed = await self._follower.follow(table, version)
+            followed = await self._tracker.follow(table, version)
         except NoTable as problem:
             await self._gone(table, str(problem))
             return
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
-            cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+            cells = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
             return
@@ -78,7 +78,7 @@ class TableRefresher:
             return
         if followed.rescan and await self._registry.get(table.id) is None:
             # It was removed during the look, which has just brought its state back.
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
         await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
@@ -91,11 +91,11 @@ class TableRefresher:
         """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+        cells = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))

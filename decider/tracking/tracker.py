@@ -98,7 +98,7 @@ class _Parts:
     states: TableStateStore
     drift: DriftCheck
     rebuilder: StateRebuilder
-    standing: DefaultsProvider
+    defaults: DefaultsProvider
     now_ms: Callable[[], int]
     ledger_kept: int
     actions: ActionRegistry
@@ -117,7 +117,7 @@ class TableTracker:
         queue: AsyncQueueExecutor,
         open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
-        standing: DefaultsProvider,
+        defaults: DefaultsProvider,
         *,
         ledger_kept: int | None = None,
         drift: DriftCheck | None = None,
@@ -127,9 +127,9 @@ class TableTracker:
         self.ledger_kept = ledger_kept or LEDGER_KEPT
         self.actions = actions
         states = TableStateStore(queue)
-        rebuilder = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept, actions=actions)
+        rebuilder = StateRebuilder(queue, now_ms, defaults, ledger_kept=self.ledger_kept, actions=actions)
         self._parts = _Parts(
-            queue, states, drift or DriftCheck(states, now_ms), rebuilder, standing, now_ms, self.ledger_kept, actions
+            queue, states, drift or DriftCheck(states, now_ms), rebuilder, defaults, now_ms, self.ledger_kept, actions
         )
         self._logs = LogCache(open_table)
         self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
@@ -145,7 +145,7 @@ class TableTracker:
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
         """Return the policy in force for a table whose cursor stands there."""
-        defaults = self._parts.standing.current
+        defaults = self._parts.defaults.current
         return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_facts)
 
 
@@ -186,7 +186,7 @@ class _TableTracking:
         policy = self._in_force(cursor).policy
         if policy.version != cursor.policy:
             # Another decider may have started with other defaults; or another look of ours has just found that out.
-            await self._parts.standing.refresh()
+            await self._parts.defaults.refresh()
             policy = self._in_force(cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
             return _TrackStep(
@@ -224,7 +224,7 @@ class _TableTracking:
         return self._effective(cursor.metadata, cursor.last_good, facts)
 
     def _effective(self, metadata: TableMetadata, last_good: Mapping[str, str], facts: LogFacts) -> EffectivePolicy:
-        return self._parts.standing.current.resolve(self._table, metadata.configuration, last_good, facts)
+        return self._parts.defaults.current.resolve(self._table, metadata.configuration, last_good, facts)
 
     async def _is_same_table(self, position: Position) -> bool:
         """Whether the table's history still goes through the cursor's position.

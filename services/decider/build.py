@@ -173,7 +173,7 @@ def build_requests(
     """Build the ways in which tables come to be read or rewritten."""
     clock, open_table = operations.now_ms, tables.formats.open
     tracker = build_tracker(settings, operations, queue, tables)
-    on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, standing=tables.defaults)
+    on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
     triggers = PropertyTriggers(tables.manual_runs, tables.states, on_demand, tables.defaults, clock)
     refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.look)
     refresh_queue = RefreshQueue(operations.metrics.measured(refresher.look))

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.background import queue_maintenance
+from decider.background import slot_count
 from services.cli.__main__ import app
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotQuota
@@ -34,7 +34,7 @@ def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that looks for slots all the time."""
-    monkeypatch.setattr(queue_maintenance, "SLOTS_EVERY_S", 0.02)
+    monkeypatch.setattr(slot_count, "EVERY_S", 0.02)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
