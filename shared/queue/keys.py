@@ -30,7 +30,7 @@ def job(queue: str, job_id: JobId) -> str:
 
 
 def flow(queue: str, band: Band, tenant: str, table: str) -> str:
-    """Zset: the queued jobs of one table in one band for one tenant, by aged priority t0 + priority * aging_ms."""
+    """Zset: the queued jobs of one table in one band for one tenant, by first_ms + priority * aging_ms."""
     return f"{prefix(queue)}f:{leaf_node(band, tenant)}|{table}"
 
 

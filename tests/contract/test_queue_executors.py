@@ -291,9 +291,9 @@ def test_what_a_person_forces_wins_over_an_event_of_the_same_version(bench: Benc
     bench.enqueue(common)
     bench.enqueue(forced)
     mark = "d_" if is_running else ""
-    assert bench.state().jobs[forced.id][f"{mark}facts"] == "a"
+    assert bench.state().jobs[forced.id][f"{mark}payload"] == "a"
     bench.enqueue(spec(6, payload="b"))
-    assert bench.state().jobs[forced.id][f"{mark}facts"] == "b"
+    assert bench.state().jobs[forced.id][f"{mark}payload"] == "b"
 
 
 @pytest.mark.parametrize("seen", [10, 11])
@@ -333,15 +333,15 @@ def test_a_wish_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Bench) 
 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:
     bench.enqueue(spec(5, payload="a"))
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "precedence", "extent")
     bench.enqueue(spec(5, payload="b"))
     assert bench.job().payload == "b"
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "extent")
     (claim,) = bench.claim()
     assert claim.extent == 0
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "insist", "reach")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "precedence", "extent")
     bench.enqueue(spec(5, payload="c", precedence=1))
-    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_reach", "d_quiet", "d_max")
+    bench.client.hdel(f"{{lw:default}}:j:{spec().id}", "d_extent", "d_quiet", "d_max")
     assert bench.finish(claim, RunResult.FAIL) is FinishOutcome.DELAYED
     assert bench.job().payload == "c"
 

@@ -67,7 +67,7 @@ def executor(request: pytest.FixtureRequest, thief: Thief) -> Iterator[Executor]
 
 def without_times(state: State) -> Any:
     """A state in which the moment of a call, and what follows from it, is left out."""
-    timed = ("t0", "started", "token", "d_t0", "last_call_ms", "last_call", "revoked", "looked_at")
+    timed = ("first_ms", "started", "token", "d_first_ms", "last_call_ms", "last_call", "revoked", "polled_ms")
     hashes = {
         name: {field: value for field, value in fields.items() if field not in timed}
         for name, fields in state.hashes.items()

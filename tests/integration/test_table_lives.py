@@ -116,7 +116,7 @@ def test_a_table_made_anew_is_decided_under_its_new_id_although_a_job_of_the_old
     def told() -> set[str]:
         with redis_library.Redis.from_url(redis_url) as client:
             waiting = client.keys(keys.prefix("default") + "j:*")
-            return {json.loads(client.hget(key, "facts"))["table_uuid"] for key in waiting}
+            return {json.loads(client.hget(key, "payload"))["table_uuid"] for key in waiting}
 
     name = decider.register(table.path)
     old = str(DeltaTable(str(table.path)).metadata().id)

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.redis
 
 QUEUE = "laws"
 MIB = 1 << 20
-WISH = (b"tenant", b"band", b"prio", b"cost", b"version", b"facts", b"reach", b"t0")
+WISH = (b"tenant", b"band", b"prio", b"cost", b"version", b"payload", b"extent", b"first_ms")
 KEY = JobKey("t", "{}", "compact")
 FLUSHED_BY_HAND = settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

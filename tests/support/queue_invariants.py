@@ -57,7 +57,7 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
         if job.pending is not None:
             assert Debounce(int(stored["d_quiet"]), int(stored["d_max"])) == job.pending_delay, job_id
         assert int(stored["attempts"]) == job.attempts, job_id
-        assert int(stored.get("deaths", 0)) == job.deaths, job_id
+        assert int(stored.get("crashes", 0)) == job.deaths, job_id
         assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
         assert times.get(job_id) == job.at_ms, job_id
         flow = f"{job.wish.band}|{job.wish.tenant}|{job.key.table}"
@@ -103,7 +103,7 @@ def every_queued_job_is_reachable(state: State, may_be_behind: Container[str] = 
         once = [*ready.get(node, {}), *waiting.get(node, {}), *state.zset(f"i:{node}")]
         assert len(once) == len(set(once)), f"{node} has a child in two places: {once}"
     assert set(state.named("i:")) <= busy, "an empty node must forget its idle children"
-    assert set(virtual) - {"token", "strict_run", "looked_at"} <= busy, "an empty node must forget its time"
+    assert set(virtual) - {"token", "strict_run", "polled_ms"} <= busy, "an empty node must forget its time"
 
 
 def expected_tree(flows: Iterable[str], parked: Parked) -> tuple[dict[str, set[str]], dict[str, set[str]]]:
@@ -154,7 +154,7 @@ def drained_queue_is_empty(state: State, settings: QueueSettings) -> None:
     assert int(state.hash("v").get("strict_run", 0)) <= settings.strict_in_row
     kept = {name for name in state.without_ttl if not name.startswith(LASTING)}
     assert not kept, f"left behind by a drained queue: {kept}"
-    assert set(state.hash("v")) <= {"token", "strict_run", "looked_at"}
+    assert set(state.hash("v")) <= {"token", "strict_run", "polled_ms"}
 
 
 def _aged(job: Job, settings: QueueSettings) -> int:
@@ -168,8 +168,8 @@ def _wish(stored: dict[str, str], mark: str) -> Wish:
         int(stored[f"{mark}prio"]),
         int(stored[f"{mark}cost"]),
         int(stored[f"{mark}version"]),
-        stored[f"{mark}facts"],
-        int(stored[f"{mark}t0"]),
-        int(stored.get(f"{mark}insist", 0)),
-        int(stored.get(f"{mark}reach", 0)),
+        stored[f"{mark}payload"],
+        int(stored[f"{mark}first_ms"]),
+        int(stored.get(f"{mark}precedence", 0)),
+        int(stored.get(f"{mark}extent", 0)),
     )

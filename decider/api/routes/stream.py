@@ -219,7 +219,7 @@ def _job(entry: StreamEntry) -> JobStreamEvent:
     return JobStreamEvent(
         at=_at(entry.at_ms),
         job=job,
-        event=said["verdict"] if is_run else said["event"],
+        event=said["run_result"] if is_run else said["event"],
         table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
         partition_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
         actor=said["worker"] if is_run else "",

@@ -1,14 +1,14 @@
 #!lua
 --[[
-  ingest: a table's cursor moves, and with it, in this one script, its cells, jobs, ledger and counters; nothing between
-  them can be lost. If somebody else moved the cursor first, nothing is written.
+  ingest: moves a table's cursor together with its cells, jobs, ledger and counters, so that none of them can be lost. If
+  another caller moved the cursor first, nothing is written.
 
   KEYS[1]  prefix of the queue
   ARGV[1]  table
   ARGV[2]  `version|policy|rescans|digest` that the cursor must have, `-1|||`: none yet
-  ARGV[3]  digest of the call, by which a repetition is recognised
-  ARGV[4]  0: keep the other cells and timers; 1: drop all of them first; else: put those in their place that were
-           staged under this name
+  ARGV[3]  digest of the call, which identifies a repetition
+  ARGV[4]  0: keep the other cells and timers; 1: drop all of them first; else: replace them by those that were staged
+           under this name
   ARGV[5]  ledger records kept per table
   ARGV[6]  number of cursor fields
   ARGV[7]  number of cells to set
@@ -35,17 +35,17 @@ local timers, staged_cells, staged_timers = tonumber(ARGV[12]), tonumber(ARGV[13
 local ARGS_PER_CALL = 1000
 local first = 15
 
--- The cursor itself remembers the last call, so that a repetition is told from a race.
+-- The cursor stores the digest of the last call, which distinguishes a repetition from a race.
 local found, policy, rescans, digest, last_call, last_ms, last_reply = unpack(
   call('HMGET', cursor_key(tbl), 'version', 'policy', 'rescans', 'digest', 'last_call', 'last_call_ms', 'last_reply'))
 if last_call == nonce and now_ms - tonumber(last_ms) < REPLY_TTL_MS then return last_reply end
 found = found or '-1'
--- A recount may leave the version as it was: cells that were read before it must not be written back after it.
+-- A rebuild may keep the version: cells that were read before it must not be written after it.
 if table.concat({found, policy or '', rescans or '', digest or ''}, '|') ~= expected then
   return cjson.encode({false, found})
 end
 local is_staged = reset ~= '0' and reset ~= '1'
--- What was staged has a time to live, and a failover may have lost a part of it; then its owner starts over.
+-- Staged cells have a time to live, and a failover may have lost a part of them; then their owner starts over.
 if is_staged and (call('HLEN', staged_cells_key(reset)) ~= staged_cells
     or call('ZCARD', staged_timers_key(reset)) ~= staged_timers) then
   return cjson.encode({false, found})

@@ -2,7 +2,7 @@
 local P, CFG, VIRTUAL, QUEUED, LEASE, DELAY, DEAD, RINGING, IN_FLIGHT, HISTORY, EVENTS, ASIDE
 local ROOT = 'root'
 
--- Makes the names anew only when another queue was served by the last call.
+-- Builds the names again only if the last call served another queue.
 local function name_keys(prefix)
   if prefix == P then return end
   P = prefix
