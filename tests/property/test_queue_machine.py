@@ -33,6 +33,7 @@ from shared.queue.model import (
     Scope,
 )
 from shared.queue.settings import QueueSettings
+from tests.support.job_states import States, illegal, states_in
 from tests.support.queue_audit import mended
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
@@ -81,6 +82,7 @@ class QueueMachine(RuleBasedStateMachine):
         self.claims: list[Claim] = []
         self.waiting: dict[JobId, list[tuple[int, int]]] = {}
         self.claimed_at: dict[int, int] = {}
+        self.states: States = {}
         self.cursor = -1
         self.steps = 0
         self.remembered: list[tuple[Command[Any], Any]] = []
@@ -88,9 +90,13 @@ class QueueMachine(RuleBasedStateMachine):
         self.queue.run(commands.configure(QUEUE, asdict(SETTINGS)))
 
     def run(self, transition: Command[Any]) -> Any:
-        """Run a transition and keep it, so that `lost_reply` can run it a second time."""
+        """Run a transition of the table of job states and keep it, so that `lost_reply` can run it a second time."""
         self.steps += 1
         reply = self.queue.run(transition)
+        after = states_in(self.dump())
+        wrong = illegal(self.states, after, transition.script)
+        assert not wrong, f"{transition.script} must not make {wrong}"
+        self.states = after
         self.again = (transition, reply)
         if transition.script in (ScriptName.CANCEL, ScriptName.CLAIM, ScriptName.FINISH) and reply not in ((), STALE):
             self.remembered.append(self.again)
@@ -379,7 +385,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def laws_hold(self) -> None:
-        check(self.dump(), self.model)
+        state = self.dump()
+        check(state, self.model)
+        assert states_in(state) == self.states, "no repetition, audit or lost key moves a job"
         for job_id, events in self.waiting.items():
             assert not events or job_id in self.model.jobs, f"I5: {job_id} lost {events}"
 
