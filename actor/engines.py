@@ -6,8 +6,8 @@ from actor.ports import EngineDeath, TableEngine
 from shared.errors import InvalidInput, RetryableError
 from shared.job_payload import COMPACT
 
-ACTIONS = (COMPACT,)
-"""The kinds of job that a worker of this release runs, on every format."""
+RUNNABLE_KINDS = (COMPACT,)
+"""Kinds of jobs that an actor of this release runs, on every format: those of the decider's action registry."""
 
 
 class EngineSet:
@@ -23,7 +23,7 @@ class EngineSet:
     @property
     def abilities(self) -> tuple[str, ...]:
         """What the actor can do, each as `format/action`."""
-        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in ACTIONS)
+        return tuple(f"{name}/{action}" for name in sorted(self._engines) for action in RUNNABLE_KINDS)
 
     def of(self, name: str) -> TableEngine:
         """Return the engine of a format (empty: the only one); raises RetryableError for a format without one."""

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 import structlog
 
-from actor.engines import ACTIONS, EngineSet
+from actor.engines import RUNNABLE_KINDS, EngineSet
 from actor.heartbeat import Heartbeat
 from actor.lease import Lease
 from actor.outage_log import OutageLog
@@ -345,10 +345,10 @@ def _require_known_kind(claim: Claim) -> None:
     Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
     backs off like any failure, so that a newer actor comes to it, and ends in quarantine with this reason otherwise.
     """
-    if claim.key.kind not in ACTIONS:
+    if claim.key.kind not in RUNNABLE_KINDS:
         raise RetryableError(
-            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs {'/'.join(ACTIONS)!r} only: "
-            "nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
+            f"job {claim.id} is of the kind {claim.key.kind!r}, and this release runs only "
+            f"{'/'.join(RUNNABLE_KINDS)!r}: nothing was done; upgrade the actors, then `lakewright jobs requeue` it"
         )
 
 

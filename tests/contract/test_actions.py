@@ -8,9 +8,10 @@ import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
+from actor.engines import RUNNABLE_KINDS
 from decider.decide import ledger
 from decider.decide.action import Action
-from decider.decide.actions import ActionRegistry
+from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.decide.calibration import UNCALIBRATED, Calibration
 from decider.decide.decision import DecisionKind, Trigger, TriggerSource, commit_trigger
 from decider.decide.evaluate import PIPELINE_REASONS, evaluate
@@ -191,3 +192,7 @@ def test_a_record_of_an_unknown_action_is_unreadable_and_keeps_what_it_says() ->
     assert isinstance(found, ledger.UnreadableRecord)
     assert (found.version, found.cell, found.action) == (7, CELL, TOY.kind)
     assert TOY.kind in found.problem
+
+
+def test_an_actor_runs_the_kinds_that_the_decider_queues_and_no_others() -> None:
+    assert ACTIONS.kinds == RUNNABLE_KINDS
