@@ -50,3 +50,20 @@ def setting_of(context: typer.Context) -> CliContext:
     """Return what stands before the command."""
     found: CliContext = context.obj
     return found
+
+
+def print_answer(context: typer.Context, call: Callable[[ApiClient], Any], show: Callable[[Output, Any], None]) -> None:
+    """Call the API and print its answer: as JSON with `--json`, otherwise as `show` renders it."""
+    setting = setting_of(context)
+    with setting.api() as api:
+        answer = call(api)
+    out = setting.output()
+    if out.as_json:
+        out.raw(answer)
+    else:
+        show(out, answer)
+
+
+def show_message(out: Output, answer: Any) -> None:
+    """Print the message of an answer."""
+    out.line(answer["message"])
