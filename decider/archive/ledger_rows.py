@@ -109,7 +109,7 @@ def ledger_row(
             "action": made.action,
             "decision": str(made.verdict),
             "reason": str(made.reason),
-            "message": made.sentence,
+            "message": made.message,
             "files": made.state.files,
             "small_files": made.state.small_files,
             "bytes": made.state.bytes,

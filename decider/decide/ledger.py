@@ -62,7 +62,7 @@ class LedgerRecord:
     action: str = COMPACT
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The decision in words, with its numbers."""
         what = {"": "", "queued": " A job was queued.", "merged": " It was merged into the waiting job."}
         tail = what.get(self.outcome, " The partition is evaluated again after the running job.")
@@ -113,7 +113,7 @@ class UnreadableRecord:
     action: str = COMPACT
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The record in words, as far as it can be read."""
         version = "" if self.version is None else f"Version {self.version}: "
         return f"{version}this release cannot read the record, which is stored unchanged: {self.problem}"
@@ -217,7 +217,7 @@ def _check(record: LedgerRecord) -> None:
         raise ValueError("its cell is no text of partition values")
     if any(abs(int(value)) > MAX_WHOLE for value in record.predicted.values()):
         raise ValueError("a predicted number does not fit 64 bits")
-    "".join((record.sentence, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
+    "".join((record.message, record.policy.version, *record.predicted, *(one.name for one in record.columns))).encode()
     if record.policy.filter is not None:
         parse_filter(record.policy.filter)
     float(state.mse())

@@ -51,12 +51,12 @@ class RequestIgnored(StrEnum):
     REFUSED = "refused"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The reason as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
+_MESSAGES = {
     RequestIgnored.NOTHING_TO_DO: "No requested partition is eligible for a rewrite; see `reasons`.",
     RequestIgnored.ALREADY_RUNNING: "Every eligible partition is already being rewritten.",
     RequestIgnored.REFUSED: "A rewrite could damage the table, so it is refused; `force` does not override that.",

@@ -41,12 +41,12 @@ class TriggerOutcome(StrEnum):
     TAKEN_BACK = "property_removed"
 
     @property
-    def sentence(self) -> str:
+    def message(self) -> str:
         """The outcome as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
+_MESSAGES = {
     TriggerOutcome.TAKEN_UP: "The run is being started.",
     TriggerOutcome.STARTED: "The run was started.",
     TriggerOutcome.AUTO_IS_ON: f"{MANUAL} was ignored: automatic optimization is on; set lakewright.enabled=false.",

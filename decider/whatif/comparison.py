@@ -90,7 +90,7 @@ class Recommendation:
     curve: tuple[Candidate, ...]
     tried: tuple[Candidate, ...]
     is_change: bool
-    sentence: str
+    message: str
 
     @property
     def properties(self) -> dict[str, str]:
@@ -152,14 +152,14 @@ def recommend(
     is_change = chosen.cost_s < (1 - WORTH_CHANGING) * current.cost_s
     chosen = chosen if is_change else current
     if not any(one.replayed.jobs for one in tried.values()):
-        sentence = "Nothing to change: no policy that was tried would have rewritten anything in this history."
+        message = "Nothing to change: no policy that was tried would have rewritten anything in this history."
     elif not is_change:
-        sentence = _keep(current, left_alone)
+        message = _keep(current, left_alone)
     elif chosen is left_alone:
-        sentence = _leave_alone(best, left_alone)
+        message = _leave_alone(best, left_alone)
     else:
-        sentence = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
-    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, sentence)
+        message = _change(chosen, current, left_alone, prices) + _ties(best_target, curve)
+    return Recommendation(chosen, current, left_alone.cost_s, curve, tuple(tried.values()), is_change, message)
 
 
 def _keep(current: Candidate, left_alone: Candidate) -> str:

@@ -176,7 +176,7 @@ def describe(report: WhatIfReport) -> dict[str, Any]:
         "notes": list(report.notes),
         "recommendation": {
             "is_change": advice.is_change,
-            "message": advice.sentence,
+            "message": advice.message,
             "properties": advice.properties,
             "policy": _policy(advice.best.policy),
             "cost_s": round(advice.best.cost_s, 3),

@@ -47,10 +47,10 @@ class Reason(DecisionReason):
     @property
     def message(self) -> str:
         """The reason as one sentence for people."""
-        return _SENTENCES[self]
+        return _MESSAGES[self]
 
 
-_SENTENCES = {
+_MESSAGES = {
     Reason.DISABLED: "Automatic optimization is disabled for this table.",
     Reason.OWN_COMMIT: "The commit is a Lakewright rewrite: it updates the state and triggers nothing.",
     Reason.NO_DATA_CHANGE: "The commit changes no data, such as another engine's compaction: it triggers nothing.",

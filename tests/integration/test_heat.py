@@ -91,7 +91,7 @@ def test_a_job_for_a_hot_cell_waits_and_commits_group_by_group_and_others_do_not
         assert not JobPayload.decode(jobs[COOL].payload).is_contended
         newest = {record.cell: record for record in await LedgerReader(world.queue).newest(TABLE.id, limit=2)}
         assert newest[HOT].verdict is DecisionKind.DEFER
-        assert "of the last hour" in newest[HOT].sentence
+        assert "of the last hour" in newest[HOT].message
         assert newest[COOL].verdict is DecisionKind.ENQUEUE
         for record in await LedgerReader(world.queue).newest(TABLE.id, limit=100):
             assert ledger.recompute(record) is record.verdict

@@ -276,8 +276,8 @@ def test_what_a_timer_led_to_can_be_recomputed_from_the_ledger(redis_url: str) -
         assert not any(ledger.contradictions(record) for record in records)
         quiet = next(record for record in records if record.reason is Reason.IDLE)
         assert quiet.verdict is DecisionKind.ENQUEUE
-        assert "is idle" in quiet.sentence
-        assert "A job was queued." in quiet.sentence
+        assert "is idle" in quiet.message
+        assert "A job was queued." in quiet.message
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h"})
 

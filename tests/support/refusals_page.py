@@ -209,10 +209,10 @@ def deciding(reason: Reason) -> tuple[str, ...]:
 
 def _requests() -> Iterator[tuple[str, ...]]:
     for one in RequestIgnored:
-        yield f"`{one}`", one.sentence, f"`{ON_DEMAND}`", REQUESTS[one]
+        yield f"`{one}`", one.message, f"`{ON_DEMAND}`", REQUESTS[one]
     for two in TriggerOutcome:
         if two not in STARTED:
-            yield f"`{two}`", two.sentence, f"`{TRIGGER}`", TRIGGERS[two]
+            yield f"`{two}`", two.message, f"`{TRIGGER}`", TRIGGERS[two]
 
 
 def _events() -> Iterator[tuple[str, ...]]:

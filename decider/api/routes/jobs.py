@@ -82,7 +82,7 @@ async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
 
 
 @router.post("/{job}/expedite", summary="Expedite a job", responses=failures(404, 422))
-async def promote_job(job: JobPath, parts: Parts) -> MoveResult:
+async def expedite_job(job: JobPath, parts: Parts) -> MoveResult:
     """Move a waiting job to the urgent band with the highest priority."""
     return _moved(job, await parts.steering.expedite(JobId(job)))
 

@@ -141,7 +141,7 @@ def _named(body: PauseRequest) -> str:
 
 def _next(one: NextJob) -> NextJobView:
     band = one.band.name.lower()
-    sentence = {
+    message = {
         DispatchReason.STRICT_PRIORITY: f"Band {band} has strict priority.",
         DispatchReason.STARVATION_GUARD: f"Starvation guard: band {band} is served after a run of strict claims.",
         DispatchReason.FAIR_SHARE: (
@@ -157,5 +157,5 @@ def _next(one: NextJob) -> NextJobView:
         reason=one.reason.value,
         virtual_start=(one.band_virtual_start, one.tenant_virtual_start, one.table_virtual_start),
         enqueued_at=moment(one.enqueued_at_ms),
-        message=sentence,
+        message=message,
     )

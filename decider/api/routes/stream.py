@@ -208,7 +208,7 @@ class _Subscription:
             decision=verdict,
             reason=reason,
             outcome=record.outcome,
-            message=record.sentence,
+            message=record.message,
         )
 
 

@@ -45,12 +45,12 @@ def timeline(live: JobView | None, runs: Iterable[RunRecord]) -> tuple[JobEvent,
 
 def cancelled_view(outcome: CancelOutcome) -> CancelResult:
     """Return the result of a cancellation."""
-    sentence = {
+    message = {
         CancelOutcome.DELETED: "The waiting job was deleted.",
         CancelOutcome.STOPPING: "The job is running; its actor stops after the current file groups.",
         CancelOutcome.UNKNOWN: "The job does not exist.",
     }[outcome]
-    return CancelResult(outcome=outcome, message=sentence)
+    return CancelResult(outcome=outcome, message=message)
 
 
 def moved_view(outcome: MoveOutcome) -> MoveResult:

@@ -96,7 +96,7 @@ async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
         version=wish.version,
         at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
         outcome=outcome,
-        message=outcome.sentence,
+        message=outcome.message,
         jobs=wish.jobs,
     )
 

@@ -134,7 +134,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
             decision=UNREADABLE,
             reason=UNREADABLE,
             reason_text="This release cannot read the record.",
-            message=record.sentence,
+            message=record.message,
             outcome=record.outcome,
             record=record.text,
         )
@@ -149,7 +149,7 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         decision=record.verdict,
         reason=record.reason,
         reason_text=record.reason.message,
-        message=record.sentence,
+        message=record.message,
         outcome=record.outcome,
         files=record.state.files,
         small_files=record.state.small_files,
@@ -178,7 +178,7 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
         version=answer.version,
         jobs=jobs,
         ignored=answer.ignored,
-        message=f"{answer.ignored.sentence}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
+        message=f"{answer.ignored.message}{refused}" if answer.ignored else f"{_count(len(jobs), 'job')}.{more}",
         reasons={str(reason): count for reason, count in answer.reasons.items()},
         running=answer.running,
         remaining=answer.left_out,
@@ -192,14 +192,14 @@ def dry_run_view(found: on_demand.DryRun) -> OptimizePlan:
     removed = sum(plan.files_removed for plan in plans)
     total = sum(plan.bytes for plan in plans)
     refused = f" {found.refusal.message}" if found.refusal else ""
-    sentence = (
+    message = (
         f"{_count(replaced, 'file')} would be replaced, the file count would decrease by {removed}, and {_size(total)} "
         f"would be read in {_count(len(plans), 'partition')}."
     )
     return OptimizePlan(
         version=found.version,
         ignored=found.ignored,
-        message=f"{found.ignored.sentence}{refused}" if found.ignored else sentence,
+        message=f"{found.ignored.message}{refused}" if found.ignored else message,
         partitions=len(plans),
         files_replaced=replaced,
         files_removed=removed,

@@ -101,7 +101,7 @@ def test_what_another_release_wrote_is_shown_by_its_version_and_cell_with_its_te
     made = shown(text)
     assert isinstance(made, UnreadableRecord)
     assert (made.version, made.cell, made.text, made.outcome) == (4, CELL, text, "queued")
-    assert "cannot read" in made.sentence
+    assert "cannot read" in made.message
     with pytest.raises(InvalidInput):
         ledger.decode(text)
 

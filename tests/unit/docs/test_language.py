@@ -140,7 +140,7 @@ def _reasons() -> Iterator[tuple[str, str]]:
     for reason in Reason:
         yield reason.value, f"{reason.value.replace('_', ' ')} {reason.message}"
     for one in (*RequestIgnored, *TriggerOutcome):
-        yield one.value, f"{one.value.replace('_', ' ')} {one.sentence}"
+        yield one.value, f"{one.value.replace('_', ' ')} {one.message}"
 
 
 def _headings() -> Iterator[tuple[str, str]]:
