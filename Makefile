@@ -75,7 +75,7 @@ bench: setup ## every benchmark, one after another; JSON=b.json keeps b-policy.j
 	@status=0; for part in $(BENCHES); do echo "[bench] $$part"; \
 		$(MAKE) --no-print-directory bench-$$part $(if $(JSON),JSON=$(basename $(JSON))-$$part.json) || status=1; done; exit $$status
 
-bench-decide: setup ## commits folded per core, event to decision, Redis bytes per cell; four minutes; JSON=file
+bench-decide: setup ## commits folded per core, event to decision, Redis bytes per partition; four minutes; JSON=file
 	@$(BIN)/python -m tests.bench.decide $(if $(JSON),--json $(JSON)) $(ARGS)
 
 bench-rewrite: setup ## one rewrite against Delta's OPTIMIZE on the same files, and where the time goes; JSON=file

@@ -11,7 +11,7 @@ from shared.table import DataFile, PartitionKey, TableMetadata, TableProtocol
 
 @dataclass(frozen=True, slots=True)
 class LivePartition:
-    """The live files of one cell at the newest version of its table."""
+    """The live files of one partition at the newest version of its table."""
 
     version: int
     metadata: TableMetadata
@@ -95,8 +95,8 @@ class TableEngine(Protocol):
 
     format: str
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
-        """Return the live files of a cell at the newest version; raises Unsupported for tables we must not touch.
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+        """Return the live files of a partition at the newest version; raises Unsupported for tables we must not touch.
 
         Raises OtherTable, before anything else is read, where the table's `metaData.id` is not `table_uuid`; an empty
         one means whichever table is there.

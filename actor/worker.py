@@ -1,7 +1,7 @@
 """One slot of an actor: claim, plan on the live snapshot, rewrite, commit, finish. Control flow only.
 
-A job names a cell; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So a
-plan is never stale, a job that ran twice finds nothing the second time, and what arrived while it ran is either seen
+A job names a partition; its files are chosen here, on the newest snapshot, again and again until the plan is empty. So
+a plan is never stale, a job that ran twice finds nothing the second time, and what arrived while it ran is either seen
 (and said so with `seen_version`) or brings the job back.
 """
 
@@ -44,8 +44,8 @@ class WorkerSettings:
     """Limits of one slot.
 
     groups_per_commit: groups that share a transaction; more save commits, fewer lose less to a conflict.
-    max_rounds: plans of one job before it goes back to the queue, so that a busy cell does not hold a slot for ever.
-    max_conflicts: rounds lost to others in a row before the job backs off.
+    max_rounds: plans of one job before it goes back to the queue, so that a busy partition does not hold a slot for
+    ever. max_conflicts: rounds lost to others in a row before the job backs off.
     idle_s: pause between claims when nothing is ready; the latency that an idle queue adds.
     """
 
@@ -219,16 +219,16 @@ class Worker:
     def _work(self, claim: Claim, lease: Lease, report: RunReport) -> _JobEnd:
         """Plan and rewrite until nothing is left to do."""
         facts = report.payload
-        cell = PartitionKey(claim.key.cell)
+        partition = PartitionKey(claim.key.partition)
         engine = self._engines.of(facts.format)
-        live = engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+        live = engine.read_partition(facts.location, partition, table_uuid=facts.table_uuid)
         report.recovered_version = self._previous_commit(claim, facts)
         lost = 0
         for _ in range(self._settings.max_rounds):
             if is_switched_off(live.metadata.configuration) and not facts.even_if_disabled:
                 # Its owner was faster than the decider, which takes back what waits once it has seen the commit.
                 return _JobEnd.SWITCHED_OFF
-            planned = _plan(cell, live.files, facts)
+            planned = _plan(partition, live.files, facts)
             report.record_snapshot(live.version, planned.before)
             report.policy_changed = policy_digest(live.metadata.configuration) != facts.policy_digest
             if not planned.groups:
@@ -243,7 +243,9 @@ class Worker:
                 return _JobEnd.ROUNDS_USED_UP  # the policy's bytes for one job are spent; the rest is the next job's
             if lost > self._settings.max_conflicts:
                 raise Conflict(f"table {facts.name}: others changed the planned files {lost} times", kind="Stale")
-            live = _after(live, outcome) or engine.read_cell(facts.location, cell, table_uuid=facts.table_uuid)
+            live = _after(live, outcome) or engine.read_partition(
+                facts.location, partition, table_uuid=facts.table_uuid
+            )
         report.record_snapshot(live.version, stats_of_files(live.files, facts.policy.size_levels))
         return _JobEnd.ROUNDS_USED_UP
 
@@ -329,18 +331,18 @@ class RunControl:
         self.revalidate()
 
 
-def _plan(cell: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> Plan:
-    """Plan what the job asks for; a cell is settled only when nothing in it is worth a promotion any more."""
+def _plan(partition: PartitionKey, files: Sequence[DataFile], facts: JobPayload) -> Plan:
+    """Plan what the job asks for; a partition is settled only when nothing in it is worth a promotion any more."""
     if facts.rewrite_kind is RewriteKind.FULL:
-        return plan_full(cell, files, facts.policy)
-    planned = plan(cell, files, facts.policy)
+        return plan_full(partition, files, facts.policy)
+    planned = plan(partition, files, facts.policy)
     if planned.groups or facts.rewrite_kind is RewriteKind.LEVELS:
         return planned
-    return plan_idle_compaction(cell, files, facts.policy, planned.before, ended_by_ms=facts.ended_by_ms)
+    return plan_idle_compaction(partition, files, facts.policy, planned.before, ended_by_ms=facts.ended_by_ms)
 
 
 def _require_known_kind(claim: Claim) -> None:
-    """Raise RetryableError for a job of another kind: only a newer release knows what its cell and facts mean.
+    """Raise RetryableError for a job of another kind: only a newer release knows what its partition and facts mean.
 
     Such a job is claimed only where nothing is known of its table: the queue sets aside what this actor cannot do. It
     backs off like any failure, so that a newer actor comes to it, and ends in quarantine with this reason otherwise.
@@ -382,11 +384,11 @@ def _commit_metadata(
     """Name job and token in the commit, with what its actions do not tell: the table's own log is our history."""
     return CommitMetadata(
         origin=CommitOrigin(claim.id, claim.token),
-        cell=planned.cell,
+        partition=planned.partition,
         round=round_number,
         mode=max(group.mode for group in groups),
         started_ms=time.time_ns() // 1_000_000,
         size_levels=policy.size_levels,
-        cell_files=planned.before.files,
-        cell_small_files=planned.before.small_files,
+        partition_files=planned.before.files,
+        partition_small_files=planned.before.small_files,
     )

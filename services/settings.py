@@ -164,7 +164,7 @@ _SECRET = frozenset({TOKEN, TOKENS, TOKENS_FILE, HMAC_SECRETS, STORE_OPTIONS, RE
 
 
 def redis_url(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the URL of the Redis that holds queue, cells and cursors, as it was given."""
+    """Return the URL of the Redis that holds queue, partitions and cursors, as it was given."""
     return environment.get(REDIS_URL) or default_redis_url(environment)
 
 

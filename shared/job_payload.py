@@ -1,6 +1,6 @@
 """What a job says about its table: written by the decider, read by the actor, opaque to the queue.
 
-A job names a cell and never a file: the actor plans on the live snapshot, so a plan is never stale. The decision's
+A job names a partition and never a file: the actor plans on the live snapshot, so a plan is never stale. The decision's
 numbers travel along to be compared with what is found.
 """
 
@@ -11,11 +11,11 @@ from enum import StrEnum
 from shared.policy import Policy
 
 COMPACT = "compact"
-"""The kind of job that merges small files of one cell: the one kind that this release knows."""
+"""The kind of job that merges small files of one partition: the one kind that this release knows."""
 
 
 class RewriteKind(StrEnum):
-    """What a job asks for: what the levels permit, that and the last merge of a quiet cell, or a full rewrite."""
+    """What a job asks for: what the levels permit, that and the last merge of a quiet partition, or a full rewrite."""
 
     LEVELS = "levels"
     IDLE = "idle"
@@ -34,8 +34,8 @@ class RewriteKind(StrEnum):
 class PredictedCost:
     """Predicted cost and effect of a rewrite, calibrated by earlier runs on the table.
 
-    `uncalibrated_files_removed` and `uncalibrated_bytes` are what the cell's state said without the correction, which
-    is learned from them.
+    `uncalibrated_files_removed` and `uncalibrated_bytes` are what the partition's state said without the correction,
+    which is learned from them.
     """
 
     files_replaced: int
@@ -67,9 +67,9 @@ class JobPayload:
 
     `policy_digest` is the digest of the properties that the policy was read from (`policy.policy_digest`); an actor
     that finds others on the table has not satisfied what may be asked for under them. `is_contended`: other commands
-    change the cell's rows so often that each file group is committed by itself, and what a conflict costs is one group.
-    `even_if_disabled`: the job was asked for although the table is switched off; any other is given up where the table
-    says so when it runs. `ended_by_ms`: with time windows, those that ended by then are settled, None: all.
+    change the partition's rows so often that each file group is committed by itself, and what a conflict costs is one
+    group. `even_if_disabled`: the job was asked for although the table is switched off; any other is given up where the
+    table says so when it runs. `ended_by_ms`: with time windows, those that ended by then are settled, None: all.
     `table_uuid` is the `id` of the table's `metaData` that was decided on: another one at the same place is another
     table. Empty: a release wrote the job that did not say it. `format` names the table's format, whose engine runs the
     job; empty: the actor's only one.

@@ -69,11 +69,11 @@ def parse_filter(text: str) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def permits(text: str | None, cell: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
-    """Say whether a filter lets a cell be touched; a column that the table is not partitioned by lets none."""
+def permits(text: str | None, partition: PartitionKey, columns: Sequence[PartitionColumn]) -> bool:
+    """Say whether a filter lets a partition be touched; a column that the table is not partitioned by lets none."""
     if text is None:
         return True
-    values = partition_values(cell)
+    values = partition_values(partition)
     by_name: Mapping[str, str | None] = {column.name.lower(): values.get(column.physical) for column in columns} or {
         name.lower(): value for name, value in values.items()
     }

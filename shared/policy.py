@@ -35,7 +35,7 @@ class Priority(StrEnum):
 
 
 class DmlPolicy(StrEnum):
-    """What is done to cells that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
+    """What is done to partitions that MERGE, UPDATE and DELETE are working on, whose commits ours could abort."""
 
     NEVER = "never"
     DEFER = "defer"

@@ -14,7 +14,7 @@ TableId = NewType("TableId", str)
 """Stable name of a table inside Lakewright: a readable slug and a hash of the location."""
 
 PartitionKey = NewType("PartitionKey", str)
-"""Canonical text of the partition values that bound a cell (see `partitions.cell_key`); `{}` if unpartitioned."""
+"""Canonical text of the values of a partition (see `partitions.partition_key`); `{}` if unpartitioned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class DataFile:
 
     path: str
     size_bytes: int
-    cell: PartitionKey
+    partition: PartitionKey
     dv_id: str | None = None
     rows: int | None = None
     deleted_rows: int = 0
@@ -66,12 +66,12 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class RemovedFile:
-    """A removal as the log tells it; size, cell and tags are None where the writer left them out."""
+    """A removal as the log tells it; size, partition and tags are None where the writer left them out."""
 
     path: str
     dv_id: str | None = None
     size_bytes: int | None = None
-    cell: PartitionKey | None = None
+    partition: PartitionKey | None = None
     deleted_rows: int = 0
     tags: Mapping[str, str] | None = field(default=None, hash=False)
 

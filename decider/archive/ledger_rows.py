@@ -89,8 +89,8 @@ def ledger_row(
         "tenant": table.tenant,
         "entry": entry,
         "version": made.version,
-        "partition_key": made.cell,
-        "partition_label": None if made.cell is None else partition_label(made.cell),
+        "partition_key": made.partition,
+        "partition_label": None if made.partition is None else partition_label(made.partition),
         "outcome": outcome,
         "record": record,
     }

@@ -75,13 +75,18 @@ class ActionTimers(Protocol):
         ...
 
     def after_commit(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, at_ms: int, columns: Sequence[PartitionColumn]
+        self,
+        partition: PartitionKey,
+        state: PartitionStats,
+        policy: Policy,
+        at_ms: int,
+        columns: Sequence[PartitionColumn],
     ) -> Iterator[Timer]:
         """Yield the changes of a partition's timers after a commit changed data in it."""
         ...
 
     def after_rewrite(
-        self, cell: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
+        self, partition: PartitionKey, state: PartitionStats, policy: Policy, rewritten: Iterable[int] = ()
     ) -> Iterator[Timer]:
         """Yield the changes after a rewrite; `rewritten`: starts of the time windows that it made files of."""
         ...
@@ -89,7 +94,7 @@ class ActionTimers(Protocol):
     def after_rebuild(
         self,
         files: Iterable[DataFile],
-        cells: Mapping[PartitionKey, PartitionStats],
+        partitions: Mapping[PartitionKey, PartitionStats],
         policy: Policy,
         at_ms: int,
         columns: Sequence[PartitionColumn],

@@ -82,7 +82,7 @@ class Decision:
     it mattered. columns: what the policy's filter was evaluated with, where it has one.
     """
 
-    cell: PartitionKey
+    partition: PartitionKey
     verdict: DecisionKind
     reason: DecisionReason
     state: PartitionStats

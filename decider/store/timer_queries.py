@@ -1,7 +1,7 @@
 """Reading timers: which tables have one that rings, which ones those are, and taking one with what follows from it.
 
-Timers are set by the ingest step, in the same script that changes the cells they belong to; so none is forgotten by a
-crash, and a timer that was read and has changed since is not taken.
+Timers are set by the ingest step, in the same script that changes the partitions they belong to; so none is forgotten
+by a crash, and a timer that was read and has changed since is not taken.
 """
 
 import secrets
@@ -68,8 +68,8 @@ class TimerStore:
     ) -> DecideOutcome:
         """Take a timer that rang, with its job and the decision's record and counters, in one step.
 
-        It rings again at `rearm_at_ms` if the cell has a job already, or if it comes without one (0: then it does not);
-        nothing is written if it changed since it was read.
+        It rings again at `rearm_at_ms` if the partition has a job already, or if it comes without one (0: then it does
+        not); nothing is written if it changed since it was read.
         """
         record, counters = decision
         return await self._queue.run(

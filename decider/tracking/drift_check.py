@@ -1,8 +1,8 @@
 """The rolling state is compared now and then with the checksum that a table's writer left: the goal is no difference.
 
-A check reads one small object and the table's cells, and only if the table has moved since the last one; so an idle
-table costs nothing. Where state and checksum differ the log is asked which of them is wrong, so that a writer whose
-checksums are wrong does not have us recount for ever.
+A check reads one small object and the table's partitions, and only if the table has moved since the last one; so an
+idle table costs nothing. Where state and checksum differ the log is asked which of them is wrong, so that a writer
+whose checksums are wrong does not have us recount for ever.
 """
 
 from collections.abc import Callable
@@ -85,11 +85,11 @@ class DriftCheck:
 
     async def _counted(self, table: TableRef) -> tuple[int, int]:
         total = EMPTY_STATS
-        async for _, state in self._states.iterate_cells(table.id):
+        async for _, state in self._states.iterate_partitions(table.id):
             total += state.total
         return total.files, total.bytes
 
     async def _stands_still(self, table: TableRef, cursor: TableState) -> bool:
-        """Whether nobody moved the table while its cells were added up: else they are of two versions."""
+        """Whether nobody moved the table while its partitions were added up: else they are of two versions."""
         now = await self._states.state(table.id)
         return now is not None and (now.version, now.rebuilds) == (cursor.version, cursor.rebuilds)

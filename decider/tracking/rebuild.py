@@ -1,7 +1,7 @@
-"""A recount: all live files are counted anew and every cell is decided; the repair for whatever cannot be folded.
+"""A recount: all live files are counted anew and every partition is decided; the repair for whatever cannot be folded.
 
-It reads the newest snapshot and replaces the table's cells in the same atomic step in which a fold would add to them,
-so a recount may be taken at any moment and by any number of deciders.
+It reads the newest snapshot and replaces the table's partitions in the same atomic step in which a fold would add to
+them, so a recount may be taken at any moment and by any number of deciders.
 """
 
 from collections import Counter
@@ -36,8 +36,8 @@ from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.table import PartitionKey, Snapshot, TableRef
 
 RECORDS = 500
-"""Decisions of one recount that go into the ledger, those with a job first: a table of very many cells must not push
-everything else out of it."""
+"""Decisions of one recount that go into the ledger, those with a job first: a table of very many partitions must not
+push everything else out of it."""
 
 log = structlog.get_logger()
 
@@ -70,7 +70,7 @@ class StateRebuilder:
         *,
         counters: Mapping[str, int] | None = None,
     ) -> TableState | None:
-        """Count anew and decide every cell; None if somebody moved the cursor first.
+        """Count anew and decide every partition; None if somebody moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
@@ -102,29 +102,31 @@ class StateRebuilder:
         )
         # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
         await apply_queue_limits(self._queue, table.id, cursor.queue_limits)
-        cells = count_live_files(snapshot.files, in_force.policy)
+        partitions = count_live_files(snapshot.files, in_force.policy)
         calibration = await TableStateStore(self._queue).calibration(table.id)
         context = DecisionContext.resolve(
             table, snapshot.metadata, in_force.policy, calibration, contention=heat, at_ms=self._now_ms()
         )
-        decisions = self._evaluate_all(context, snapshot, cells)
+        decisions = self._evaluate_all(context, snapshot, partitions)
         jobs = [job_request(context, made) for made in decisions if made.prediction]
         step = StateUpdate(
-            cells={cell: state.encode() for cell, state in cells.items()},
+            partitions={partition: state.encode() for partition, state in partitions.items()},
             jobs=jobs,
             ledger=_ledger_lines(context, decisions),
             counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
-            timers=await self._timers_of(context, snapshot, cells),
+            timers=await self._timers_of(context, snapshot, partitions),
         )
         # A table that was made anew starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
         is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
         idle: set[PartitionKey] = set()
         if is_another or not in_force.policy.enabled:
-            # Cells of before as well: with other partition columns none of them is left.
-            idle = set(cells) | {cell async for cell, _ in TableStateStore(self._queue).iterate_cells(table.id)}
+            # Partitions of before as well: with other partition columns none of them is left.
+            idle = set(partitions) | {
+                partition async for partition, _ in TableStateStore(self._queue).iterate_partitions(table.id)
+            }
             # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
             # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
             await self._withdraw(table, idle, newest)
@@ -132,7 +134,7 @@ class StateRebuilder:
             winner = await TableStateStore(self._queue).state(table.id)
             await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
             if is_another and winner is not None:
-                # What we withdrew may have been the winner's jobs, so every cell is decided once more.
+                # What we withdrew may have been the winner's jobs, so every partition is decided once more.
                 return await self.recount(table, reader, winner, reason, counters=counters)
             return None
         if not in_force.policy.enabled:
@@ -141,26 +143,26 @@ class StateRebuilder:
             "state_rebuilt",
             table=table.name,
             version=cursor.version,
-            partitions=len(cells),
+            partitions=len(partitions),
             jobs=len(jobs),
             reason=reason,
         )
         return cursor
 
     def _evaluate_all(
-        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
+        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
     ) -> list[Decision]:
         """Evaluate every partition for every action; those with work, done now or left to the writers, come first."""
-        purgeable = Counter(file.cell for file in snapshot.files if is_purgeable(file, context.policy))
+        purgeable = Counter(file.partition for file in snapshot.files if is_purgeable(file, context.policy))
         made = (
-            evaluate(context, cell, state, Trigger(snapshot.version, purgeable=purgeable[cell]), action)
-            for cell, state in cells.items()
+            evaluate(context, partition, state, Trigger(snapshot.version, purgeable=purgeable[partition]), action)
+            for partition, state in partitions.items()
             for action in self._actions
         )
         return sorted(made, key=lambda one: one.prediction is None and one.reason is not Reason.DEFERRED_TO_WRITERS)
 
     async def _timers_of(
-        self, context: DecisionContext, snapshot: Snapshot, cells: Mapping[PartitionKey, PartitionStats]
+        self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]
     ) -> tuple[Timer, ...]:
         """Return the timers of the partitions; one that is due earlier already, as a full rewrite may be, stays so."""
         made = [
@@ -168,7 +170,7 @@ class StateRebuilder:
             for action in self._actions
             if action.timers is not None
             for timer in action.timers.after_rebuild(
-                snapshot.files, cells, context.policy, context.at_ms, context.columns
+                snapshot.files, partitions, context.policy, context.at_ms, context.columns
             )
         ]
         if not any(timer.change is TimerChange.EARLIER for timer in made):
@@ -181,14 +183,14 @@ class StateRebuilder:
             for timer in made
         )
 
-    async def _withdraw(self, table: TableRef, cells: Iterable[PartitionKey], version: int) -> None:
+    async def _withdraw(self, table: TableRef, partitions: Iterable[PartitionKey], version: int) -> None:
         """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
 
         Jobs of a later version stay: somebody else has seen that the table was switched on again.
         """
-        for cell in cells:
+        for partition in partitions:
             for kind in self._actions.kinds:
-                job = job_id(JobKey(table.id, cell, kind))
+                job = job_id(JobKey(table.id, partition, kind))
                 await self._queue.run(commands.cancel(self._queue.name, job, nonce=uuid4().hex, max_version=version))
 
 

@@ -68,9 +68,9 @@ class TableRefresher:
             return
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided anew once it is read.
-            cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+            partitions = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
-            log.warning("table_refused", table=table.name, reason=str(problem), partitions=cells)
+            log.warning("table_refused", table=table.name, reason=str(problem), partitions=partitions)
             return
         except (InvalidInput, PermanentError) as problem:
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem)))
@@ -91,7 +91,7 @@ class TableRefresher:
         """Withdraw everything about a table that is not there; forget it when it has been gone for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        cells = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+        partitions = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
@@ -99,7 +99,7 @@ class TableRefresher:
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))
-        log.warning("table_missing", table=table.name, reason=why, partitions=cells)
+        log.warning("table_missing", table=table.name, reason=why, partitions=partitions)
 
     async def _note(self, table: TableRef, found: refusals.Refusal | None) -> None:
         """Note whether a table that could be read may be rewritten; its state already says so to every decision."""

@@ -34,7 +34,7 @@ COMMITS_PER_INGEST = 64
 """Commits folded into one ingest: enough to share the round trip, few enough to keep the script below a millisecond."""
 
 CHANGES_PER_INGEST = 1_000
-"""Cell changes one ingest may carry (the script's bound); a single commit that touches more leads to a recount."""
+"""Partition changes one ingest may carry (the script's bound); a single commit that touches more leads to a recount."""
 
 TRUSTED_MS = 60_000
 """How long a table whose commits we fold is taken to be the same one without asking."""
@@ -230,7 +230,7 @@ class _TableTracking:
         """Whether the table's history still goes through the cursor's position.
 
         A table that was dropped and made anew at its place starts over at version 0 and would be folded onto a dead
-        table's cells. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
+        table's partitions. Asked at most once in `TRUSTED_MS` for a table, and not while we fold its commits ourselves.
         """
         now_ms = self._parts.now_ms()
         if not position.digest or self._seen.is_trusted(position, now_ms):
@@ -241,7 +241,7 @@ class _TableTracking:
         return True
 
     def _moved(self, cursor: TableState, commit: Commit) -> TableState | None:
-        """Move the cursor over a commit; None if the commit changes the policy, so that every cell is decided anew.
+        """Move the cursor over a commit; None if it changes the policy, so that every partition is decided again.
 
         Metadata and protocol also say whether the table is refused, which is part of the policy.
         """
@@ -287,7 +287,7 @@ class _TableTracking:
         return _TrackStep(cursor.version, caught_up=True, refusal=cursor.refusal)
 
     async def _ingest(self, old: TableState, new: TableState, batch: CommitBatch, *, caught_up: bool) -> _TrackStep:
-        known = await self._parts.states.calibrated_cells(self._table.id, batch.cells)
+        known = await self._parts.states.calibrated_partitions(self._table.id, batch.partitions)
         done = batch.decide(known, new.contention, self._parts.now_ms())
         if not done.is_consistent:
             return _TrackStep(old.version, rescan="the log removed files that the state never held")
@@ -317,5 +317,5 @@ def _why_not_folded(folded: FoldedCommit, moved: TableState | None, max_changes:
     if moved is None:
         return "the policy of the table changed, or whether it is refused"
     if len(folded.changes) > max_changes:
-        return f"commit {folded.version} touches {len(folded.changes)} cells"
+        return f"commit {folded.version} touches {len(folded.changes)} partitions"
     return ""

@@ -1,4 +1,4 @@
-"""Rules of others, as their sources say: what each would rewrite in a cell, given the files that lie there.
+"""Rules of others, as their sources say: what each would rewrite in a partition, given the files that lie there.
 
 Each rule is told our target, where its own default would be another one, so that what differs is the rule and not the
 size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes
@@ -19,10 +19,10 @@ HOUR_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
-class CellView:
-    """One look of a rule at a cell: the policy's target, the time, and when the rule last rewrote in this table."""
+class ObservedPartition:
+    """A partition as a rule sees it: the policy's target, the time, and the rule's last rewrite in this table."""
 
-    cell: SimulatedPartition
+    partition: SimulatedPartition
     policy: Policy
     at_ms: int
     rewritten_ms: int | None
@@ -33,10 +33,10 @@ class CellView:
         return self.policy.target_bytes
 
     def below(self, limit_bytes: int) -> list[DataFile]:
-        """Return the cell's files below a size that is at most the target, ascending."""
-        files = [file for file in self.cell.small.values() if file.size_bytes < limit_bytes]
+        """Return the partition's files below a size that is at most the target, ascending."""
+        files = [file for file in self.partition.small.values() if file.size_bytes < limit_bytes]
         if limit_bytes > self.policy.size_levels.full_bytes:
-            files += [file for file in self.cell.nearly.values() if file.size_bytes < limit_bytes]
+            files += [file for file in self.partition.nearly.values() if file.size_bytes < limit_bytes]
         return sorted(files, key=_by_size)
 
 
@@ -44,15 +44,15 @@ class CellView:
 class BaselineRule:
     """A rule: `wants` answers from counters the rule has anyway, `propose` from a listing, which counts as a scan.
 
-    every_ms: the rule looks at the cells that changed only so often; 0: after each commit. idle_ms: time without
-    commits after which it looks at every cell once more; None: it never does.
+    every_ms: the rule looks at the partitions that changed only so often; 0: after each commit. idle_ms: time without
+    commits after which it looks at every partition once more; None: it never does.
     """
 
     name: str
     title: str
     source: str
-    propose: Callable[[CellView], list[SimulatedMerge]]
-    wants: Callable[[CellView], bool] = lambda _look: True
+    propose: Callable[[ObservedPartition], list[SimulatedMerge]]
+    wants: Callable[[ObservedPartition], bool] = lambda _look: True
     every_ms: int = 0
     idle_ms: int | None = None
 
@@ -72,7 +72,7 @@ def _fold(files: Sequence[DataFile], target_bytes: int) -> list[SimulatedMerge]:
     return merges
 
 
-def _optimize(look: CellView) -> list[SimulatedMerge]:
+def _optimize(look: ObservedPartition) -> list[SimulatedMerge]:
     """Delta's OPTIMIZE: all files below `minFileSize`, ascending, next-fit into bins of at most `maxFileSize`.
 
     Source: Delta, `OptimizeExecutor.filterCandidateFileList` and `groupFilesIntoBins`; both sizes have the same default
@@ -86,13 +86,13 @@ AUTO_COMPACT_FILES = 50
 """Delta's `spark.databricks.delta.autoCompact.minNumFiles`."""
 
 
-def _auto_wants(look: CellView) -> bool:
+def _auto_wants(look: ObservedPartition) -> bool:
     half = look.target_bytes // 2
-    small = look.cell.small
+    small = look.partition.small
     return len(small) >= AUTO_COMPACT_FILES and sum(f.size_bytes <= half for f in small.values()) >= AUTO_COMPACT_FILES
 
 
-def _auto_compact(look: CellView) -> list[SimulatedMerge]:
+def _auto_compact(look: ObservedPartition) -> list[SimulatedMerge]:
     """Delta's auto-compaction: OPTIMIZE with `minFileSize` at half of `maxFileSize`, once 50 such files are there.
 
     Source: Delta, `AutoCompact.compact`, `AutoCompactPartitionStats`, and in `DeltaSQLConf` `autoCompact.minNumFiles`
@@ -112,7 +112,7 @@ ICEBERG_SPREAD = Fraction(11, 10)
 """By how much outputs may exceed the target for a small remainder to be spread over them."""
 
 
-def _iceberg(look: CellView) -> list[SimulatedMerge]:
+def _iceberg(look: ObservedPartition) -> list[SimulatedMerge]:
     """Iceberg's rewrite_data_files (binpack): 5 files below 0.75 x target, or two that exceed the target together.
 
     Source: Iceberg, `SizeBasedFileRewritePlanner` (`enoughInputFiles`, `enoughContent`, `expectedOutputFiles`) and its
@@ -138,7 +138,7 @@ FOLD_AT = 100
 """AWS Glue's `minInputFiles`."""
 
 
-def _fold_100(look: CellView) -> list[SimulatedMerge]:
+def _fold_100(look: ObservedPartition) -> list[SimulatedMerge]:
     """AWS Glue's compaction of Iceberg tables: once 100 files of a partition lie below 0.75 x target.
 
     Source: AWS Glue, developer guide, Compaction optimization, and web API, IcebergCompactionConfiguration
@@ -159,7 +159,7 @@ AMORO_MIN_SIZE = Fraction(3, 4)
 """Amoro's `self-optimizing.min-target-size-ratio`: segments up to there are undersized."""
 
 
-def _amoro(look: CellView) -> list[SimulatedMerge]:
+def _amoro(look: ObservedPartition) -> list[SimulatedMerge]:
     """Amoro: major at a target's worth of segments two of which fit in one, minor at 12 fragments or at 2 each hour.
 
     Source: Amoro, `CommonPartitionEvaluator.isMajorNecessary` and `isMinorNecessary`; `AbstractPartitionPlan` packs
@@ -178,14 +178,16 @@ def _amoro(look: CellView) -> list[SimulatedMerge]:
     return []
 
 
-def _mse_wants(look: CellView) -> bool:
+def _mse_wants(look: ObservedPartition) -> bool:
     """Say whether the MSE of all files is at or above (tolerance x T)^2, from rolling state, without a listing."""
     bound = look.policy.tolerance * look.policy.target_bytes
-    state = look.cell.state
-    return len(look.cell.small) > 1 and (state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2)
+    state = look.partition.state
+    return len(look.partition.small) > 1 and (
+        state.shortfall * bound.denominator**2 >= state.files * bound.numerator**2
+    )
 
 
-def _fold_small(look: CellView) -> list[SimulatedMerge]:
+def _fold_small(look: ObservedPartition) -> list[SimulatedMerge]:
     """Fold every small file, once entropy alone says so.
 
     Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
@@ -227,7 +229,7 @@ PEERS: tuple[BaselineRule, ...] = (
         "AWS Glue, at 100 files",
         "AWS Glue, IcebergCompactionConfiguration: minInputFiles 100, files below 75 % of the target",
         _fold_100,
-        lambda look: len(look.cell.small) >= FOLD_AT,
+        lambda look: len(look.partition.small) >= FOLD_AT,
     ),
     BaselineRule(
         "amoro",

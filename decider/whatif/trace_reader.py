@@ -169,14 +169,14 @@ class _TraceBuilder:
         self._bytes_rewritten += sum(gone.size_bytes or 0 for gone in removed)
         inputs: defaultdict[str | None, list[RemovedFile]] = defaultdict(list)
         for gone in removed:
-            inputs[gone.cell] += self._traced(gone)
+            inputs[gone.partition] += self._traced(gone)
         outputs: defaultdict[str, list[DataFile]] = defaultdict(list)
         for file in commit.added:
-            outputs[file.cell].append(file)
-        for cell, files in outputs.items():
+            outputs[file.partition].append(file)
+        for partition, files in outputs.items():
             # Which input went into which output a log does not say; each output gets an equal share of them.
             for index, file in enumerate(files):
-                self._origins[file.path] = inputs[cell][index :: len(files)]
+                self._origins[file.path] = inputs[partition][index :: len(files)]
 
     def _traced(self, gone: RemovedFile) -> list[RemovedFile]:
         return self._origins.pop(gone.path, [gone])
@@ -184,7 +184,11 @@ class _TraceBuilder:
     def _take(self, gone: RemovedFile) -> RemovedFile | None:
         """Take a file out; return its removal with what is known of the file, None if it was not live."""
         file = self._files.pop(path_key(gone), None)
-        return None if file is None else replace(gone, path=file.path, size_bytes=file.size_bytes, cell=file.cell)
+        return (
+            None
+            if file is None
+            else replace(gone, path=file.path, size_bytes=file.size_bytes, partition=file.partition)
+        )
 
 
 def _spelled(file: DataFile) -> DataFile:

@@ -1,4 +1,4 @@
-"""Whether a cell is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
+"""Whether a partition is worth a rewrite: entropy says whether it pays, levels say whether it is permitted.
 
 The decider asks this of the rolling state, the actor of the live files, and both must get the same answer; so the
 question lives here, is asked of a `PartitionStats` alone, and needs neither a file list nor a clock.
@@ -93,7 +93,7 @@ _CLUSTERED = Evaluation(Reason.CLUSTERED, None)
 
 
 def evaluate(state: PartitionStats, policy: Policy, purgeable: int = 0) -> Evaluation:
-    """Say whether a cell in this state deserves a rewrite under this policy, and up to which level.
+    """Say whether a partition in this state deserves a rewrite under this policy, and up to which level.
 
     `purgeable` is the number of files known to be rewritten even alone (see `is_purgeable`); the rolling state cannot
     know them, because a removal does not say how many rows a file had.
@@ -137,19 +137,19 @@ def _evaluate_merge(state: PartitionStats, policy: Policy) -> Evaluation:
 
 
 def _highest_level_of_any_window(state: PartitionStats, policy: Policy) -> int | None:
-    """Return the highest level that may be merged: in the cell, or in any window of it that the state tells apart."""
+    """Return the highest level that may be merged: in the partition, or in any window that the state distinguishes."""
     parts = [state] if policy.time_window_s is None else [one for _, one in state.windows]
     return max((level for part in parts if (level := highest_promotable_level(part, policy)) is not None), default=None)
 
 
 def highest_promotable_level(part: PartitionStats, policy: Policy) -> int | None:
-    """Return the highest level of a cell without windows, or of one window, up to which files may be merged."""
+    """Return the highest level of a partition without windows, or of one window, up to which files may be merged."""
     inputs, levels = policy.min_input_files, policy.automatic_levels
     return policy.size_levels.highest_promotable(part.counts, part.sizes, inputs, levels=levels)
 
 
 def evaluate_idle(state: PartitionStats, policy: Policy) -> Evaluation:
-    """Say whether a cell that went quiet deserves the last merge of its small files, promoted or not.
+    """Say whether a partition that went quiet deserves the last merge of its small files, promoted or not.
 
     Exact: of the files that were never settled and lie below the policy's cap, two are always merged.
     """

@@ -1,4 +1,4 @@
-"""Grouping: which small files of a cell are rewritten together, so that every group obeys the promotion rule.
+"""Grouping: which small files of a partition are rewritten together, so that every group obeys the promotion rule.
 
 Small files are taken in ascending size. The longest prefix that the promotion rule permits is chosen (smallest first
 removes the most files per byte, and lets several levels carry in one rewrite); below the target it is one group, at
@@ -57,7 +57,7 @@ def has_window_ended(file: DataFile, policy: Policy, by_ms: int) -> bool:
 
 
 def file_contribution(file: DataFile, policy: Policy) -> PartitionStats:
-    """Return what one live file adds to the state of its cell and of its window."""
+    """Return what one live file adds to the state of its partition and of its window."""
     return stats_of_file(file, policy.size_levels).in_window(window_start_ms(file, policy))
 
 

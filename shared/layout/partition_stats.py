@@ -1,7 +1,7 @@
-"""The rolling state of a cell is exact: integers that form a commutative group under adding and removing files.
+"""The rolling state of a partition is exact: integers that form a commutative group under adding and removing files.
 
 Whatever the order of commits, the state equals a recount of the live files, integer for integer. Nothing here knows a
-path; a commit costs the size of the commit and an idle cell costs nothing.
+path; a commit costs the size of the commit and an idle partition costs nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ CUBE_TAG = "ZCUBE_ID"
 
 @dataclass(frozen=True, slots=True)
 class PartitionStats:
-    """What is known of a cell's live files.
+    """What is known of a partition's live files.
 
     files: number of files; bytes: their total size; shortfall: sum of (T - min(size, T))^2 over all of them (bytes^2);
     small_shortfall: the same over the small ones; dv_files: files with a deletion vector; deleted_rows: rows these
@@ -89,7 +89,7 @@ class PartitionStats:
 
     @property
     def total(self) -> "PartitionStats":
-        """The state without its windows: what is to be added up over many cells."""
+        """The state without its windows: what is to be added up over many partitions."""
         return replace(self, windows=()) if self.windows else self
 
     @property
@@ -157,7 +157,7 @@ class PartitionStats:
         total, *windows = text.split(";")
         numbers = [int(part) for part in total.split(",")]
         if len(numbers) not in _LENGTHS:
-            raise ValueError(f"a cell state has 18, 24 or 25 integers, found {len(numbers)}")
+            raise ValueError(f"a partition state has 18, 24 or 25 integers, found {len(numbers)}")
         files, size, shortfall, small, dv_files, deleted = numbers[:_SCALARS]
         counts, sizes, settled = (tuple(numbers[at : at + SMALL_LEVELS]) or _NO_LEVELS for at in _ROWS)
         newest = tuple(
@@ -200,7 +200,7 @@ def file_stats(
     is_idle_compacted: bool = False,
     is_cube: bool = False,
 ) -> PartitionStats:
-    """Return the state of a cell that holds just one file of this size."""
+    """Return the state of a partition that holds just one file of this size."""
     missing = size_levels.target_bytes - min(size_bytes, size_levels.target_bytes)
     shortfall = missing * missing
     level = size_levels.level(size_bytes)
@@ -227,7 +227,7 @@ def _at(level: int, value: int) -> tuple[int, ...]:
 
 
 def stats_of_file(file: DataFile, size_levels: SizeLevels) -> PartitionStats:
-    """Return what one live file adds to the state of its cell; deciders and actors must count alike."""
+    """Return what one live file adds to the state of its partition; deciders and actors must count alike."""
     return file_stats(
         size_levels,
         file.size_bytes,

@@ -132,7 +132,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     expected_version: int,
     expected_state: ExpectedTableState = NO_TABLE_STATE,
     state_fields: Mapping[str, str],
-    cells: Mapping[str, str | None],
+    partitions: Mapping[str, str | None],
     reset: bool | StagedState = False,
     jobs: Sequence[JobRequest] = (),
     ledger: Sequence[tuple[str, int]] = (),
@@ -142,11 +142,11 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
 ) -> Command[Ingested]:
     """Move a table's cursor from version `expected_version` (-1: none yet), with everything that follows from it.
 
-    expected_state: what else the cursor held when it was read; cells that were counted under one policy, or before a
-    recount, must not be mixed with changes that were folded under another or written back, although the version is the
-    same. cells: new state of each changed cell, None to drop it; with `reset` all others are dropped first, and all
-    timers. reset: or what was staged to take the place of the others; unless it is all there, nothing is written.
-    ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
+    expected_state: what else the cursor held when it was read; partitions that were counted under one policy, or before
+    a recount, must not be mixed with changes that were folded under another or written back, although the version is
+    the same. partitions: new state of each changed partition, None to drop it; with `reset` all others are dropped
+    first, and all timers. reset: or what was staged to take the place of the others; unless it is all there, nothing is
+    written. ledger: (record, index into `jobs` or -1); the record is stored with what became of that job.
     Without `reset` the new version must lie above `expected_version`, or a repetition could not be told from a first
     call.
     """
@@ -156,12 +156,12 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
         require_range(version, "cursor version", expected_version + 1, limits.MAX_INTEGER)
     require_range(expected_version, "expected", -1, limits.MAX_INTEGER)
     require_range(ledger_kept, "ledger_kept", 1, 1_000_000)
-    require_count(len(cells), "cells", limits.MAX_RESET_CELLS if reset else limits.MAX_CELLS)
+    require_count(len(partitions), "partitions", limits.MAX_RESET_PARTITIONS if reset else limits.MAX_PARTITIONS)
     require_count(len(jobs), "jobs", limits.MAX_JOBS)
     require_count(len(ledger), "ledger records", limits.MAX_LEDGER)
     require_count(len(timers), "timers", limits.MAX_RESET_TIMERS if reset else limits.MAX_TIMERS)
-    states = [part for cell, state in cells.items() if state is not None for part in (cell, state)]
-    dropped = [cell for cell, state in cells.items() if state is None]
+    states = [part for partition, state in partitions.items() if state is not None for part in (partition, state)]
+    dropped = [partition for partition, state in partitions.items() if state is None]
     counts = _counters(counters or {})
     sizes = (len(state_fields), len(states) // 2, len(dropped), len(jobs), len(ledger), len(counts) // 2, len(timers))
     body = [part for field in state_fields.items() for part in field]
@@ -177,7 +177,7 @@ def ingest(  # noqa: PLR0913 - one commit's consequences belong into one transac
     body += map(str, counts)
     body += [part for timer in timers for part in (timer.name, timer.change.value, str(timer.fires_at_ms))]
     staged = reset if isinstance(reset, StagedState) else StagedState(str(int(reset)), 0, 0)
-    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.cells, staged.timers)
+    head: tuple[str | int, ...] = (staged.name, ledger_kept, *sizes, staged.partitions, staged.timers)
     stood_at = f"{expected_version}|{expected_state.policy}|{expected_state.rebuilds}|{expected_state.digest}"
     args: tuple[str | int, ...] = (table, stood_at, _digest(table, stood_at, *head, *body), *head, *body)
     return Command(ScriptName.INGEST, _keys(queue), args, decode.ingested)
@@ -221,7 +221,7 @@ def _keys(queue: str) -> tuple[str, ...]:
 def _request_args(request: JobRequest) -> tuple[str | int, ...]:
     key, wait = request.key, request.debounce
     return (
-        *(request.id, key.table, key.cell, key.kind),
+        *(request.id, key.table, key.partition, key.kind),
         *(request.tenant, int(request.band), request.priority, request.cost_bytes),
         *(request.version, request.payload, wait.quiet_ms, wait.max_delay_ms, request.precedence, request.extent),
     )

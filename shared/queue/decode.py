@@ -47,7 +47,7 @@ def _claim(fields: Sequence[str]) -> Claim:
     (
         job,
         table,
-        cell,
+        partition,
         kind,
         tenant,
         band,
@@ -64,7 +64,7 @@ def _claim(fields: Sequence[str]) -> Claim:
     attempts, revision, version, extent = numbers
     return Claim(
         id=JobId(job),
-        key=JobKey(table, cell, kind),
+        key=JobKey(table, partition, kind),
         tenant=tenant,
         band=Band(int(band)),
         priority=int(priority),
@@ -154,7 +154,7 @@ def job_view(raw: Any) -> JobView | None:
     waits = state in (JobState.DELAYED, JobState.QUARANTINED)
     return JobView(
         id=JobId(job),
-        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        key=JobKey(fields["table"], fields["partition"], fields["kind"]),
         tenant=fields["tenant"],
         state=state,
         band=Band(int(fields["band"])),
@@ -189,7 +189,7 @@ def run_record(raw: Any) -> RunRecord:
     return RunRecord(
         entry_id=entry,
         id=JobId(fields["job"]),
-        key=JobKey(fields["table"], fields["cell"], fields["kind"]),
+        key=JobKey(fields["table"], fields["partition"], fields["kind"]),
         tenant=fields["tenant"],
         band=Band(int(fields["band"])),
         token=Token(int(fields["token"])),

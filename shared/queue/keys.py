@@ -109,9 +109,9 @@ def table_state(queue: str, table: str) -> str:
     return f"{prefix(queue)}cur:{table}"
 
 
-def cells(queue: str, table: str) -> str:
-    """Hash: cell key to the cell's opaque state."""
-    return f"{prefix(queue)}cells:{table}"
+def partitions(queue: str, table: str) -> str:
+    """Hash: partition key to the partition's opaque state."""
+    return f"{prefix(queue)}partitions:{table}"
 
 
 def ledger(queue: str, table: str) -> str:
@@ -134,13 +134,13 @@ def due_tables(queue: str) -> str:
     return prefix(queue) + "due"
 
 
-def staged_cells(queue: str, name: str) -> str:
-    """Hash with a TTL: the cells of a recount that is too large for one call, until they take the place of the old."""
+def staged_partitions(queue: str, name: str) -> str:
+    """Hash with a TTL: the partitions of a rebuild that is too large for one call, until they replace the old ones."""
     return f"{prefix(queue)}new:{name}"
 
 
 def staged_timers(queue: str, name: str) -> str:
-    """Zset with a TTL: the timers that belong to `staged_cells`."""
+    """Zset with a TTL: the timers that belong to `staged_partitions`."""
     return f"{prefix(queue)}newdue:{name}"
 
 

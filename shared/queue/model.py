@@ -12,11 +12,11 @@ from typing import NewType
 from shared.errors import InvalidInput
 from shared.queue.limits import (
     CRASHES_UNTIL_EXCLUSIVE,
-    MAX_CELL_BYTES,
     MAX_COST_BYTES,
     MAX_DELAY_MS,
     MAX_EXTENT,
     MAX_INTEGER,
+    MAX_PARTITION_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_PRECEDENCE,
     MAX_PRIORITY,
@@ -27,7 +27,7 @@ from shared.queue.limits import (
 )
 
 JobId = NewType("JobId", str)
-"""Readable and deterministic: `<table id>.<16 hex digits of the cell's hash>.<kind>`."""
+"""Readable and deterministic: `<table id>.<16 hex digits of the partition's hash>.<kind>`."""
 
 Token = NewType("Token", int)
 """Fencing token of one claim; a hybrid of server microseconds and a counter."""
@@ -67,23 +67,23 @@ class Band(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobKey:
-    """What a job is about: one cell of one table, and the kind of work; the same key is the same job."""
+    """What a job is about: one partition of one table, and the kind of work; the same key is the same job."""
 
     table: str
-    cell: str
+    partition: str
     kind: str
 
     def __post_init__(self) -> None:
         require_name(self.table, "table")
         require_name(self.kind, "kind")
         if "." in self.kind:
-            raise InvalidInput(f"kind {self.kind!r} has a dot, which ends the cell's part of an id", field="kind")
-        require_bytes(self.cell, "cell", MAX_CELL_BYTES)
+            raise InvalidInput(f"kind {self.kind!r} has a dot, which ends the partition's part of an id", field="kind")
+        require_bytes(self.partition, "partition", MAX_PARTITION_BYTES)
 
 
 def job_id(key: JobKey) -> JobId:
-    """Return the id that every decider computes alike; 64 bits of hash tell the cells of one table apart."""
-    return JobId(f"{key.table}.{blake2b(key.cell.encode(), digest_size=8).hexdigest()}.{key.kind}")
+    """Return the id that every decider computes alike; 64 bits of hash tell the partitions of one table apart."""
+    return JobId(f"{key.table}.{blake2b(key.partition.encode(), digest_size=8).hexdigest()}.{key.kind}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,10 +313,10 @@ NO_TABLE_STATE = ExpectedTableState()
 
 @dataclass(frozen=True, slots=True)
 class StagedState:
-    """The name under which cells and timers wait to take the place of a table's own, and how many of each."""
+    """The name under which partitions and timers wait to take the place of a table's own, and how many of each."""
 
     name: str
-    cells: int
+    partitions: int
     timers: int
 
 

@@ -62,7 +62,7 @@ class Optimum:
 
 
 def optimum_of(name: str, history: CommitTrace, ours: SimulationResult, lag_commits: int) -> Optimum:
-    """Return the optimum with at most as many small files in a cell as we had at any time."""
+    """Return the optimum with at most as many small files in a partition as we had at any time."""
     target, slots = POLICY.target_bytes, ours.small_max
     match name:
         case "one_mb":
@@ -75,18 +75,18 @@ def optimum_of(name: str, history: CommitTrace, ours: SimulationResult, lag_comm
 
 
 def _sampled(history: CommitTrace, slots: int, lag_commits: int) -> Optimum:
-    """Merge neighbours optimally in one cell from the middle of the stream, and replay the same files under our rule.
+    """Merge neighbors optimally in one partition from the middle of the stream, and replay its files under our rule.
 
-    Full files cost nobody anything and are left out of the program.
+    Full files cost neither of them anything and are left out of the program.
     """
-    middle = history.commits[len(history.commits) // 2].added[0].cell
-    of_cell = (
-        replace(commit, added=tuple(file for file in commit.added if file.cell == middle), removed=())
+    middle = history.commits[len(history.commits) // 2].added[0].partition
+    of_partition = (
+        replace(commit, added=tuple(file for file in commit.added if file.partition == middle), removed=())
         for commit in history.commits
     )
     commits: list[Commit] = []
     count = 0
-    for commit in of_cell:
+    for commit in of_partition:
         if commit.added and count < SAMPLE_FILES:
             commits.append(commit)
             count += len(commit.added)

@@ -28,7 +28,7 @@ from tests.support.waiting import comes_true
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {"max_attempts": 100, "backoff_base_ms": 50, "backoff_cap_ms": 500, "half_open_ms": 500}
-TABLES, CELLS = 4, 6
+TABLES, PARTITIONS = 4, 6
 TRIES = RetryPolicy(3, 0.05)
 TAIL_BYTES = 20_000
 """As much of a worker's log as the driver looks at while the run goes on: some thirty jobs."""
@@ -36,15 +36,15 @@ TAIL_BYTES = 20_000
 
 @dataclass(slots=True)
 class Table:
-    """A table's log as its writer knows it: the cell that each version touched; the file's length is the version."""
+    """A table's log as its writer knows it: the partition that each version changed; the length is the version."""
 
     name: str
     file: Path
     log: list[int] = field(default_factory=list)
     told: int = -1
 
-    def append(self, cell: int) -> None:
-        self.log.append(cell)
+    def append(self, partition: int) -> None:
+        self.log.append(partition)
         with self.file.open("ab") as file:
             file.write(b".")
 
@@ -174,7 +174,7 @@ class World:
         """A writer commits to one table, and the queue is told what its cursor does not know; False if it cannot be."""
         with self.lock:
             table = self.random.choice(self.tables)
-            table.append(self.random.randrange(CELLS))
+            table.append(self.random.randrange(PARTITIONS))
             return self._tell(table)
 
     def tell_all(self) -> bool:
@@ -188,7 +188,7 @@ class World:
             version, sent = table.told + 1, now_ns()
             cursor, job = {"version": str(version)}, table.spec(version)
             call = commands.ingest(
-                QUEUE, table=table.name, expected_version=table.told, state_fields=cursor, cells={}, jobs=[job]
+                QUEUE, table=table.name, expected_version=table.told, state_fields=cursor, partitions={}, jobs=[job]
             )
             try:
                 done = self.queue().run(call)

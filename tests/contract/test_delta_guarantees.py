@@ -310,7 +310,7 @@ def test_a_place_without_a_table_is_said_to_be_none(lab: DeltaLab) -> None:
     location = f"file://{lab.directory}/nothing"
 
     with pytest.raises(InvalidInput, match="no Delta table"):
-        lab.engine.read_cell(location, WHOLE_TABLE)
+        lab.engine.read_partition(location, WHOLE_TABLE)
 
     assert not (lab.directory / "nothing").exists()
     assert mark("j", 1) == '{"lakewright": {"job": "j", "token": 1}}'

@@ -158,7 +158,7 @@ def test_a_full_disk_is_given_back_and_the_job_may_try_again(
 ) -> None:
     """Outputs lie in the table's root, in a Hive-style folder, or in a random one."""
     table = filled(small_disk, value)
-    group = lab.group(table.location, WHOLE_TABLE if value is None else lab.cell(p=value))
+    group = lab.group(table.location, WHOLE_TABLE if value is None else lab.partition(p=value))
     on_disk = everything(table.path)
     assert shutil.disk_usage(small_disk).free < group.bytes
     unchecked = EngineSettings(transaction=TransactionSettings(reserved_disk_bytes=-(1 << 40)))

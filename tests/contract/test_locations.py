@@ -75,9 +75,9 @@ def test_a_table_of_another_id_than_the_jobs_is_left_alone(lab: DeltaLab, way: s
     group = lab.group(made.location, count=FILES)
     if way == "optimize":
         lab.engine = fallback(lab)
-    assert lab.engine.read_cell(made.location, WHOLE_TABLE, table_uuid=identity).version == 1
+    assert lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid=identity).version == 1
     with pytest.raises(OtherTable, match=identity):
-        lab.engine.read_cell(made.location, WHOLE_TABLE, table_uuid="another")
+        lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid="another")
     with pytest.raises(OtherTable, match="made anew"):
         lab.engine.rewrite(RewriteRequest(made.location, (group,), mark("job", 1), "another"), Steering())
     assert tables.newest(made.path) == 1

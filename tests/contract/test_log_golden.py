@@ -49,7 +49,7 @@ def ours(snapshot: Snapshot) -> dict[str, tuple[int, dict[str, str | None]]]:
     """Return size and partition values by path as the log spells it; a path twice would be two entries of one file."""
     names = {column.physical: column.name for column in snapshot.metadata.partition_columns}
     files = {
-        file.path: (file.size_bytes, {names[key]: value for key, value in partition_values(file.cell).items()})
+        file.path: (file.size_bytes, {names[key]: value for key, value in partition_values(file.partition).items()})
         for file in snapshot.files
     }
     assert len(files) == len(snapshot.files)
@@ -71,7 +71,7 @@ def rows_of(table: DeltaTable) -> list[dict[str, Any]]:
 
 
 def spelled(value: object) -> str | None:
-    """Return a typed partition value as our cells spell it."""
+    """Return a typed partition value as our partitions spell it."""
     match value:
         case None:
             return None

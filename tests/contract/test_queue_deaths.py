@@ -101,7 +101,7 @@ def test_every_short_life_is_counted_as_the_rule_says(bench: Bench) -> None:
     """All sequences of four ends: deaths add up, nothing else does, and only a death alone sets the job aside."""
     ends = [RunResult.CRASHED, RunResult.FAIL, RunResult.YIELD, EXPIRED]
     for life in product(ends, repeat=4):
-        wish = spec(cell="-".join(life))
+        wish = spec(partition="-".join(life))
         bench.enqueue(wish)
         deaths = 0
         for place, verdict in enumerate(life):

@@ -371,13 +371,13 @@ def test_the_schema_after_the_next_is_refused_and_nothing_is_written(bench: Benc
 
 
 def test_without_memory_nothing_new_is_taken_but_what_runs_can_end(bench: Bench) -> None:
-    bench.enqueue(spec(cell="a"))
-    bench.enqueue(spec(cell="b"))
+    bench.enqueue(spec(partition="a"))
+    bench.enqueue(spec(partition="b"))
     (claim,) = bench.claim()
     bench.client.config_set("maxmemory", "1mb")
     try:
         with pytest.raises(RetryableError, match="OOM"):
-            bench.enqueue(spec(cell="c"))
+            bench.enqueue(spec(partition="c"))
         assert bench.beat(claim).status is HeartbeatStatus.OK
         assert bench.finish(claim) is FinishOutcome.DELETED
         assert len(bench.claim()) == 1

@@ -142,11 +142,11 @@ def test_what_sql_does_to_a_table_ends_in_an_exact_state_and_its_checksums_agree
     followed(f"RESTORE TABLE delta.`{path}` TO VERSION AS OF 1", "RESTORE")
     followed(f"INSERT INTO delta.`{path}` " + rows.format(40, 50))
     followed("CREATE OR REPLACE " + create.replace("PARTITIONED BY (p) ", ""), "")
-    assert set(decider.cells(name)) == {"{}"}
+    assert set(decider.partitions(name)) == {"{}"}
     clone = tmp_path / "clone"
     spark.sql(f"CREATE TABLE delta.`{clone}` SHALLOW CLONE delta.`{path}`")
     cloned = decider.register(clone, "clone")
-    assert decider.cells(cloned) == decider.cells(name)
+    assert decider.partitions(cloned) == decider.partitions(name)
     counters = decider.get(f"/v1/tables/{name}")["counters"]
     assert counters.get("drift", 0) == 0
     assert POLICY.enabled

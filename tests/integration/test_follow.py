@@ -50,18 +50,18 @@ class World:
     async def waiting(self) -> int:
         return sum((await self.queue.run(queries.depth("default"))).depth.values())
 
-    async def cells(self) -> dict[PartitionKey, PartitionStats]:
-        return await self.states.all_cells(TABLE.id)
+    async def partitions(self) -> dict[PartitionKey, PartitionStats]:
+        return await self.states.all_partitions(TABLE.id)
 
     async def expect_exact(self, policy: Policy = POLICY) -> None:
-        """The cursor stands at the newest version and the cells equal a recount."""
+        """The cursor stands at the newest version and the partitions equal a recount."""
         cursor = await self.states.state(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
-        assert await self.cells() == count_live_files((await self.log.snapshot()).files, policy)
+        assert await self.partitions() == count_live_files((await self.log.snapshot()).files, policy)
 
 
-def cell(name: object) -> PartitionKey:
+def partition(name: object) -> PartitionKey:
     return PartitionKey(f'{{"dt":"{name}"}}')
 
 
@@ -80,14 +80,14 @@ def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> N
 
 
 @pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
-def test_wide_commits_are_taken_and_every_cell_that_needs_a_job_gets_one(
+def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
     redis_url: str, widths: tuple[int, ...]
 ) -> None:
-    """A backfill touches more cells than one ingest may carry; it must neither stop the table nor drop a job."""
+    """A backfill touches more partitions than one ingest may carry; it must neither stop the table nor drop a job."""
 
     async def story(world: World) -> None:
         for number, width in enumerate(widths):
-            world.log.add(file for n in range(width) for file in files(cell(n), 8, number))
+            world.log.add(file for n in range(width) for file in files(partition(n), 8, number))
         await world.decider.follow(TABLE)
         await world.expect_exact()
         assert await world.waiting() == max(widths)
@@ -99,11 +99,11 @@ def test_wide_commits_are_taken_and_every_cell_that_needs_a_job_gets_one(
 def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
     async def story(world: World) -> None:
         for number in range(5):
-            world.log.add(files(cell("old"), 1, number))
+            world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(3):
-            world.log.add(files(cell("new"), 8, number))
+            world.log.add(files(partition("new"), 8, number))
         world.now_ms += TRUSTED_MS
         followed = await world.decider.follow(TABLE, hint)
         assert "made anew" in followed.rescan
@@ -115,11 +115,11 @@ def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int |
 def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
     async def story(world: World) -> None:
         for number in range(5):
-            world.log.add(files(cell("old"), 1, number))
+            world.log.add(files(partition("old"), 1, number))
         await world.decider.follow(TABLE)
         world.log.commits = MemoryLog(TableMetadata("u-2", DT)).commits
         for number in range(9):
-            world.log.add(files(cell("new"), 1, number))
+            world.log.add(files(partition("new"), 1, number))
         restarted = world.new_decider(POLICY)
         await restarted.follow(TABLE, 9)
         await world.expect_exact()
@@ -129,10 +129,10 @@ def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_on
 
 def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str) -> None:
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 1))
+        world.log.add(files(partition(1), 1))
         await world.decider.follow(TABLE)
         for number in range(20):
-            world.log.add(files(cell(1), 1, number))
+            world.log.add(files(partition(1), 1, number))
         world.log.oldest = 15
         world.now_ms += TRUSTED_MS
         await world.decider.follow(TABLE)
@@ -143,7 +143,7 @@ def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str
 
 def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_brings_them(redis_url: str) -> None:
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 8))
+        world.log.add(files(partition(1), 8))
         await world.decider.follow(TABLE)
         assert len(await world.jobs()) == 1
         off = TableMetadata("u-1", DT, {"lakewright.enabled": "false"})
@@ -158,10 +158,10 @@ def test_switching_a_table_off_takes_its_waiting_jobs_back_and_switching_it_on_b
 
 
 @pytest.mark.parametrize("before", [replace(POLICY, enabled=False), replace(POLICY, min_input_files=20)])
-def test_a_changed_default_of_the_service_reaches_idle_cells(redis_url: str, before: Policy) -> None:
+def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str, before: Policy) -> None:
     async def story(world: World) -> None:
         strict = world.new_decider(before)
-        world.log.add(files(cell(1), 8))
+        world.log.add(files(partition(1), 8))
         await strict.follow(TABLE)
         assert await world.jobs() == []
         await world.new_decider(POLICY).follow(TABLE)
@@ -174,12 +174,12 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
     """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
 
     async def story(world: World) -> None:
-        world.log.add([*files(cell(1), 3), *files(cell(2), 3)])
+        world.log.add([*files(partition(1), 3), *files(partition(2), 3)])
         await world.decider.follow(TABLE)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = world.new_decider(replace(POLICY, target_bytes=64 * MIB), lagging)
-        world.log.add(files(cell(1), 1, "new"))
+        world.log.add(files(partition(1), 1, "new"))
         read, before = world.log.changes, []
 
         async def recounted_meanwhile(
@@ -199,17 +199,17 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
 
 
 def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(redis_url: str) -> None:
-    """A drift is mended at the version that it was found at: cells that were read before would bring it back."""
+    """A drift is mended at the version that it was found at: partitions that were read before would bring it back."""
 
     async def story(world: World) -> None:
-        world.log.add(files(cell(1), 3, "old"))
+        world.log.add(files(partition(1), 3, "old"))
         await world.decider.follow(TABLE)
         wrong = PartitionStats(files=9, bytes=900_000).encode()
-        await world.queue.redis.hset(keys.cells("default", TABLE.id), cell(1), wrong)
+        await world.queue.redis.hset(keys.partitions("default", TABLE.id), partition(1), wrong)
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = StateRebuilder(world.queue, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
-        read, mended = TableStateStore.calibrated_cells, []
+        read, mended = TableStateStore.calibrated_partitions, []
 
         async def mended_meanwhile(
             states: TableStateStore, table: TableId, wanted: Sequence[PartitionKey]
@@ -219,9 +219,9 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
                 mended.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
             return known
 
-        world.log.add(files(cell(1), 1, "new"))
+        world.log.add(files(partition(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableStateStore, "calibrated_cells", mended_meanwhile)
+            patch.setattr(TableStateStore, "calibrated_partitions", mended_meanwhile)
             await world.decider.follow(TABLE)
         assert mended
         assert mended[0] is not None

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.redis
 QUEUE = "default"
 
 
-def spec(cell: str, band: Band = Band.NORMAL) -> JobRequest:
-    return JobRequest(JobKey("orders-1", cell, "compact"), "sales", band, 5, 1 << 20, 1)
+def spec(partition: str, band: Band = Band.NORMAL) -> JobRequest:
+    return JobRequest(JobKey("orders-1", partition, "compact"), "sales", band, 5, 1 << 20, 1)
 
 
 @pytest.fixture
@@ -45,8 +45,8 @@ def claimed(queue: SyncQueueExecutor, nonce: str) -> tuple[Claim, ...]:
 def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
-    for cell, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
+    for partition, band in (("a", Band.NORMAL), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(commands.enqueue(QUEUE, spec(partition, band)))
     shown = decider.get("/v1/queue")
     assert shown["depth"]["queued"] == 3
     assert shown["bands"] == {"normal": 1, "low": 1, "urgent": 1}
@@ -58,10 +58,12 @@ def test_the_queue_tells_who_is_next_and_why_and_that_is_who_is_claimed(
 
 def test_the_oldest_wait_is_told_by_band_tenant_and_table(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     """The first to arrive is the oldest, wherever the order of service puts it."""
-    for cell, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
-        queue.run(commands.enqueue(QUEUE, spec(cell, band)))
-        job = keys.job(QUEUE, spec(cell).id)
-        queue.redis.zincrby(keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[cell], job.partition("j:")[2])
+    for partition, band in (("a", Band.LOW), ("b", Band.LOW), ("c", Band.URGENT)):
+        queue.run(commands.enqueue(QUEUE, spec(partition, band)))
+        job = keys.job(QUEUE, spec(partition).id)
+        queue.redis.zincrby(
+            keys.queued(QUEUE), {"a": -90_000, "b": -30_000, "c": -5_000}[partition], job.partition("j:")[2]
+        )
     oldest = decider.get("/v1/queue")["oldest_waits_s"]
     assert oldest["tenants"]["sales"] == oldest["tables"]["orders-1"] == oldest["bands"]["low"] >= 90
     assert 5 <= oldest["bands"]["urgent"] < 30

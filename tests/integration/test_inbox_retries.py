@@ -48,7 +48,7 @@ def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_se
         until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
-        assert live.cells(name) == table.recount()
+        assert live.partitions(name) == table.recount()
     finally:
         live.close()
 

@@ -193,8 +193,8 @@ def test_the_decider_follows_a_table_on_s3_by_its_notifications(s3: S3Server, re
             decider.post("/v1/events", s3_event(f"tables/orders/_delta_log/{number:020d}.json"))
             decider.drain()
         (known,) = decider.get("/v1/tables")["tables"]
-        expected = {cell: stats_of_sizes(POLICY.size_levels, sizes) for cell, sizes in table.sizes().items()}
-        assert decider.cells(known["name"]) == expected
+        expected = {partition: stats_of_sizes(POLICY.size_levels, sizes) for partition, sizes in table.sizes().items()}
+        assert decider.partitions(known["name"]) == expected
         s3.gate.seen.clear()
         before = decider.reads()
         decider.drain()

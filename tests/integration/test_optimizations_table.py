@@ -38,7 +38,7 @@ def rewrite(table: tables.HandTable, job: str, token: int) -> None:
     first, second = list(tables.live(table.path).values())[:2]
     out = table.new_file(40, {})
     mark = CommitMetadata(
-        CommitOrigin(job, token), cell="{}", round=1, mode="minor", started_ms=1_767_276_187_000, size_levels=RUNGS
+        CommitOrigin(job, token), partition="{}", round=1, mode="minor", started_ms=1_767_276_187_000, size_levels=RUNGS
     )
     gone = [{"remove": {"path": add["path"], "size": add["size"], "dataChange": False}} for add in (first, second)]
     info = {"timestamp": 1_767_276_188_000, "operation": "OPTIMIZE", "userMetadata": mark.encode()}

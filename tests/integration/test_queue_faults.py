@@ -241,7 +241,7 @@ def test_tokens_increase_even_if_their_counter_went_with_the_tail_of_the_log(own
 
 
 def test_a_killed_server_leaves_each_ingest_whole_or_undone(own_redis_server: RedisServer) -> None:
-    """Cursor, cells, counters and jobs agree after every restart, whichever call the kill has met."""
+    """Cursor, partitions, counters and jobs agree after every restart, whichever call the kill has met."""
     with EXECUTORS["sync"](own_redis_server.url, QUEUE, None, RetryPolicy(40, 0.05)) as executor:
         for version in range(30):
             assert executor.run(ingest(version - 1, {"{}": str(version)})).applied
@@ -250,7 +250,7 @@ def test_a_killed_server_leaves_each_ingest_whole_or_undone(own_redis_server: Re
             with own_redis_server.client() as client:
                 state = read_state(client, QUEUE)
             assert state.hash("cur:t-1")["version"] == str(version)
-            assert state.hash("cells:t-1") == {"{}": str(version)}
+            assert state.hash("partitions:t-1") == {"{}": str(version)}
             assert state.hash("count:t-1") == {"commits": str(version + 1)}
             assert state.streams["led:t-1"] == version + 1
             assert next(iter(state.jobs.values()))["version"] == str(version)

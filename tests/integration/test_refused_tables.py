@@ -90,7 +90,9 @@ def test_a_refused_table_says_why_everywhere_and_gets_no_job_however_it_is_asked
     metrics = decider.client.get("/metrics").text
     assert "lakewright_tables_refused 1.0" in metrics
     assert 'lakewright_funnel_total{stage="refused"} ' in metrics
-    assert {cell["reason"] for cell in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {"refused"}
+    assert {partition["reason"] for partition in decider.get(f"/v1/tables/{name}/partitions")["partitions"]} == {
+        "refused"
+    }
 
     for force in (False, True):
         answer = decider.post(f"/v1/tables/{name}/optimize", {"force": force}).json()
@@ -206,7 +208,7 @@ def test_registered_properties_do_not_override_a_refusal(decider: LiveDecider, t
     assert decider.get("/v1/tables/t")["refusal"]["code"] == "unsafe_feature"
 
 
-def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are_not(
+def test_a_partition_with_files_of_a_z_cube_is_left_alone_and_the_partitions_beside_it_are_not(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = HandTable(tmp_path / "t", partitions={"dt": "date"})
@@ -220,7 +222,10 @@ def test_a_cell_with_files_of_a_z_cube_is_left_alone_and_the_cells_beside_it_are
 
     (job,) = jobs(decider)
     assert job["partition_key"] == '{"dt":"2026-01-02"}'
-    reasons = {cell["partition_key"]: cell["reason"] for cell in decider.get("/v1/tables/t/partitions")["partitions"]}
+    reasons = {
+        partition["partition_key"]: partition["reason"]
+        for partition in decider.get("/v1/tables/t/partitions")["partitions"]
+    }
     assert reasons['{"dt":"2026-01-01"}'] == "clustered"
     assert decider.get("/v1/tables/t")["refusal"] is None
     dry = decider.post("/v1/tables/t/optimize", {"dry_run": True, "force": True}).json()

@@ -26,7 +26,7 @@ R = TypeVar("R")
 Hook = Callable[[], Awaitable[None]]
 
 TABLE = TableRef(TableId("t-1"), "t", "memory:///t")
-CELLS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
+PARTITIONS = [PartitionKey(f'{{"dt":"{number}"}}') for number in range(3)]
 
 
 class HookedQueue(AsyncQueueExecutor):
@@ -47,11 +47,13 @@ class HookedQueue(AsyncQueueExecutor):
 
 
 class World:
-    """One table with three cells that wait for their jobs, and two deciders; the first one can be held up."""
+    """One table with three partitions that wait for their jobs, and two deciders; the first one can be held up."""
 
     def __init__(self, url: str) -> None:
         self.log = MemoryLog(self.metadata(enabled=True))
-        self.log.add([DataFile(f"{cell}-{number}", 100_000, cell) for cell in CELLS for number in range(9)])
+        self.log.add(
+            [DataFile(f"{partition}-{number}", 100_000, partition) for partition in PARTITIONS for number in range(9)]
+        )
         self.first, self.second = (HookedQueue(connect(url), "default") for _ in range(2))
 
     @staticmethod
@@ -67,16 +69,16 @@ class World:
         await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
 
     async def waiting(self) -> list[str]:
-        """Cells that have a job."""
+        """Partitions that have a job."""
         pages = [await self.second.run(queries.jobs("default", state)) for state in JobState]
-        return sorted(job.key.cell for page in pages for job in page.jobs)
+        return sorted(job.key.partition for page in pages for job in page.jobs)
 
 
 def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
     async def tell() -> None:
         world = World(url)
         await world.follow(world.first)
-        assert await world.waiting() == CELLS
+        assert await world.waiting() == PARTITIONS
         try:
             await story(world)
         finally:
@@ -94,12 +96,12 @@ def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
         async def on_again() -> None:
             world.switch(on=True)
             await world.follow(world.second)
-            assert await world.waiting() == CELLS
+            assert await world.waiting() == PARTITIONS
 
         world.switch(on=False)
         setattr(world.first, moment, (script, on_again))
         await world.follow(world.first)
-        assert await world.waiting() == CELLS
+        assert await world.waiting() == PARTITIONS
 
     in_world(redis_url, story)
 

@@ -194,14 +194,14 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
         expected = [f"sales.t{number}" for number in range(3)]
         until("the tables are found", lambda: names(live) == expected)
         live.drain()
-        cells = {name: live.cells(name) for name in expected}
+        partitions = {name: live.partitions(name) for name in expected}
         with redis_library.Redis.from_url(redis_url) as client:
             client.flushall()
         assert names(live) == []
         until("the tables are found again", lambda: names(live) == expected)
         live.drain()
-        assert {name: live.cells(name) for name in expected} == cells
-        assert cells["sales.t0"] == tables[0].recount()
+        assert {name: live.partitions(name) for name in expected} == partitions
+        assert partitions["sales.t0"] == tables[0].recount()
     finally:
         live.close()
 
@@ -278,7 +278,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
     assert (status["refusal"], status["state"]["version"]) == (None, 10)
-    assert decider.cells(name) == back.recount()
+    assert decider.partitions(name) == back.recount()
     assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
 
 

@@ -90,7 +90,7 @@ def expect_exact(decider: LiveDecider, name: str, table: WrittenTable) -> Any:
     status = decider.get(f"/v1/tables/{name}")
     assert status["state"]["version"] == table.version
     assert status["refusal"] is None
-    assert decider.cells(name) == table.recount()
+    assert decider.partitions(name) == table.recount()
     return status
 
 
@@ -111,7 +111,7 @@ def test_a_table_dropped_and_made_anew_is_counted_as_the_new_one(decider: LiveDe
 def test_a_table_made_anew_is_decided_under_its_new_id_although_a_job_of_the_old_one_waits(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
-    """Versions start over, and of two wishes for one cell the later version's says what the job is about."""
+    """Versions start over, and of two wishes for one partition the later version's says what the job is about."""
 
     def told() -> set[str]:
         with redis_library.Redis.from_url(redis_url) as client:
@@ -140,12 +140,12 @@ def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable
     assert status["layout"]["files"] == 4
 
 
-def test_a_table_partitioned_anew_is_recounted_in_its_new_cells(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_table_partitioned_anew_is_recounted_in_its_new_partitions(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     replace_schema(table)
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
-    assert set(decider.cells(name)) == {'{"country":"de"}', '{"country":"fr"}'}
+    assert set(decider.partitions(name)) == {'{"country":"de"}', '{"country":"fr"}'}
     assert (status["state"]["version"], status["layout"]["files"]) == (table.version, 2)
     assert "partition columns changed" in status["state"]["rebuild_reason"]
 
@@ -199,14 +199,14 @@ def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: Wr
 
 
 def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
-    """Take two files off what Redis holds of a cell, as a fold with a bug would."""
+    """Take two files off what Redis holds of a partition, as a fold with a bug would."""
     known = decider.run(decider.services.registry.find(name))
     assert known is not None
     with redis_library.Redis.from_url(redis_url) as client:
-        key = keys.cells("default", known.id)
-        (cell, raw), *_ = client.hgetall(key).items()  # type: ignore[union-attr]
+        key = keys.partitions("default", known.id)
+        (partition, raw), *_ = client.hgetall(key).items()  # type: ignore[union-attr]
         numbers = raw.decode().split(",")
-        client.hset(key, cell, ",".join([str(int(numbers[0]) - 2), *numbers[1:]]))
+        client.hset(key, partition, ",".join([str(int(numbers[0]) - 2), *numbers[1:]]))
 
 
 def write_checksum(table: WrittenTable, *, files: int = 0) -> None:
@@ -446,7 +446,7 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 3
-    assert decider.cells(name) == table.recount(replace(POLICY, fan_in=3))
+    assert decider.partitions(name) == table.recount(replace(POLICY, fan_in=3))
 
 
 def test_a_wish_is_left_to_the_deciders_of_the_tables_group(

@@ -184,7 +184,7 @@ def test_a_failure_that_trying_again_cannot_cure_is_set_aside_after_one_attempt(
 
 def test_a_job_of_a_kind_that_this_release_does_not_know_is_not_run_and_waits_for_one_that_does(bench: Bench) -> None:
     """Its facts look like those of a compaction, and mean something else."""
-    other = replace(spec(1), key=JobKey(KEY.table, KEY.cell, "vacuum"))
+    other = replace(spec(1), key=JobKey(KEY.table, KEY.partition, "vacuum"))
     bench.queue.run(commands.enqueue("default", other))
     files = dict(bench.engine.files)
     assert bench.worker().run_next()

@@ -1,4 +1,4 @@
-"""What a job may ask for besides levels, and what a run teaches: settling, full rewrites, shrinking, hot cells."""
+"""What a job may ask for besides levels, and what a run teaches: settling, full rewrites, shrinking, hot partitions."""
 
 import json
 from dataclasses import replace
@@ -123,7 +123,7 @@ def test_sums_forget_what_is_long_ago_and_a_run_that_found_nothing_teaches_nothi
         made.close()
 
 
-def test_a_job_for_a_hot_cell_commits_one_group_at_a_time(redis_url: str) -> None:
+def test_a_job_for_a_hot_partition_commits_one_group_at_a_time(redis_url: str) -> None:
     made = Bench(redis_url, MemoryEngine([5 * MIB] * 8))
     policy = replace(POLICY, tolerance=Fraction(0))
     facts = JobPayload("memory://t", "t", policy, "eligible", PredictedCost(8, 4, 40 * MIB), is_contended=True).encode()

@@ -101,12 +101,12 @@ class Laboratory:
             return
         treated = _copy(made.location, home / "treated")
         try:
-            cells = self._staff.rewrite(treated)
+            partitions = self._staff.rewrite(treated)
         except RewriteRefusedError as refused:
             verdict = Verdict.REFUSED if case.may_be_refused else Verdict.OURS
             yield Result(place, "-", "rewrite", verdict, str(refused))
             return
-        assert cells, f"nothing was rewritten in {case.name}"
+        assert partitions, f"nothing was rewritten in {case.name}"
         yield from _laws(place, made.location, treated)
         bases = self._bases(made, creator, home)
         untouched = _Controls(bases)

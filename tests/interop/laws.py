@@ -21,9 +21,9 @@ def broken_laws(before: Path, after: Path) -> list[str]:
     old, new = TableLog.read(before), TableLog.read(after)
     told = [*_table(old, new), *_commits(old, new)]
     columns = {"\x00".join(path) for path in _primitive(new.schema)}
-    for cell, inputs, outputs in _rewritten(old, new):
-        told += [f"{cell}: {what}" for what in _statistics(inputs, outputs, columns)]
-        told += [f"{cell}: {what}" for what in _files(old, new, inputs, outputs)]
+    for partition, inputs, outputs in _rewritten(old, new):
+        told += [f"{partition}: {what}" for what in _statistics(inputs, outputs, columns)]
+        told += [f"{partition}: {what}" for what in _files(old, new, inputs, outputs)]
     return sorted(set(told))
 
 
@@ -45,27 +45,27 @@ def _commits(old: TableLog, new: TableLog) -> Iterator[str]:
                 yield f"version {number} holds a {kind} action"
 
 
-Cell = tuple[str, list[Action], list[Action]]
+Partition = tuple[str, list[Action], list[Action]]
 
 
-def _rewritten(old: TableLog, new: TableLog) -> Iterator[Cell]:
-    """Give each cell that changed: its partition values, the files that went, and those that came."""
+def _rewritten(old: TableLog, new: TableLog) -> Iterator[Partition]:
+    """Give each partition that changed: its partition values, the files that went, and those that came."""
     before = {_key(add): add for add in old.live()}
     after = {_key(add): add for add in new.live()}
-    cells: dict[str, tuple[list[Action], list[Action]]] = {}
+    partitions: dict[str, tuple[list[Action], list[Action]]] = {}
     for key in before.keys() - after.keys():
-        cells.setdefault(_cell(before[key]), ([], []))[0].append(before[key])
+        partitions.setdefault(_partition(before[key]), ([], []))[0].append(before[key])
     for key in after.keys() - before.keys():
-        cells.setdefault(_cell(after[key]), ([], []))[1].append(after[key])
-    for cell, (inputs, outputs) in cells.items():
-        yield cell, inputs, outputs
+        partitions.setdefault(_partition(after[key]), ([], []))[1].append(after[key])
+    for partition, (inputs, outputs) in partitions.items():
+        yield partition, inputs, outputs
 
 
 def _key(add: Action) -> str:
     return json.dumps([add["path"], add.get("deletionVector")])
 
 
-def _cell(add: Action) -> str:
+def _partition(add: Action) -> str:
     return json.dumps(add["partitionValues"], ensure_ascii=False, sort_keys=True)
 
 

@@ -169,14 +169,14 @@ class Load:
             return [int(version or -1) for version in pipe.execute()] == [table.version for table in self._lake.tables]
 
     def _wrong_tables(self) -> int:
-        """Count the tables whose stored cells differ from a recount of what was written, integer for integer."""
+        """Count the tables whose stored partitions differ from a recount of what was written, integer for integer."""
         wrong = 0
         with self._stack.redis.client() as redis:
             for table in self._lake.tables:
-                raw = redis.hgetall(keys.cells(QUEUE, table_id(table.path.as_uri())))
-                stored = {cell.decode(): PartitionStats.decode(state.decode()) for cell, state in raw.items()}
+                raw = redis.hgetall(keys.partitions(QUEUE, table_id(table.path.as_uri())))
+                stored = {partition.decode(): PartitionStats.decode(state.decode()) for partition, state in raw.items()}
                 wrong += stored != {
-                    cell: stats_of_sizes(POLICY.size_levels, sizes) for cell, sizes in table.live.items()
+                    partition: stats_of_sizes(POLICY.size_levels, sizes) for partition, sizes in table.live.items()
                 }
         return wrong
 

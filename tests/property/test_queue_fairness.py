@@ -218,8 +218,8 @@ def finish(queue: SyncQueueExecutor, claim: Claim, cost_bytes: int | None = None
     )
 
 
-def wish(cell: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:
-    return JobRequest(JobKey(table, cell, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
+def wish(partition: str, *, tenant: str = "crowd", table: str = "crowded", priority: int = 5) -> JobRequest:
+    return JobRequest(JobKey(table, partition, "compact"), tenant, Band.NORMAL, priority, 64 * MIB, 1)
 
 
 def test_a_newcomer_behind_twenty_thousand_jobs_that_are_being_served_is_served_next(queue: SyncQueueExecutor) -> None:
@@ -261,7 +261,7 @@ def test_a_job_is_overtaken_only_by_those_that_arrive_soon_enough(
     overtook = []
     for number in range(len(rivals) + 1):
         (claim,) = claimed(queue, f"n{number}")
-        if claim.key.cell == "patient":
+        if claim.key.partition == "patient":
             break
         overtook.append(claim)
     for claim in overtook:

@@ -55,7 +55,7 @@ MENDABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
 specs = st.builds(
     JobRequest,
     key=st.builds(
-        JobKey, table=st.sampled_from(["t1", "t2"]), cell=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
+        JobKey, table=st.sampled_from(["t1", "t2"]), partition=st.sampled_from(["a", "b", "c"]), kind=st.just("c")
     ),
     tenant=st.sampled_from(["x", "y"]),
     band=st.sampled_from([Band.URGENT, Band.NORMAL, Band.NORMAL, Band.LOW]),
@@ -125,7 +125,7 @@ class QueueMachine(RuleBasedStateMachine):
                 table="t1",
                 expected_version=expected,
                 state_fields={"version": str(expected + 1)},
-                cells={"a": str(expected)},
+                partitions={"a": str(expected)},
                 jobs=mine,
                 ledger=[("{}", index) for index in range(len(mine))],
                 counters={"commits": 1},

@@ -492,7 +492,7 @@ def group_of(table: FakeTable, *paths: str, mode: RewriteMode = RewriteMode.MINO
     snapshot = log.snapshot()
     listed = decode_adds(log.files(snapshot), log.shape(snapshot).metadata.partition_columns)
     by_path = {logged.file.path: logged.file for logged in listed}
-    return FileGroup(by_path[paths[0]].cell, tuple(by_path[path] for path in paths), mode)
+    return FileGroup(by_path[paths[0]].partition, tuple(by_path[path] for path in paths), mode)
 
 
 def live_group(table: FakeTable, *paths: str) -> LiveGroup:

@@ -111,11 +111,11 @@ class LiveDecider:
         self.drain()
         return str(answer.json()["name"])
 
-    def cells(self, name: str) -> dict[str, PartitionStats]:
-        """Return the stored state of every cell, as integers."""
+    def partitions(self, name: str) -> dict[str, PartitionStats]:
+        """Return the stored state of every partition, as integers."""
         table = self.run(self.services.registry.find(name))
         assert table is not None
-        return dict(self.run(self.services.states.all_cells(table.id)))
+        return dict(self.run(self.services.states.all_partitions(table.id)))
 
     def reads(self) -> int:
         """Requests to object stores so far."""
@@ -193,12 +193,12 @@ class WrittenTable:
         return s3_event(f"{self.path.name}/_delta_log/{version:020d}.json", bucket)
 
     def recount(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
-        """Count the live files as `deltalake` lists them, cell by cell."""
+        """Count the live files as `deltalake` lists them, partition by partition."""
         actions = pa.table(DeltaTable(str(self.path)).get_add_actions(flatten=True)).to_pydict()
         sizes: dict[str, list[int]] = {}
         for day, size in zip(actions["partition.dt"], actions["size_bytes"], strict=True):
             sizes.setdefault('{"dt":"' + str(day) + '"}', []).append(size)
-        return {cell: stats_of_sizes(policy.size_levels, found) for cell, found in sizes.items()}
+        return {partition: stats_of_sizes(policy.size_levels, found) for partition, found in sizes.items()}
 
 
 def s3_event(key: str, bucket: str = "lake", name: str = "ObjectCreated:Put") -> dict[str, Any]:

@@ -30,10 +30,10 @@ SETTINGS = QueueSettings(max_attempts=3)
 
 
 def spec(
-    version: int = 1, *, cell: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
+    version: int = 1, *, partition: str = "{}", table: str = "t-1", band: Band = Band.NORMAL, **more: Any
 ) -> JobRequest:
     values = {"tenant": "acme", "priority": 5, "cost_bytes": 1 << 20, "payload": f'{{"v":{version}}}', **more}
-    return JobRequest(JobKey(table, cell, "compact"), band=band, version=version, **values)
+    return JobRequest(JobKey(table, partition, "compact"), band=band, version=version, **values)
 
 
 class Bench:
@@ -71,7 +71,7 @@ class Bench:
         return self.run(end).outcome
 
     def ingest(self, expected: int, version: int, **more: Any) -> Ingested:
-        values = {"table": "t-1", "state_fields": {"version": str(version)}, "cells": {}, **more}
+        values = {"table": "t-1", "state_fields": {"version": str(version)}, "partitions": {}, **more}
         return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
 
     def find(self, wish: JobRequest | None = None) -> JobView | None:

@@ -46,15 +46,15 @@ class World:
     def new_decider(self) -> "Decider":
         return Decider(self)
 
-    async def write(self, cell: PartitionKey, sizes: Iterable[int]) -> None:
+    async def write(self, partition: PartitionKey, sizes: Iterable[int]) -> None:
         """Commit files, and let the decider see it."""
-        self.log.add([self.file(cell, size) for size in sizes])
+        self.log.add([self.file(partition, size) for size in sizes])
         await self.decider.follow()
 
-    def file(self, cell: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
+    def file(self, partition: PartitionKey, size: int, *, settled: bool = False) -> DataFile:
         self.files += 1
         tags = {IDLE_COMPACTED_TAG: "1"} if settled else {}
-        return DataFile(f"f{self.files}", size, cell, modified_ms=self.now_ms, tags=tags)
+        return DataFile(f"f{self.files}", size, partition, modified_ms=self.now_ms, tags=tags)
 
     async def jobs(self) -> list[JobView]:
         pages = [await self.queue.run(queries.jobs("default", state)) for state in JobState]
@@ -65,12 +65,12 @@ class World:
         (claim,) = await self.queue.run(
             commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        cell, facts = PartitionKey(claim.key.cell), JobPayload.decode(claim.payload).with_extent(claim.extent)
+        partition, facts = PartitionKey(claim.key.partition), JobPayload.decode(claim.payload).with_extent(claim.extent)
         rounds = 0
-        while groups := _planned(cell, await self._live(cell), facts):
-            merged = [replace(self.file(cell, group.bytes), tags=group.tags) for group in groups]
+        while groups := _planned(partition, await self._live(partition), facts):
+            merged = [replace(self.file(partition, group.bytes), tags=group.tags) for group in groups]
             gone = [
-                RemovedFile(file.path, None, file.size_bytes, cell, tags=file.tags)
+                RemovedFile(file.path, None, file.size_bytes, partition, tags=file.tags)
                 for group in groups
                 for file in group.files
             ]
@@ -91,17 +91,17 @@ class World:
         )
         await self.decider.follow()
 
-    async def _live(self, cell: PartitionKey) -> list[DataFile]:
-        return [file for file in (await self.log.snapshot()).files if file.cell == cell]
+    async def _live(self, partition: PartitionKey) -> list[DataFile]:
+        return [file for file in (await self.log.snapshot()).files if file.partition == partition]
 
 
-def _planned(cell: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
+def _planned(partition: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
     if facts.rewrite_kind is RewriteKind.FULL:
-        return plan_full(cell, files, facts.policy).groups
-    groups = plan(cell, files, facts.policy).groups
+        return plan_full(partition, files, facts.policy).groups
+    groups = plan(partition, files, facts.policy).groups
     if groups or facts.rewrite_kind is RewriteKind.LEVELS:
         return groups
-    return plan_idle_compaction(cell, files, facts.policy, ended_by_ms=facts.ended_by_ms).groups
+    return plan_idle_compaction(partition, files, facts.policy, ended_by_ms=facts.ended_by_ms).groups
 
 
 class Decider:
@@ -120,7 +120,7 @@ class Decider:
         return await self.settle.run_once()
 
 
-def cell(name: object) -> PartitionKey:
+def partition(name: object) -> PartitionKey:
     return PartitionKey(f'{{"dt":"{name}"}}')
 
 

@@ -263,7 +263,7 @@ class ToyEngine:
 
     format = FORMAT
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
         table = _at(location)
         versions = table.versions()
         metadata = next(_metadata(table.body(version)) for version in reversed(versions) if _has(table, version))

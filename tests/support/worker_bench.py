@@ -36,7 +36,9 @@ class Bench:
         self.url = url
         self.engine = engine
         self.queue = SyncQueueExecutor(connect(url), "default")
-        known = commands.ingest("default", table="t-1", expected_version=-1, state_fields={"version": "0"}, cells={})
+        known = commands.ingest(
+            "default", table="t-1", expected_version=-1, state_fields={"version": "0"}, partitions={}
+        )
         self.queue.run(known)
         self.stopping = threading.Event()
         self._hearts: list[Heartbeat] = []

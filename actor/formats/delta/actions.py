@@ -38,7 +38,7 @@ def decode_add(add: Mapping[str, Any], columns: Sequence[PartitionColumn]) -> Da
     return DataFile(
         path=add["path"],
         size_bytes=int(add["size"]),
-        cell=partition_key(columns, add.get("partitionValues") or {}),
+        partition=partition_key(columns, add.get("partitionValues") or {}),
         dv_id=vector_id(vector),
         rows=None if rows is None else int(rows),
         deleted_rows=int(vector["cardinality"]) if vector else 0,

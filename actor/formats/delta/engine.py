@@ -14,7 +14,7 @@ from actor.formats.delta.conflicts import translate
 from actor.formats.delta.log import TableLog
 from actor.formats.delta.optimize_fallback import OptimizeExecutor
 from actor.formats.delta.preflight import check_location
-from actor.formats.delta.read import read_cell
+from actor.formats.delta.read import read_partition
 from actor.formats.delta.read_cache import ReadCache
 from actor.formats.delta.self_test import SelfTestResult, self_test
 from actor.formats.delta.transaction import TransactionExecutor, TransactionSettings
@@ -75,8 +75,8 @@ class DeltaEngine:
         """Rewrite by OPTIMIZE from now on, which is public API but not exact (see `optimize`)."""
         self.executor = OptimizeExecutor(self._scala, self._sessions, self._read_cache)
 
-    def read_cell(self, location: str, cell: PartitionKey, *, table_uuid: str = "") -> LivePartition:
-        """Return the live files of a cell at the newest version.
+    def read_partition(self, location: str, partition: PartitionKey, *, table_uuid: str = "") -> LivePartition:
+        """Return the live files of a partition at the newest version.
 
         Raises:
             OtherTable: the table is not the one of this id (empty: any).
@@ -85,7 +85,7 @@ class DeltaEngine:
             RetryableError: Spark or the store failed.
         """
         with self._log(location, "read") as log:
-            seen = read_cell(log, cell, self._read_cache, table_uuid=table_uuid)
+            seen = read_partition(log, partition, self._read_cache, table_uuid=table_uuid)
         files = tuple(logged.file for logged in seen.files)
         self._settings.boundary.check_files(location, files)
         return LivePartition(seen.version, seen.shape.metadata, seen.shape.protocol, files)

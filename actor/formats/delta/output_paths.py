@@ -146,7 +146,7 @@ class OutputPaths:
         for path in paths:
             if not is_portable(path):
                 raise PermanentError(
-                    f"the rewrite of {live.group.cell} of {self._log.location} was stopped before its commit: its "
+                    f"the rewrite of {live.group.partition} of {self._log.location} was stopped before its commit: its "
                     f"output {path!r} lies on a path that some engines escape, so that their removes would miss it. "
                     "The table is unchanged; please report this with the table's schema",
                 )

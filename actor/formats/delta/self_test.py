@@ -81,7 +81,7 @@ def self_test(spark: SparkSession, engine: TableEngine, scratch: str) -> SelfTes
 
 def _try(spark: SparkSession, engine: TableEngine, location: str) -> None:
     spark.range(0, _ROWS, 1, _FILES).write.format("delta").save(hadoop_path(location))
-    files = engine.read_cell(location, WHOLE_TABLE).files
+    files = engine.read_partition(location, WHOLE_TABLE).files
     _expect(len(files) == _FILES, f"the table has {len(files)} files, not {_FILES}")
     group = FileGroup(WHOLE_TABLE, files, RewriteMode.FULL)
     landed: list[RewriteOutcome] = []

@@ -87,8 +87,11 @@ def _explain(context: WriteContext, live: LiveGroup, error: Exception) -> None:
     if isinstance(error, LakewrightError):
         raise error
     if context.is_live(live):
-        doing = f"writing {len(live.inputs)} files of {live.group.cell}"
+        doing = f"writing {len(live.inputs)} files of {live.group.partition}"
         raise translate(error, doing, so="the table is unchanged") from error
     _log.info(
-        "group_inputs_removed_concurrently", partition=live.group.cell, files=len(live.inputs), error=first_line(error)
+        "group_inputs_removed_concurrently",
+        partition=live.group.partition,
+        files=len(live.inputs),
+        error=first_line(error),
     )

@@ -202,7 +202,7 @@ class _Subscription:
             at=_at(record.at_ms),
             table_id=table.id,
             table=table.name,
-            partition_label=None if record.cell is None else partition_label(record.cell),
+            partition_label=None if record.partition is None else partition_label(record.partition),
             version=record.version,
             action=record.action,
             decision=verdict,
@@ -221,7 +221,7 @@ def _job(entry: StreamEntry) -> JobStreamEvent:
         job=job,
         event=said["run_result"] if is_run else said["event"],
         table_id=said["table"] if is_run else job.rsplit(".", 2)[0],
-        partition_label=partition_label(PartitionKey(said["cell"])) if is_run else "",
+        partition_label=partition_label(PartitionKey(said["partition"])) if is_run else "",
         actor=said["worker"] if is_run else "",
         detail=said["error"] if is_run else said["detail"],
     )

@@ -26,9 +26,9 @@ from decider.api.schemas.tables import (
     TableView,
 )
 from decider.api.views.table_status import table_status
-from decider.api.views.tables import cell_view, decision_view, refusal_view, table_view
+from decider.api.views.tables import decision_view, partition_view, refusal_view, table_view
 from decider.events.resolver import Registration
-from decider.optimize.partition_selector import find_cell
+from decider.optimize.partition_selector import find_partition
 from decider.state.effective_policy import LogFacts
 from decider.store.cleanup import delete_table
 from decider.web.base_model import MAX_PAGE
@@ -199,7 +199,7 @@ async def forget_table(table: KnownTable, parts: Parts) -> None:
 
 
 @router.get("/{name}/partitions", summary="List partitions", responses=failures(404, 422))
-async def list_cells(
+async def list_partitions(
     table: KnownTable, parts: Parts, limit: Limit = 100, page_token: PageToken = None
 ) -> PartitionList:
     """List the partitions of a table with their layout and current decision."""
@@ -208,11 +208,11 @@ async def list_cells(
         return PartitionList(version=-1, partitions=(), next_page_token=None)
     in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
     policy = (await parts.states.calibration(table.id)).with_learned_shrink(in_force.policy)
-    cells, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
+    partitions, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns
     return PartitionList(
         version=state.version,
-        partitions=tuple(cell_view(cell, one, policy, columns) for cell, one in cells.items()),
+        partitions=tuple(partition_view(partition, one, policy, columns) for partition, one in partitions.items()),
         next_page_token=after,
     )
 
@@ -243,10 +243,12 @@ async def list_decisions(
         key = (
             None
             if partition is None
-            else await find_cell(partition, (one async for one, _ in parts.states.iterate_cells(table.id)), columns)
+            else await find_partition(
+                partition, (one async for one, _ in parts.states.iterate_partitions(table.id)), columns
+            )
         )
         if at is None:
-            found = await parts.ledgers.newest(table.id, limit=limit, cell=key)
+            found = await parts.ledgers.newest(table.id, limit=limit, partition=key)
         else:
-            found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, cell=key)
+            found = await parts.ledgers.in_force(table.id, int(at.timestamp() * 1000), limit=limit, partition=key)
     return DecisionList(decisions=tuple(decision_view(record, columns) for record in found))

@@ -236,7 +236,7 @@ class PartitionView(ResponseModel):
     reason_text: str = Field(description="Human-readable reason.")
 
 
-CELL_EXAMPLE: dict[str, Any] = {
+PARTITION_EXAMPLE: dict[str, Any] = {
     "partition_key": '{"dt":"2026-01-01"}',
     "partition_label": "dt=2026-01-01",
     "partition": {"dt": "2026-01-01"},
@@ -262,7 +262,7 @@ class PartitionList(ResponseModel):
 
     model_config = ConfigDict(
         frozen=True,
-        json_schema_extra={"examples": [{"version": 41, "partitions": [CELL_EXAMPLE], "next_page_token": None}]},
+        json_schema_extra={"examples": [{"version": 41, "partitions": [PARTITION_EXAMPLE], "next_page_token": None}]},
     )
 
     version: int = Field(description="Table version of the state.")
@@ -385,7 +385,7 @@ class TableStatus(TableView):
                     },
                     "partitions": 30,
                     "eligible_partitions": 1,
-                    "layout": CELL_EXAMPLE["layout"],
+                    "layout": PARTITION_EXAMPLE["layout"],
                     "policy": {
                         "version": "9ad1c2f0",
                         "values": [

@@ -66,8 +66,8 @@ def _live(job: JobView) -> JobSummary:
         state=job.state,
         table=job.key.table,
         table_name=str(facts.get("name", job.key.table)),
-        partition_key=job.key.cell,
-        partition_label=_label(job.key.cell),
+        partition_key=job.key.partition,
+        partition_label=_label(job.key.partition),
         kind=job.key.kind,
         tenant=job.tenant,
         band=job.band.name.lower(),
@@ -96,8 +96,8 @@ def _finished(run: RunRecord) -> JobSummary:
         state=FINISHED,
         table=run.key.table,
         table_name=str(result.get("table", run.key.table)),
-        partition_key=run.key.cell,
-        partition_label=_label(run.key.cell),
+        partition_key=run.key.partition,
+        partition_label=_label(run.key.partition),
         kind=run.key.kind,
         tenant=run.tenant,
         band=run.band.name.lower(),
@@ -119,8 +119,8 @@ def _finished(run: RunRecord) -> JobSummary:
     )
 
 
-def _label(cell: str) -> str:
-    return partition_label(PartitionKey(cell)) if _object(cell) or cell == "{}" else cell
+def _label(partition: str) -> str:
+    return partition_label(PartitionKey(partition)) if _object(partition) or partition == "{}" else partition
 
 
 def _object(text: str) -> dict[str, Any]:

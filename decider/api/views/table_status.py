@@ -32,9 +32,9 @@ LEDGER_DEPTH = 200
 
 @dataclass(slots=True)
 class _TableTotals:
-    """All cells of a table added up."""
+    """All partitions of a table added up."""
 
-    cells: int = 0
+    partitions: int = 0
     worth_it: int = 0
     total: PartitionStats = EMPTY_STATS
 
@@ -57,7 +57,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
     return TableStatus(
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
-        partitions=summary.cells,
+        partitions=summary.partitions,
         eligible_partitions=summary.worth_it,
         layout=layout_view(summary.total, in_force.policy.size_levels),
         policy=policy_view(in_force),
@@ -115,14 +115,14 @@ def _cursor_view(cursor: TableState) -> CursorView:
 def _heat_views(
     heat: WriteContention, columns: Sequence[PartitionColumn], now_ms: int
 ) -> tuple[PartitionContention, ...]:
-    shares = {cell: float(heat.busy_ratio(cell, now_ms)) for cell in heat.windows}
+    shares = {partition: float(heat.busy_ratio(partition, now_ms)) for partition in heat.windows}
     return tuple(
         PartitionContention(
-            partition_key=cell,
-            partition_label=WHOLE_TABLE_LABEL if cell == ALL_PARTITIONS else label(cell, columns),
+            partition_key=partition,
+            partition_label=WHOLE_TABLE_LABEL if partition == ALL_PARTITIONS else label(partition, columns),
             busy_ratio=share,
         )
-        for cell, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
+        for partition, share in sorted(shares.items(), key=lambda pair: (-pair[1], pair[0]))
         if share
     )
 
@@ -130,20 +130,20 @@ def _heat_views(
 async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _TableTotals:
     summary = _TableTotals()
     context, now = DecisionContext.of_policy(policy, columns), Trigger(0)
-    async for cell, state in parts.states.iterate_cells(table):
-        summary.cells += 1
+    async for partition, state in parts.states.iterate_partitions(table):
+        summary.partitions += 1
         summary.total += state.total
-        summary.worth_it += evaluate(context, cell, state, now).prediction is not None
+        summary.worth_it += evaluate(context, partition, state, now).prediction is not None
     return summary
 
 
 async def _last_job(
     table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], parts: Services
 ) -> JobSummary | None:
-    newest = next((record for record in records if record.outcome and record.cell is not None), None)
-    if newest is None or newest.cell is None:
+    newest = next((record for record in records if record.outcome and record.partition is not None), None)
+    if newest is None or newest.partition is None:
         return None
-    job = job_id(JobKey(table, newest.cell, newest.action))
+    job = job_id(JobKey(table, newest.partition, newest.action))
     live = await parts.runs.job(job)
     if live is not None:
         return job_view(live)

@@ -55,7 +55,7 @@ def refusal_view(refusal: StoredRefusal) -> TableRefusal:
 
 
 def layout_view(state: PartitionStats, size_levels: SizeLevels) -> LayoutView:
-    """Show the files of a cell, or of many cells added up, level by level."""
+    """Show the files of a partition, or of many partitions added up, level by level."""
     floors = size_levels.floors
     counts = (*state.counts, state.files - state.small_files)
     sizes = (*state.sizes, state.bytes - state.small_bytes)
@@ -103,15 +103,15 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
     return PolicyInForce(version=in_force.policy.version, values=values, issues=issues, notes=in_force.notes)
 
 
-def cell_view(
-    cell: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
+def partition_view(
+    partition: PartitionKey, state: PartitionStats, policy: Policy, columns: Sequence[PartitionColumn]
 ) -> PartitionView:
-    """Show one cell, and what would be decided about it now."""
-    decision = evaluate(DecisionContext.of_policy(policy, columns), cell, state, Trigger(0))
+    """Show one partition, and what would be decided about it now."""
+    decision = evaluate(DecisionContext.of_policy(policy, columns), partition, state, Trigger(0))
     return PartitionView(
-        partition_key=cell,
-        partition_label=label(cell, columns),
-        partition=named_values(cell, columns),
+        partition_key=partition,
+        partition_label=label(partition, columns),
+        partition=named_values(partition, columns),
         layout=layout_view(state, policy.size_levels),
         decision=decision.verdict,
         reason=decision.reason,
@@ -128,9 +128,9 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
             at_ms=record.at_ms,
             version=record.version,
             action=record.action,
-            partition_key=record.cell,
-            partition_label=None if record.cell is None else label(record.cell, columns),
-            partition={} if record.cell is None else named_values(record.cell, columns),
+            partition_key=record.partition,
+            partition_label=None if record.partition is None else label(record.partition, columns),
+            partition={} if record.partition is None else named_values(record.partition, columns),
             decision=UNREADABLE,
             reason=UNREADABLE,
             reason_text="This release cannot read the record.",
@@ -143,9 +143,9 @@ def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[Par
         at_ms=record.at_ms,
         version=record.version,
         action=record.action,
-        partition_key=record.cell,
-        partition_label=label(record.cell, columns),
-        partition=named_values(record.cell, columns),
+        partition_key=record.partition,
+        partition_label=label(record.partition, columns),
+        partition=named_values(record.partition, columns),
         decision=record.verdict,
         reason=record.reason,
         reason_text=record.reason.message,
@@ -164,8 +164,8 @@ def optimized_view(answer: on_demand.OptimizeResult) -> OptimizeResponse:
     jobs = tuple(
         RequestedJobView(
             id=job.id,
-            partition_key=job.cell,
-            partition_label=label(job.cell, answer.columns),
+            partition_key=job.partition,
+            partition_label=label(job.partition, answer.columns),
             outcome=job.outcome,
             predicted_bytes=job.bytes,
             predicted_files_replaced=job.files_replaced,
@@ -221,8 +221,8 @@ def _plan_view(plan: Plan, size_levels: SizeLevels, columns: Sequence[PartitionC
         for group in plan.groups
     )
     return PartitionPlan(
-        partition_key=plan.cell,
-        partition_label=label(plan.cell, columns),
+        partition_key=plan.partition,
+        partition_label=label(plan.partition, columns),
         groups=groups,
         files_replaced=plan.files_replaced,
         files_removed=plan.files_removed,

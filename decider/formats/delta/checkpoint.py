@@ -1,6 +1,6 @@
 """A checkpoint is read in two steps: what the table is, then its live files; the rest of it is never decoded.
 
-The cells of files depend on the metadata, which may stand in another row or another part. Tombstones, transactions
+The partitions of files depend on the metadata, which may stand in another row or another part. Tombstones, transactions
 and minima and maxima make up most of a checkpoint, and Parquet lets us leave them where they are.
 """
 

@@ -49,7 +49,7 @@ class SnapshotReplay:
         if self.metadata is None or self._protocol is None:
             missing = "metaData" if self.metadata is None else "protocol"
             raise log.corrupt(0, f"no {missing} action up to this version; expected one in the first commit")
-        files = self._recelled(log) if self._has_moved_columns else tuple(self._files.values())
+        files = self._repartitioned(log) if self._has_moved_columns else tuple(self._files.values())
         refused = refusal(self.metadata, self._protocol)
         return Snapshot(log.version, timestamp_ms, self.metadata, self._protocol, files, refusal=refused)
 
@@ -59,16 +59,20 @@ class SnapshotReplay:
         self._columns = columns
         self.metadata = metadata
 
-    def _recelled(self, log: LogFile) -> tuple[DataFile, ...]:
-        """Return the live files with the cells of the last partition columns, which older commits did not know."""
+    def _repartitioned(self, log: LogFile) -> tuple[DataFile, ...]:
+        """Return the live files with the partitions of the last partition columns, which older commits did not know."""
         columns = self._columns or ()
-        cells: dict[PartitionKey, PartitionKey] = {}
+        partitions: dict[PartitionKey, PartitionKey] = {}
         moved: list[DataFile] = []
         for file in self._files.values():
-            if file.cell not in cells:
+            if file.partition not in partitions:
                 try:
-                    cells[file.cell] = partition_key(columns, partition_values(file.cell))
+                    partitions[file.partition] = partition_key(columns, partition_values(file.partition))
                 except InvalidInput as problem:
                     raise log.corrupt(0, f"{file.path} is live under other partition columns: {problem}") from problem
-            moved.append(file if cells[file.cell] == file.cell else replace(file, cell=cells[file.cell]))
+            moved.append(
+                file
+                if partitions[file.partition] == file.partition
+                else replace(file, partition=partitions[file.partition])
+            )
         return tuple(moved)

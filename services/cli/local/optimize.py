@@ -36,7 +36,7 @@ from shared.table import Snapshot
 
 PARTLY, INTERRUPTED = 3, 130
 ROWS_SHOWN = 40
-"""Cells that a plan lists for people; the totals count all."""
+"""Partitions that a plan lists for people; the totals count all."""
 
 Engine = Callable[[Callable[[str], None]], AbstractContextManager[EngineSet]]
 """Opens the engines for one run; it is told where to say what is being waited for."""

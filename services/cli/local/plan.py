@@ -38,9 +38,9 @@ class LocalRequest:
 
 @dataclass(frozen=True, slots=True)
 class LocalPlan:
-    """The plans with work, cells in the order of their keys; `before` and `after` add up the whole table.
+    """The plans with work, partitions in the order of their keys; `before` and `after` add up the whole table.
 
-    reasons: cells without work, by why. issues: properties of the table that cannot be used.
+    reasons: partitions without work, by why. issues: properties of the table that cannot be used.
     """
 
     location: str
@@ -49,7 +49,7 @@ class LocalPlan:
     columns: tuple[PartitionColumn, ...]
     policy: Policy
     plans: tuple[Plan, ...]
-    cells: int
+    partitions: int
     before: PartitionStats
     after: PartitionStats
     reasons: Mapping[DecisionReason, int]
@@ -102,7 +102,7 @@ def describe(made: LocalPlan) -> dict[str, Any]:
         "mode": made.kind,
         "target_bytes": made.policy.target_bytes,
         "policy_version": made.policy.version,
-        "partitions": made.cells,
+        "partitions": made.partitions,
         "files_replaced": made.files_replaced,
         "files_removed": made.before.files - made.after.files,
         "bytes": made.bytes,
@@ -122,7 +122,7 @@ def shortfall(state: PartitionStats, policy: Policy) -> float:
 
 
 def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tuple[FileGroup, ...]]]:
-    """Yield what one commit takes: a few groups of one cell."""
+    """Yield what one commit takes: a few groups of one partition."""
     for one in made.plans:
         for first in range(0, len(one.groups), groups_per_commit):
             yield one, one.groups[first : first + groups_per_commit]
@@ -136,8 +136,8 @@ def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
 
 def _described(one: Plan, columns: Sequence[PartitionColumn]) -> dict[str, Any]:
     return {
-        "partition_key": one.cell,
-        "partition_label": label(one.cell, columns),
+        "partition_key": one.partition,
+        "partition_label": label(one.partition, columns),
         "files": one.before.files,
         "files_replaced": one.files_replaced,
         "files_removed": one.files_removed,

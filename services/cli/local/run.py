@@ -101,10 +101,10 @@ class LocalRunner:
                 continue
             self.steps.begun(one, len(groups))
             try:
-                if one.cell != seen:
+                if one.partition != seen:
                     # Refuses a table that must not be touched, and remembers the files, which saves looking them up.
-                    self.engine.read_cell(self.made.location, one.cell, table_uuid=self.made.table_uuid)
-                    seen = one.cell
+                    self.engine.read_partition(self.made.location, one.partition, table_uuid=self.made.table_uuid)
+                    seen = one.partition
                 self._note(self._rewrite(one, groups, number))
             except Conflict:
                 self.run.stale += len(groups)
@@ -116,13 +116,13 @@ class LocalRunner:
     def _rewrite(self, one: Plan, groups: tuple[FileGroup, ...], number: int) -> RewriteOutcome:
         mark = CommitMetadata(
             origin=CommitOrigin(self.run.job, ALONE),
-            cell=one.cell,
+            partition=one.partition,
             round=number,
             mode=max(group.mode for group in groups),
             started_ms=time.time_ns() // 1_000_000,
             size_levels=self.made.policy.size_levels,
-            cell_files=one.before.files,
-            cell_small_files=one.before.small_files,
+            partition_files=one.before.files,
+            partition_small_files=one.before.small_files,
         )
         request = RewriteRequest(self.made.location, groups, mark.encode(), self.made.table_uuid)
         return self.engine.rewrite(request, _LocalControl(self.steps))

@@ -16,7 +16,7 @@ local function is_whole(job)
   for i = 1, #REQUEST_FIELDS do
     if not job[REQUEST_FIELDS[i]] then return false end
   end
-  return job.table and job.cell and job.kind and job.attempts and job.revision and INDEXES[job.state] and true
+  return job.table and job.partition and job.kind and job.attempts and job.revision and INDEXES[job.state] and true
 end
 
 local function leave_others(id, state)

@@ -10,7 +10,7 @@
   ARGV[4]  lease ms
   ARGV[5..]  each ability that the worker has (`format/kind`); none: all
 
-  Output: JSON list of lists (id, table, cell, kind, tenant, band, priority, token, previous token or "", attempts,
+  Output: JSON list of lists (id, table, partition, kind, tenant, band, priority, token, previous token or "", attempts,
           revision, version, extent, cost, payload, first arrival ms, lease until ms, crashes), all as text
 ]]
 -- include: due
@@ -39,7 +39,7 @@ local function lease(id, job)
   call('ZADD', LEASE, deadline, id)
   call('HINCRBY', IN_FLIGHT, 'table|' .. job.table, 1)
   call('HINCRBY', IN_FLIGHT, 'tenant|' .. job.tenant, 1)
-  return {id, job.table, job.cell, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
+  return {id, job.table, job.partition, job.kind, job.tenant, job.band, job.prio, token, job.token or '', job.attempts,
     job.revision, job.version, job.extent, job.cost, job.payload, job.first_ms, deadline, crashes_of(id, job)}
 end
 

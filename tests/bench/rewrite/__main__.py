@@ -63,7 +63,7 @@ def _figures(case: Case, took: dict[str, list[Took]], phases: list[Phases]) -> d
         "lakewright_s": round(ours, 3),
         "optimize_s": round(theirs, 3),
         "ratio": round(ours / theirs, 3),
-        "of_that_read_cell_s": round(median(one.read_s for one in took[Lakewright.name]), 3),
+        "of_that_read_partition_s": round(median(one.read_s for one in took[Lakewright.name]), 3),
         "rounds": case.rounds,
         "phases_ms": {name: round(median(seen.ms[name] for seen in phases), 1) for name in names},
     }

@@ -155,7 +155,7 @@ def test_a_table_that_is_switched_off_is_left_alone_unless_it_was_asked_for_desp
 
 
 @pytest.mark.parametrize(("is_hot", "commits"), [(True, 2), (False, 1)])
-def test_in_a_hot_cell_each_group_is_committed_alone(is_hot: bool, commits: int) -> None:
+def test_in_a_hot_partition_each_group_is_committed_alone(is_hot: bool, commits: int) -> None:
     world = World(*[5 * MIB] * 4, facts=replace(FACTS, is_contended=is_hot))
     world.run()
     assert len(world.engine.origins) == commits
@@ -167,13 +167,13 @@ def test_no_more_groups_share_a_commit_than_the_setting_says() -> None:
     assert len(world.engine.origins) == 2
 
 
-def test_after_a_commit_of_its_own_alone_the_cell_is_not_read_again() -> None:
+def test_after_a_commit_of_its_own_alone_the_partition_is_not_read_again() -> None:
     world = World(*[5 * MIB] * 6)
     world.run(groups_per_commit=1)
     assert (len(world.engine.origins), world.engine.reads) == (3, 1)
 
 
-def test_after_a_commit_of_others_in_between_the_cell_is_read_again() -> None:
+def test_after_a_commit_of_others_in_between_the_partition_is_read_again() -> None:
     world = World(*[5 * MIB] * 4)
 
     def append() -> None:
@@ -322,7 +322,7 @@ def test_a_search_that_is_too_far_back_does_not_stop_the_job() -> None:
     assert world.end()["verdict"] == "done"
 
 
-def test_a_quiet_cell_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
+def test_a_quiet_partition_is_settled_only_when_nothing_in_it_is_promoted_any_more() -> None:
     world = World(*EIGHT, 3 * MIB, 3 * MIB, facts=replace(FACTS, rewrite_kind=RewriteKind.IDLE))
     sizes: list[list[int]] = []
     world.engine.after_commit = lambda: sizes.append(sorted(file.size_bytes for file in world.engine.files.values()))

@@ -74,7 +74,7 @@ def test_a_table_that_moves_between_decision_and_run_makes_a_scan_useless() -> N
     assert replay_lakewright(history, POLICY, lag_commits=0).files_at_end == 0
 
 
-def test_a_quiet_cell_is_settled_once_and_only_once() -> None:
+def test_a_quiet_partition_is_settled_once_and_only_once() -> None:
     made = [Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, WHOLE_TABLE),)) for n in range(3)]
     other = [Commit(9 + n, (n + 1) * DAY_MS, "WRITE") for n in range(3)]
     done = replay_lakewright(CommitTrace((), (*made, *other)), POLICY)
@@ -93,12 +93,12 @@ def test_time_goes_on_after_the_last_commit_and_settles_what_went_quiet() -> Non
     assert hourly.tail_file_ms == (3 + 23) * DAY_MS // 24
 
 
-def test_a_replay_touches_no_cell_that_the_decider_would_not() -> None:
+def test_a_replay_touches_no_partition_that_the_decider_would_not() -> None:
     columns = (PartitionColumn("dt", "p1", "string"),)
-    cells = {value: partition_key(columns, {"p1": value}) for value in "ab"}
+    partitions = {value: partition_key(columns, {"p1": value}) for value in "ab"}
     history = CommitTrace(
         (),
-        tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, cells["ab"[n % 2]]),)) for n in range(100)),
+        tuple(Commit(n, n, "WRITE", (DataFile(f"f{n}", MIB, partitions["ab"[n % 2]]),)) for n in range(100)),
         columns,
     )
     everywhere, there, nowhere = (

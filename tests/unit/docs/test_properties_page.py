@@ -16,14 +16,14 @@ TABLE = TableRef(TableId("t"), "t", "file:///t")
 
 
 def table_rows(header: str) -> list[list[str]]:
-    """The cells of each row below a header of the page."""
+    """The partitions of each row below a header of the page."""
     lines = PAGE.read_text().splitlines()
     start = lines.index(header) + 2
     rows: list[list[str]] = []
     for line in lines[start:]:
         if not line.startswith("|"):
             break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+        rows.append([partition.strip() for partition in line.strip("|").split("|")])
     return rows
 
 
@@ -33,14 +33,14 @@ def names_in(text: str) -> list[str]:
 
 OBEYED = [
     name
-    for cells in table_rows("| property | default | meaning | also accepted |")
-    for name in names_in(cells[0]) + names_in(cells[3])
+    for partitions in table_rows("| property | default | meaning | also accepted |")
+    for name in names_in(partitions[0]) + names_in(partitions[3])
 ]
-IGNORED = [name for cells in table_rows("| property | what to do |") for name in names_in(cells[0])]
+IGNORED = [name for partitions in table_rows("| property | what to do |") for name in names_in(partitions[0])]
 
 
 def row(prop: Property) -> str:
-    """A row of the page; `|` would end a cell, and no text has one."""
+    """A row of the page; `|` would end a partition, and no text has one."""
     aliases = ", ".join(f"`{name}`" for name in prop.aliases)
     return f"| `{PREFIX}{prop.name}` | {prop.default} | {prop.description} | {aliases} |"
 

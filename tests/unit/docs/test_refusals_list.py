@@ -29,8 +29,8 @@ def test_the_page_has_every_reason_and_no_row_without_a_remedy() -> None:
     for reason in reasons:
         assert any(f"`{reason}`" in row for row in rows), reason
     for row in rows:
-        cells = [cell.strip() for cell in row.strip("|").split(" | ")]
-        assert (len(cells), all(cells)) == (4, True), row
+        partitions = [partition.strip() for partition in row.strip("|").split(" | ")]
+        assert (len(partitions), all(partitions)) == (4, True), row
 
 
 def test_each_module_that_the_page_names_exists() -> None:

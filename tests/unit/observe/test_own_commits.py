@@ -19,7 +19,7 @@ from shared.table import CommitOrigin
 
 RUNGS = build_size_levels(1_000_000, 8, Fraction(3, 4))
 OURS = CommitMetadata(
-    CommitOrigin("t.1.compact", 7), cell="{}", round=1, mode="minor", started_ms=1_000, size_levels=RUNGS
+    CommitOrigin("t.1.compact", 7), partition="{}", round=1, mode="minor", started_ms=1_000, size_levels=RUNGS
 )
 
 

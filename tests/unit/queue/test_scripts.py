@@ -22,7 +22,7 @@ PIECES = {
 
 
 def ingest(**more: Any) -> Command[Any]:
-    return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, cells={}, **more)
+    return commands.ingest("q", table="t", expected_version=-1, state_fields={"version": "0"}, partitions={}, **more)
 
 
 SAMPLES: list[Command[Any]] = [

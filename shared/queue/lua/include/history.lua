@@ -4,7 +4,7 @@ local RUNS_KEPT = 10000
 
 local function write_history(id, job, run)
   call('XADD', HISTORY, 'MAXLEN', '~', RUNS_KEPT, '*',
-    'job', id, 'table', job.table, 'cell', job.cell, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
+    'job', id, 'table', job.table, 'partition', job.partition, 'kind', job.kind, 'tenant', job.tenant, 'band', job.band,
     'token', job.token, 'run_result', run.run_result, 'outcome', run.outcome, 'worker', run.worker,
     'attempts', job.attempts, 'version', job.version, 'cost', run.cost, 'first_ms', job.first_ms,
     'started', job.started, 'finished', now_ms,

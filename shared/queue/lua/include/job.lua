@@ -6,7 +6,7 @@ local PENDING = {'d_tenant', 'd_band', 'd_prio', 'd_cost', 'd_version', 'd_prece
   'd_quiet', 'd_max'}
 
 -- The fields that scripts read unless they name others; `state` is first, because a hash without it is no job.
-local FIELDS = {'state', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload',
+local FIELDS = {'state', 'table', 'partition', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'precedence', 'payload',
   'first_ms', 'extent', 'attempts', 'revision', 'token', 'worker', 'started', 'stop', 'why', 'd_version'}
 
 -- Each name costs a scan of the hash, an absent one the longest; the frequent scripts pass their own list.

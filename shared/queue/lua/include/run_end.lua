@@ -8,7 +8,7 @@
 -- is caused by the job. As in limits.CRASHES_UNTIL_EXCLUSIVE.
 local CRASHES_UNTIL_EXCLUSIVE = 2
 
-local ENDED = {'state', 'token', 'table', 'cell', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'first_ms',
+local ENDED = {'state', 'token', 'table', 'partition', 'kind', 'tenant', 'band', 'prio', 'cost', 'version', 'first_ms',
   'attempts', 'started', 'stop', 'extent', 'd_version'}
 
 -- Decrements the two counts of a run, and deletes a count that reaches zero.

@@ -5,8 +5,8 @@
 -- include: limits
 local MAX_BANDS = 8
 -- Band, tenant and table are the path on which the job was found.
-local SERVED = {'state', 'cell', 'kind', 'prio', 'cost', 'version', 'payload', 'first_ms', 'attempts', 'revision', 'token',
-  'extent'}
+local SERVED = {'state', 'partition', 'kind', 'prio', 'cost', 'version', 'payload', 'first_ms', 'attempts', 'revision',
+  'token', 'extent'}
 
 -- Strict claims in a row while a weighted band waited, the virtual time of the root, the last token, and the time of the
 -- last poll for due jobs.

@@ -9,7 +9,7 @@ local MERGED = {'state', 'table', 'tenant', 'band', 'prio', 'cost', 'version', '
 -- Reads one request from the arguments first .. first + REQUEST_ARGS - 1.
 local function read_request(args, first)
   return {
-    id = args[first], table = args[first + 1], cell = args[first + 2], kind = args[first + 3],
+    id = args[first], table = args[first + 1], partition = args[first + 2], kind = args[first + 3],
     tenant = args[first + 4], band = args[first + 5], prio = args[first + 6], cost = args[first + 7],
     version = args[first + 8], payload = args[first + 9], first_ms = int(now_ms),
     quiet_ms = tonumber(args[first + 10]), max_delay_ms = tonumber(args[first + 11]), precedence = args[first + 12],
@@ -20,7 +20,7 @@ end
 local function insert_new(request)
   local at = debounced(request.first_ms, request)
   local state = at > now_ms and 'delayed' or 'queued'
-  place(request.id, request, state, at, 'table', request.table, 'cell', request.cell, 'kind', request.kind,
+  place(request.id, request, state, at, 'table', request.table, 'partition', request.partition, 'kind', request.kind,
     'attempts', '0', 'revision', '1', plain_fields(request, ''))
   if request.precedence ~= '0' or request.extent ~= '0' then
     call('HSET', job_key(request.id), 'precedence', request.precedence, 'extent', request.extent)
