@@ -19,7 +19,7 @@ def optimizations(
     context: typer.Context,
     table: Annotated[str, typer.Argument(help="Name of a registered table, or path or URI of any Delta table.")],
     limit: Annotated[int, typer.Option(min=1, max=500, help="Maximum number of rows.")] = 20,
-    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites below this version.")] = None,
+    before: Annotated[int | None, typer.Option(min=0, help="Only rewrites with a lower version.")] = None,
     files: Annotated[bool, typer.Option("--files", help="List every file; needs --json.")] = False,  # noqa: FBT002
 ) -> None:
     """List the rewrites of a table from its own log, newest first."""

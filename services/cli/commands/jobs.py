@@ -17,7 +17,7 @@ JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Job id.")]
 def list_jobs(
     context: typer.Context,
     state: Annotated[
-        str | None, typer.Option(help="leased, queued, delayed, quarantined or finished. Default: all.")
+        str | None, typer.Option(help="leased (running), queued, delayed, quarantined or finished. Default: all.")
     ] = None,
     table: Annotated[str | None, typer.Option(help="Only jobs of this table.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=100, help="Maximum number of rows.")] = 50,

@@ -63,7 +63,7 @@ def add_table(
 ) -> None:
     """Register a table and start to optimize it. Its own properties set the policy; those of --set take precedence.
 
-    Exit code 1: the table is not there (and is not registered), or cannot be read or rewritten.
+    Exit code 1: there is no table at the location (nothing is registered), or it cannot be read or rewritten.
     """
     out = setting_of(context).output()
     body = {
@@ -242,8 +242,8 @@ def _steer(context: typer.Context, name: str, how: str) -> None:
     print_answer(context, lambda api: api.post(f"/v1/tables/{segment(name)}/{how}", {}), show_message)
 
 
-def _pairs(said: Sequence[str] | None) -> dict[str, str]:
-    pairs = [one.partition("=") for one in said or ()]
+def _pairs(settings: Sequence[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in settings or ()]
     for name, equals, _ in pairs:
         if not equals:
             raise typer.BadParameter(f"expected name=value, found {name!r}", param_hint="--set")
