@@ -34,13 +34,13 @@ class EngineSet:
         return self._engines[name]
 
     def is_alive(self) -> bool:
-        """Say whether every engine can work."""
+        """Return whether every engine can work."""
         return all(engine.is_alive() for engine in self._engines.values())
 
     def bury(self) -> EngineDeath | None:
         """End what is left of the engines that are not alive; None if one of them cannot be ended."""
         deaths = [engine.terminate() for engine in self._engines.values() if not engine.is_alive()]
-        # One that came back between two questions: ended all the same, because the caller has given it up.
+        # One that is alive again after the first check is ended all the same, because the caller has given it up.
         deaths = deaths or [engine.terminate() for engine in self._engines.values()]
         return None if None in deaths else deaths[0]
 

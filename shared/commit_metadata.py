@@ -1,8 +1,8 @@
-"""What a commit of ours says of itself in its userMetadata, so that a table's own log suffices to tell our history.
+"""Metadata that Lakewright stores in a commit's userMetadata, so that a table's own log suffices for its history.
 
-Files, sizes and rows stand in the commit's own actions; the mark adds what they do not tell: who, when it began, and
-the ladder by which the files' levels are told. It is read back years later by other releases, so a field that is
-missing is None, and a mark needs no more than job and token to be one.
+Files, sizes and rows are in the commit's own actions; the metadata adds who wrote it, when the rewrite began, and the
+size levels that it was planned with. Other releases read it years later, so a missing field is None, and only job and
+token are required.
 """
 
 import json
@@ -23,11 +23,11 @@ FORM = 1
 
 @dataclass(frozen=True, slots=True)
 class CommitMetadata:
-    """Who wrote a commit, and what its actions do not tell.
+    """Who wrote a commit, and what its actions do not contain.
 
     partition: key of the partition; round: which of the job's rewrites; mode: a `RewriteMode`; started_ms: when the
-    rewrite began, in milliseconds since 1970; size_levels: the ladder that it was planned with; partition_files and
-    partition_small_files: the partition's files before it.
+    rewrite began, in milliseconds since 1970; size_levels: the size levels that it was planned with; partition_files
+    and partition_small_files: the partition's files before it.
     """
 
     origin: CommitOrigin

@@ -21,7 +21,7 @@ pytest_plugins = [
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
+    """Return what a failing property test needs to be run again: pass the seed with --hypothesis-seed."""
     return [f"hypothesis seed: {config.option.hypothesis_seed}"]
 
 

@@ -1,6 +1,6 @@
 """Background tasks run as long as the application; one that ends early makes the liveness probe fail.
 
-A task survives every transient failure. If it ends nevertheless, that is a bug, and a process that looks healthy but
+A task survives every transient failure. If it ends nevertheless, that is a bug, and a process that seems healthy but
 tracks no table would hide it.
 """
 

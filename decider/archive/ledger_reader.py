@@ -1,6 +1,6 @@
 """Reads the ledger: decisions of a table, newest first, and the decisions effective at a time.
 
-The stream is capped per table, and every read here looks at a bounded number of records. One that this release cannot
+The stream is capped per table, and every read here reads a bounded number of records. One that this release cannot
 read is shown as such: it hides no other.
 """
 
@@ -54,7 +54,7 @@ class LedgerReader:
     ) -> tuple[LedgerRecord | UnreadableRecord, ...]:
         """Return the newest record of each partition that was made at or before `at_ms`, newest first.
 
-        Of those that do not even tell their partition the newest is among them, unless one partition is asked for.
+        The newest of those whose partition cannot be read is included, unless one partition is requested.
         """
         found: dict[PartitionKey | None, LedgerRecord | UnreadableRecord] = {}
         async for record in self._backwards(table):

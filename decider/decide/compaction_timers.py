@@ -1,7 +1,7 @@
 """Timers of compaction: when a partition is evaluated again although no commit touched it.
 
 A timer is set only where it would find work, so that an idle table has none. A commit that changes data sets the time
-of the idle compaction anew: a partition is compacted once it has been idle for so long, once in each idle period.
+of the idle compaction again: a partition is compacted once it has been idle for so long, once in each idle period.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

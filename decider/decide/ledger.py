@@ -268,14 +268,14 @@ _SOURCES: Mapping[DecisionReason, TriggerSource] = {
     Reason.NO_DATA_CHANGE: TriggerSource.FOREIGN_REWRITE,
     Reason.REQUESTED: TriggerSource.REQUEST,
 }
-"""What outside of the numbers a reason says of the trigger."""
+"""Trigger that a reason implies, beyond the numbers of a record."""
 
 
 def decide_again(record: LedgerRecord, actions: ActionRegistry = ACTIONS) -> Decision:
     """Evaluate again from the record's own numbers: policy, state, partition, filter, contention and calibration.
 
-    Two things lie outside of them and are believed: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and that somebody
-    asked (REQUESTED), who does not wait for the table's writers.
+    Two inputs lie outside of them and are taken from the record: what the commit was (OWN_COMMIT, NO_DATA_CHANGE), and
+    that a client requested a rewrite (REQUESTED), which does not wait for the table's writers.
     """
     context = DecisionContext(
         TableRef(TableId(""), "", ""),

@@ -22,7 +22,7 @@ from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.optimize.partition_selector import Selector, select
 from decider.optimize.plan_table import PlanSelection, plan_table
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.table_state import TableState, TableStateStore
 from decider.tracking.shared_defaults import DefaultsProvider
@@ -75,7 +75,7 @@ class OptimizeCommand:
 
 @dataclass(frozen=True, slots=True)
 class RequestedJob:
-    """A job that a request led to; `outcome` says whether it is new, joined a waiting one or follows a running one."""
+    """A job that a request led to; `outcome`: it is new, merged into a waiting one, or a rerun of a running one."""
 
     id: JobId
     partition: PartitionKey
@@ -202,8 +202,8 @@ class OnDemandOptimizer:
         cursor = await self._states.state(table.id)
         last_good = cursor.last_good if cursor else {}
         refused = snapshot.refusal
-        facts = LogFacts(refused, cursor is not None and cursor.is_stopped_by_qbeast)
-        policy = self._standing.current.resolve(table, snapshot.metadata.configuration, last_good, facts).policy
+        log_status = LogStatus(refused, cursor is not None and cursor.is_stopped_by_qbeast)
+        policy = self._standing.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
         found = plan_table(snapshot, PlanSelection(request.partitions), policy)

@@ -21,7 +21,7 @@ DML = frozenset({"MERGE", "UPDATE", "DELETE"})
 """Operations that read what they change, and are aborted by a rewrite of it."""
 
 ALL_PARTITIONS = PartitionKey("*")
-"""Stands for all partitions, where one command touched more of them than are kept."""
+"""Means all partitions, where one command touched more of them than are tracked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ def _busy_ratio(window: ActivityWindow | None, now_ms: int) -> Fraction:
 
 
 def _is_in_future(hour: int, now_ms: int) -> bool:
-    """Whether an hour was told by a clock that runs ahead by more than clocks differ: nothing can be said of it."""
+    """Whether an hour was recorded by a clock that runs ahead by more than clocks differ: it is ignored."""
     return hour > now_ms // WINDOW_MS + 1
 
 

@@ -1,7 +1,7 @@
-"""Folding: one commit becomes a change of each partition it touches, at the cost of the commit and never of the table.
+"""Applies a commit: it becomes a change of each partition it touches, at the cost of the commit and never of the table.
 
-A commit that the rolling state cannot take exactly is not guessed at: the fold says why, and the table is recounted
-from its log instead.
+A commit that the rolling state cannot apply exactly is not guessed at: the result has the reason, and the table is
+rebuilt from its log instead.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,12 +31,12 @@ REPLACING_OPERATIONS = frozenset(
         "CREATE OR REPLACE TABLE AS SELECT",
     }
 )
-"""Operations after which the table is another one: the state is recounted rather than carried over."""
+"""Operations after which the table is another one: the state is rebuilt rather than carried over."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedCommit:
-    """What one commit does to the partitions; `rebuild_reason` says why it cannot be folded (None: it could).
+    """Changes of one commit to the partitions; `rebuild_reason`: why it cannot be applied (None: it could).
 
     `purge_candidates` keeps, per partition, the added files that have deletion vectors, or paths that the policy does
     not leave them on: what a purge is decided from.
@@ -49,10 +49,10 @@ class FoldedCommit:
 
 
 def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFiles | None = None) -> FoldedCommit:
-    """Fold a commit into changes per partition, as states to be added to those of the partitions.
+    """Convert a commit into changes per partition, as states to be added to those of the partitions.
 
-    `metadata` is what was in force before the commit. `batch` knows the files of the commits folded before this one
-    and takes those of this one: what they have added counts once, and what they have removed is not removed again.
+    `metadata` is that before the commit. `batch` knows the files of the commits applied before this one and adds those
+    of this one: a file that was added counts once, and one that was removed is not removed again.
     """
     reason = _rebuild_reason(commit, metadata)
     if reason:
@@ -90,7 +90,7 @@ def fold(commit: Commit, metadata: TableMetadata, policy: Policy, batch: BatchFi
 
 
 def _completed(removed: RemovedFile, twin: DataFile | None) -> RemovedFile:
-    """Return a removal with what it leaves out, as the add of the same path in the same commit says it."""
+    """Return a removal, completed from the add of the same path in the same commit."""
     if twin is None:
         return removed
     return replace(
@@ -108,7 +108,7 @@ def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | 
         size_bytes,
         has_dv=removed.dv_id is not None,
         deleted_rows=removed.deleted_rows,
-        # Without tags it may have been a settled file, see `PartitionStats.clamped`.
+        # Without tags it may have been an idle-compacted file, see `PartitionStats.clamped`.
         is_idle_compacted=removed.tags is None or IDLE_COMPACTED_TAG in removed.tags,
         is_cube=CUBE_TAG in (removed.tags or {}),
     )
@@ -121,7 +121,7 @@ def _removed_stats(removed: RemovedFile, size_bytes: int, rewritten: set[int] | 
 def rewritten_windows(commit: Commit, policy: Policy) -> dict[PartitionKey, set[int]]:
     """Return the windows that a rewrite of ours took its files from, by partition: those that all its outputs name.
 
-    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then nothing is said of the partition.
+    Delta's OPTIMIZE, to which a rewrite may fall back, writes no tags; then the partition is unknown.
     """
     found: dict[PartitionKey, set[int | None]] = {}
     if commit.origin is not None and not commit.data_change and policy.time_window_s is not None:

@@ -37,7 +37,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
 
 @translate_redis_errors
 async def delete_state(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequence[str]) -> int:
-    """Cancel the jobs of a table that is gone, lift its levers and drop its state.
+    """Cancel the jobs of a table that does not exist any more, lift its levers and drop its state.
 
     What was decided about it stays to be read.
     """

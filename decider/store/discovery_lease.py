@@ -1,6 +1,6 @@
 """How far the search for tables has come below each root: one record per root that all deciders read and continue.
 
-It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts anew.
+It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts again.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ PROGRESS_KEY = "lw:discovery"
 
 
 class DiscoveryState(StrEnum):
-    """Where a search stands."""
+    """State of a search."""
 
     RUNNING = "running"
     DONE = "done"
@@ -27,10 +27,10 @@ class DiscoveryState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryProgress:
-    """One search below a root; `last_path` is the last path looked at, `folders` how many there were, times in ms.
+    """One search below a root; `last_path` is the last path read, `folders` how many there were, times in ms.
 
-    `unreadable` counts the folders left out, `error` says why it failed or the last folder was; `failing_path` is the
-    path whose look failed for the moment, `attempts` how often in a row.
+    `unreadable` counts the skipped folders, `error` is why it failed or the last folder was skipped; `failing_path` is
+    the path whose scan failed temporarily, `attempts` how often in a row.
     """
 
     root: str
@@ -63,7 +63,7 @@ class DiscoveryLeases:
 
     @translate_redis_errors
     async def renew(self, root: str) -> bool:
-        """Hold on to a root, also where the lease ran out and nobody took it; False if another decider has it."""
+        """Renew the lease of a root, even an expired one that no other took; False if another decider has it."""
         if text(await self._redis.get(_lease(root)) or b"") == self._holder:
             await self._redis.pexpire(_lease(root), self.lease_ms)
             return True

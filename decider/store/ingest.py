@@ -1,6 +1,6 @@
 """The one step in which a table's state moves: partitions, cursor, jobs, timers and ledger together, or nothing.
 
-The script compares the cursor first, so of two deciders that folded the same commits one writes and the other tries
+The script compares the cursor first, so of two deciders that applied the same commits one writes and the other tries
 again. A script carries a bounded number of jobs; the others are queued before it moves the cursor, so that a crash in
 between repeats the work instead of losing it. The partitions of a large table are staged under a name of their own
 before, and take the place of the old ones in the step.
@@ -47,7 +47,7 @@ class StateUpdate:
 async def ingest(
     queue: AsyncQueueExecutor, table: TableId, *, old: TableState | None, new: TableState, update: StateUpdate
 ) -> bool:
-    """Move a table from one cursor to the next; False if somebody else moved it first, and nothing was written.
+    """Move a table from one cursor to the next; False if another caller moved it first, and nothing was written.
 
     Raises RetryableError where Redis does not answer; whether it was done is then seen by the cursor.
     """
@@ -78,7 +78,7 @@ async def ingest(
 
 @translate_redis_errors
 async def _stage(queue: AsyncQueueExecutor, update: StateUpdate) -> StagedState:
-    """Write the partitions and timers of a recount beside the old ones; return what the step will find there."""
+    """Write the partitions and timers of a rebuild beside the old ones; return what the step will find there."""
     name = secrets.token_hex(16)
     partitions, timers = keys.staged_partitions(queue.name, name), keys.staged_timers(queue.name, name)
     states = [(partition, state) for partition, state in update.partitions.items() if state is not None]

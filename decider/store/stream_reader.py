@@ -43,7 +43,7 @@ class StreamEntry:
 
     @property
     def table(self) -> TableId | None:
-        """The table whose ledger it stands in."""
+        """The table of the ledger."""
         return TableId(self.stream.removeprefix(LEDGER)) if self.stream.startswith(LEDGER) else None
 
 

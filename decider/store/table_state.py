@@ -1,4 +1,4 @@
-"""A table's cursor: the version that has been folded, with what is needed to fold the next one.
+"""A table's cursor: the version up to which commits are applied, with everything needed to apply the next one.
 
 It is stored as one hash and moved only by the ingest script, which compares the version and writes partitions, jobs and
 cursor together; two deciders on one table cost a retry and nothing else.
@@ -12,7 +12,7 @@ from typing import Any
 
 from decider.decide.calibration import Calibration
 from decider.state.contention import NO_CONTENTION, WriteContention
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from shared.layout.partition_stats import EMPTY_STATS, PartitionStats
@@ -27,14 +27,14 @@ PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """Version of a table that has been folded, with its metadata and policy.
+    """Version of a table up to which commits are applied, with its metadata and policy.
 
     `policy` is the version of the policy that the partitions were counted and decided under; `digest` names the commit
     of `version`; `last_good` is the newest configuration that could be used as a whole; `folded_ms` is the decider's
-    clock at the last move; `queue_limits` says what the policy asked of the queue for this table; `contention` where
-    MERGE, UPDATE and DELETE have been at work. `protocol` is None where an earlier release wrote the cursor;
-    `is_stopped_by_qbeast` says that Qbeast's switch was unset. `refusal` is why the table must not be rewritten as it
-    stands at this version, by the rule of its format; None if it may be.
+    clock at the last move; `queue_limits` are the limits that the policy sets in the queue for this table;
+    `contention`: where MERGE, UPDATE and DELETE ran. `protocol` is None where an earlier release wrote the cursor;
+    `is_stopped_by_qbeast`: Qbeast's switch was unset. `refusal` is why the table must not be rewritten at this version,
+    by the rule of its format; None if it may be.
     """
 
     version: int
@@ -95,13 +95,13 @@ class TableState:
 
     @property
     def position(self) -> Position:
-        """Where in the table's history this state stands."""
+        """Position of this state in the table's history."""
         return Position(self.version, self.digest)
 
     @property
-    def log_facts(self) -> LogFacts:
-        """What the log says of the policy beside the properties."""
-        return LogFacts(self.refusal, self.is_stopped_by_qbeast)
+    def log_status(self) -> LogStatus:
+        """Inputs to the policy from the log beyond the properties."""
+        return LogStatus(self.refusal, self.is_stopped_by_qbeast)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class TableStateStore:
 
     @translate_redis_errors
     async def state(self, table: TableId) -> TableState | None:
-        """Return the cursor of a table, None if it was never folded."""
+        """Return the cursor of a table, None if it has none yet."""
         raw = await self._queue.redis.hgetall(keys.table_state(self._queue.name, table))
         return TableState.decode(raw) if raw else None
 

@@ -38,7 +38,7 @@ class DecidedBatch:
 
 
 class CommitBatch:
-    """Commits folded but not yet ingested, in order."""
+    """Commits applied but not yet ingested, in order."""
 
     def __init__(
         self, table: TableRef, policy: Policy, metadata: TableMetadata, actions: ActionRegistry = ACTIONS
@@ -59,7 +59,7 @@ class CommitBatch:
         return len(self._folded)
 
     def add(self, commit: Commit, folded: FoldedCommit, *, aborts: int = 0) -> None:
-        """Add a commit with its fold, and the aborts that our rewrites may have caused by then."""
+        """Add a commit with its changes, and the aborts that our rewrites may have caused by then."""
         self._aborts += aborts
         self._folded.append((commit, folded))
         self.changes += len(folded.changes)
@@ -70,7 +70,7 @@ class CommitBatch:
         return tuple(dict.fromkeys(partition for _, folded in self._folded for partition in folded.changes))
 
     def decide(self, known: PartitionStates, heat: WriteContention, at_ms: int) -> DecidedBatch:
-        """Apply the folds to the stored states in order, and evaluate each touched partition after each commit.
+        """Apply the changes to the stored states in order, and evaluate each touched partition after each commit.
 
         heat: contention in the table after the last of the commits.
         """
@@ -152,7 +152,7 @@ class CommitBatch:
         return Counter(live.values())
 
     def _counters(self, decisions: Sequence[Decision]) -> dict[str, int]:
-        """Count the funnel: commits and files that came in, and the stage at which each decision ended."""
+        """Count the funnel: commits and files that were read, and the stage at which each decision ended."""
         counts = Counter(funnel_counts(decisions, self._actions))
         counts["commits"] = sum(1 for commit, _ in self._folded if commit.data_change or commit.origin is None)
         counts["possible_dml_aborts"] = self._aborts

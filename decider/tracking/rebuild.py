@@ -1,7 +1,7 @@
-"""A recount: all live files are counted anew and every partition is decided; the repair for whatever cannot be folded.
+"""A rebuild: all live files are counted again and every partition is decided; the repair for whatever cannot be folded.
 
 It reads the newest snapshot and replaces the table's partitions in the same atomic step in which a fold would add to
-them, so a recount may be taken at any moment and by any number of deciders.
+them, so a rebuild may be taken at any moment and by any number of deciders.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
 from decider.state.contention import NO_CONTENTION
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.state.fold import count_live_files
 from decider.store.ingest import StateUpdate, ingest
 from decider.store.queue_executor import AsyncQueueExecutor
@@ -36,7 +36,7 @@ from shared.queue.model import JobKey, Timer, TimerChange, job_id
 from shared.table import PartitionKey, Snapshot, TableRef
 
 RECORDS = 500
-"""Decisions of one recount that go into the ledger, those with a job first: a table of very many partitions must not
+"""Decisions of one rebuild that go into the ledger, those with a job first: a table of very many partitions must not
 push everything else out of it."""
 
 log = structlog.get_logger()
@@ -70,18 +70,18 @@ class StateRebuilder:
         *,
         counters: Mapping[str, int] | None = None,
     ) -> TableState | None:
-        """Count anew and decide every partition; None if somebody moved the cursor first.
+        """Count again and decide every partition; None if somebody moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        facts = LogFacts(snapshot.refusal, _is_stopped(old, snapshot))
+        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot))
         in_force = self._standing.current.resolve(
             table,
             snapshot.metadata.configuration,
             old.last_good if old else {},
-            facts,
+            log_status,
         )
         heat = old.contention if old else NO_CONTENTION
         cursor = TableState(
@@ -96,11 +96,11 @@ class StateRebuilder:
             rebuilds=old.rebuilds + 1 if old else 0,
             rebuild_reason=reason,
             contention=heat,
-            is_stopped_by_qbeast=facts.is_stopped_by_qbeast,
+            is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
         )
-        # Before the cursor moves: if we end in between, whoever recounts next finds the same to do.
+        # Before the cursor moves: if we end in between, whoever rebuilds next finds the same to do.
         await apply_queue_limits(self._queue, table.id, cursor.queue_limits)
         partitions = count_live_files(snapshot.files, in_force.policy)
         calibration = await TableStateStore(self._queue).calibration(table.id)
@@ -118,7 +118,7 @@ class StateRebuilder:
             ledger_kept=self._ledger_kept,
             timers=await self._timers_of(context, snapshot, partitions),
         )
-        # A table that was made anew starts over below the version that the jobs of the one before were made at.
+        # A table that was made again starts over below the version that the jobs of the one before were made at.
         newest = max(cursor.version, old.version if old else 0)
         is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
         idle: set[PartitionKey] = set()
@@ -127,8 +127,8 @@ class StateRebuilder:
             idle = set(partitions) | {
                 partition async for partition, _ in TableStateStore(self._queue).iterate_partitions(table.id)
             }
-            # Before the cursor moves, for the same reason; and after it, as a timer may have rung in between.
-            # Jobs of a table that was dropped would outrank those of the one made anew, whose versions start over.
+            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between.
+            # Jobs of a table that was dropped would outrank those of the one made again, whose versions start over.
             await self._withdraw(table, idle, newest)
         if not await ingest(self._queue, table.id, old=old, new=cursor, update=step):
             winner = await TableStateStore(self._queue).state(table.id)
@@ -184,9 +184,9 @@ class StateRebuilder:
         )
 
     async def _withdraw(self, table: TableRef, partitions: Iterable[PartitionKey], version: int) -> None:
-        """Take back the jobs of a table that is switched off or refused by this version; one that runs is told to stop.
+        """Cancel the jobs of a table that this version disables or refuses; a running one is asked to stop.
 
-        Jobs of a later version stay: somebody else has seen that the table was switched on again.
+        Jobs of a later version stay: another caller has seen that the table was enabled again.
         """
         for partition in partitions:
             for kind in self._actions.kinds:

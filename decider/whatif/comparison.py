@@ -178,7 +178,7 @@ def _leave_alone(best: Candidate, left_alone: Candidate) -> str:
 
 
 def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: CostModel) -> str:
-    said = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
+    settings = ", ".join(f"{name}={value}" for name, value in _properties(best.policy, current.policy).items())
     files, files_then = (_number(one.replayed.mean_files) for one in (current, best))
     rewritten, rewritten_then = (_size(one.replayed.bytes_rewritten) for one in (current, best))
     fewer = files != files_then and best.replayed.mean_files < current.replayed.mean_files
@@ -191,7 +191,7 @@ def _change(best: Candidate, current: Candidate, left_alone: Candidate, prices: 
         reason = "Less rewriting" + (" is worth more files" if files != files_then else "")
     gain = _gain(best, left_alone)
     return (
-        f"Set {said}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
+        f"Set {settings}. {reason}: {files_then} {_files(files_then)} instead of {files}, on average until "
         f"{prices.tail_hours:g} h after the last commit, and {rewritten_then} rewritten instead of {rewritten}. "
         f"At {prices.queries_per_hour:g} queries an hour that costs {1 - best.cost_s / current.cost_s:.0%} less"
         f"{'; ' + gain if gain and current.policy.enabled else ''}."
@@ -205,7 +205,7 @@ def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
 
 
 def _gain(option: Candidate, left_alone: Candidate) -> str:
-    """Say what an option saves against a table left alone; nothing where that is less than half a percent."""
+    """Return what an option saves against a table left alone; nothing where that is less than half a percent."""
     saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
     if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %
         return ""

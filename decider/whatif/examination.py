@@ -1,4 +1,4 @@
-"""What-if on a real table: its history is replayed under its own policy, others' rules, and what somebody asks for.
+"""What-if on a real table: its history is replayed under its own policy, others' rules, and what somebody requests.
 
 Nothing is changed. What bears on a table in production and not on a replay of it is said with the answer.
 """
@@ -50,7 +50,7 @@ class PolicyOverrides:
 
 @dataclass(frozen=True, slots=True)
 class CustomPolicy:
-    """What was asked for and what became of it."""
+    """What was requested and what became of it."""
 
     asked: PolicyOverrides
     option: Candidate
@@ -58,7 +58,7 @@ class CustomPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WhatIfReport:
-    """Everything a what-if says; `yours` is there if settings were asked for."""
+    """Everything a what-if says; `yours` is there if settings were requested."""
 
     table: TableTrace
     policy: Policy
@@ -69,23 +69,23 @@ class WhatIfReport:
     notes: tuple[str, ...]
 
 
-def lay_over(policy: Policy, said: Mapping[str, str]) -> PolicyOverrides | None:
+def lay_over(policy: Policy, overrides: Mapping[str, str]) -> PolicyOverrides | None:
     """Lay settings, such as `fan-in`, over a policy that is switched on; None if there are none.
 
     Raises InvalidInput for a name that is not known and for a value that cannot be used.
     """
-    if not said:
+    if not overrides:
         return None
-    layer = read_settings(said)
+    layer = read_settings(overrides)
     notes = _not_replayed(layer.property_names)
-    return PolicyOverrides(as_properties(said), apply(replace(policy, enabled=True), layer), notes)
+    return PolicyOverrides(as_properties(overrides), apply(replace(policy, enabled=True), layer), notes)
 
 
 def examine(
     table: TableTrace,
     in_force: EffectivePolicy,
     prices: CostModel,
-    said: Mapping[str, str] | None = None,
+    overrides: Mapping[str, str] | None = None,
     tick: Tick = lambda _: None,
 ) -> WhatIfReport:
     """Compare and recommend under the policy in force, a refusal aside, and replay what is `said` beside it.
@@ -93,7 +93,7 @@ def examine(
     A table that is switched off is compared as if it were on, and said to be off. Raises as `lay_over` does.
     """
     policy = in_force.policy
-    asked = lay_over(policy, said or {})
+    asked = lay_over(policy, overrides or {})
     comparison = compare(table.history, policy, prices, tick)
     yours = None
     if asked is not None:

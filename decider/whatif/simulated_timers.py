@@ -1,7 +1,7 @@
 """Timers in a replay: set, stopped and heard by the code that does so in production, with the time of the commits.
 
-A full rewrite and the last merge of a quiet partition follow from no commit, so a replay without timers would leave
-them out. Pure: nothing rings before it is asked for.
+A full rewrite and the last merge of an idle partition follow from no commit, so a replay without timers would leave
+them out. Pure: nothing fires before it is requested.
 """
 
 import heapq
@@ -23,7 +23,7 @@ class SimulatedTimers:
         self._columns = columns
         self._partitions: dict[PartitionKey, SimulatedPartition] = {}
         self._due_ms: dict[str, int] = {}
-        # What was set anew or stopped stays here until its time has come, and is passed over then.
+        # What was set again or stopped stays here until its time has come, and is passed over then.
         self._heap: list[tuple[int, str]] = []
 
     def after_commit(self, partition: SimulatedPartition, at_ms: int) -> None:

@@ -5,7 +5,7 @@ between decision and run a table may move in between and a job may find nothing;
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
 After the last commit a replay can go on for a while in which nobody writes (`tail_ms`): timers run out, partitions that
-went quiet are settled, and readers go on reading what lies there.
+became idle are idle-compacted, and readers go on reading what lies there.
 """
 
 from collections import deque
@@ -114,7 +114,7 @@ class _RunningSums:
     useless_scans: int = 0
     files_replaced: int = 0
     full_overwrite_files: int = 0
-    looks: int = 0
+    samples: int = 0
     small_sum: int = 0
     small_max: int = 0
     file_ms: int = 0
@@ -141,12 +141,12 @@ class _RunningSums:
         """Count the small files of the partitions that a commit touched."""
         for partition in partitions:
             small = len(partition.small)
-            self.looks += 1
+            self.samples += 1
             self.small_sum += small
             self.small_max = max(self.small_max, small)
 
     def scan(self, partition: SimulatedPartition, merges: Sequence[SimulatedMerge]) -> None:
-        """Count a look at a partition's files, and carry out what it led to."""
+        """Count a read a partition's files, and carry out what it led to."""
         self.scans += 1
         if not merges:
             self.useless_scans += 1
@@ -177,7 +177,7 @@ class _RunningSums:
             useless_scans=self.useless_scans,
             files_replaced=self.files_replaced,
             full_overwrite_files=self.full_overwrite_files,
-            small_mean=self.small_sum / self.looks if self.looks else 0.0,
+            small_mean=self.small_sum / self.samples if self.samples else 0.0,
             small_max=self.small_max,
             files_at_end=self.table.files,
             file_ms=ended.file_ms,
@@ -245,7 +245,7 @@ def replay_peer(
 def replay_lakewright(
     history: CommitTrace, policy: Policy, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that asked for it."""
+    """Replay a history under our own rule; a job runs `lag_commits` commits after the decision that requested it."""
     tally = _tally(history, policy)
     ours = _PolicyRunner(tally, policy, history.columns)
     jobs = _PendingJobs(lag_commits)
@@ -266,7 +266,7 @@ def replay_lakewright(
 
 
 class _PendingJobs:
-    """Jobs that were asked for and wait, one for each partition; they run so many commits later."""
+    """Jobs that were requested and wait, one for each partition; they run so many commits later."""
 
     def __init__(self, lag_commits: int) -> None:
         self._lag_commits = lag_commits
@@ -280,7 +280,7 @@ class _PendingJobs:
             self._waiting.append((number + self._lag_commits, partition))
 
     def due(self, number: int) -> Iterator[SimulatedPartition]:
-        """Return the partitions whose jobs run at commit `number`, in the order they were asked for."""
+        """Return the partitions whose jobs run at commit `number`, in the order they were requested."""
         while self._waiting and self._waiting[0][0] <= number:
             _, partition = self._waiting.popleft()
             self._asked.discard(partition.key)
@@ -297,7 +297,7 @@ class _BaselineRunner:
         self._rewritten_ms: int | None = None
 
     def wants(self, partition: SimulatedPartition, at_ms: int) -> bool:
-        """Say whether the rule's own counters ask for a look at a partition."""
+        """Return whether the rule's own counters request a read a partition."""
         return self._rule.wants(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
 
     def run(self, partition: SimulatedPartition, at_ms: int) -> None:
@@ -322,7 +322,7 @@ class _PolicyRunner:
         self._timers = SimulatedTimers(policy, columns)
 
     def wants(self, partition: SimulatedPartition, commit: Commit) -> bool:
-        """Say whether a partition that a commit touched is given a job, and set its timers."""
+        """Return whether a partition that a commit touched is given a job, and set its timers."""
         self._timers.after_commit(partition, commit.timestamp_ms)
         decision = evaluate(self._context, partition.key, partition.state, _ON_COMMIT)
         return decision.verdict is DecisionKind.ENQUEUE

@@ -17,7 +17,7 @@ from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 class CommitTrace:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
-    Only commits that change data belong here; rewrites by anybody are what a replay decides anew. `columns` are those
+    Only commits that change data belong here; rewrites by anybody are what a replay decides again. `columns` are those
     that the table is partitioned by, whose names a policy's filter uses.
     """
 

@@ -1,8 +1,8 @@
 """A table's history read from its own log, with nothing registered and nothing changed.
 
-Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides anew. A writer who later
-removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are told apart as
-Delta's replay of a log does, and nothing is replayed across a hole in it.
+Rewrites in the log, by whomever, are left out: which files to merge is what a replay decides again. A writer who later
+removed a rewritten file removed the rows of its inputs, so the removal is traced back to them. Files are distinguished
+as Delta's replay of a log does, and nothing is replayed across a hole in it.
 """
 
 from collections import defaultdict

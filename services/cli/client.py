@@ -106,7 +106,7 @@ class ApiClient:
             if not answer.is_success:
                 answer.read()
                 raise CallFailed(self._problem(answer))
-            yield from _told(answer.iter_lines())
+            yield from _events(answer.iter_lines())
 
     @contextmanager
     def _connection(self) -> "Iterator[httpx.Client]":
@@ -151,7 +151,7 @@ def segment(name: str) -> str:
     return quote(name, safe="")
 
 
-def _told(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
+def _events(lines: Iterable[str]) -> Iterator[ServerSentEvent]:
     """Read the text/event-stream format; comments and unknown fields are passed over, as it wants."""
     fields: dict[str, str] = {}
     for line in lines:

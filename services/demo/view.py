@@ -30,7 +30,7 @@ class DemoSnapshot:
     version: int
 
 
-def look(client: httpx.Client, table: str) -> DemoSnapshot:
+def read_snapshot(client: httpx.Client, table: str) -> DemoSnapshot:
     """Ask the decider for all that the view shows."""
     status = client.get("/v1/status").raise_for_status().json()
     found = client.get(f"/v1/tables/{table}").raise_for_status().json()

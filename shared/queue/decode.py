@@ -29,7 +29,7 @@ from shared.queue.records import JobView, QueueDepth, RunRecord
 
 
 def text(raw: bytes | str) -> str:
-    """Return a reply's text, whichever way the client was told to return it."""
+    """Return a reply's text, whichever way the client was asked to return it."""
     return raw.decode() if isinstance(raw, bytes) else raw
 
 
@@ -119,7 +119,7 @@ def ingested(raw: Any) -> Ingested:
 
 
 def nothing(_raw: Any) -> None:
-    """Read a reply that says nothing but that the script ran."""
+    """Read a reply that only confirms that the script ran."""
 
 
 def configured(raw: Any) -> None:

@@ -125,12 +125,12 @@ def measures(queue: str, table: str) -> str:
 
 
 def timers(queue: str, table: str) -> str:
-    """Zset: the timers of one table by the time at which they ring."""
+    """Zset: the timers of one table by the time at which they fire."""
     return f"{prefix(queue)}due:{table}"
 
 
 def due_tables(queue: str) -> str:
-    """Zset: tables by the time at which their first timer rings."""
+    """Zset: tables by the time at which their first timer fires."""
     return prefix(queue) + "due"
 
 
@@ -170,15 +170,15 @@ def events(queue: str) -> str:
 
 
 def actors(queue: str) -> str:
-    """Set: names of actors that were there; those without a hash are gone."""
+    """Set: names of registered actors; those without a hash have expired."""
     return prefix(queue) + "actors"
 
 
 def actor(queue: str, name: str) -> str:
-    """Hash with TTL: what one actor says of itself with its heartbeat."""
+    """Hash with TTL: what one actor reports with its heartbeat."""
     return f"{prefix(queue)}a:{name}"
 
 
 def drain(queue: str, name: str) -> str:
-    """Return the key of the wish that an actor take no more jobs (string with TTL)."""
+    """Return the key of the request that an actor take no more jobs (string with TTL)."""
     return f"{prefix(queue)}dr:{name}"

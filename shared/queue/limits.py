@@ -17,10 +17,10 @@ MAX_PRIORITY = 9
 """0 is served first, 9 last; each step is worth one ageing interval (cfg `aging_ms`)."""
 
 MAX_PRECEDENCE = 9
-"""0 is what events ask for, 1 what a person forces; few ranks keep their meaning clear."""
+"""0 is for events, 1 for forced requests of a person; few ranks keep their meaning clear."""
 
 MAX_EXTENT = 9
-"""0 is the least a job may be asked for; a few ranks are plenty, as for insistence."""
+"""0 is the smallest extent of a job; a few ranks are plenty, as for precedence."""
 
 CRASHES_UNTIL_EXCLUSIVE = 2
 """Runs of a job under which an engine died, or an actor fell silent, until it runs alone there: one may be chance
@@ -76,7 +76,7 @@ MAX_TIMER_BYTES = MAX_PARTITION_BYTES + 100
 """Name of a timer: a word and a partition key."""
 
 MAX_PAYLOAD_BYTES = 16 * 1024
-"""Facts of a job; the job carries no file list, so this is plenty."""
+"""Payload of a job; the job carries no file list, so this is plenty."""
 
 MAX_PROGRESS_BYTES = 4 * 1024
 """Progress is rewritten with every heartbeat and must stay small."""
@@ -101,7 +101,7 @@ _QUEUE = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 
 
 def require_name(value: str, field: str) -> None:
-    """Refuse a name that could not stand in a key: empty, too long, with blanks, braces or the separator `|`."""
+    """Raise InvalidInput for a name that cannot be part of a key: empty, too long, with blanks, braces or `|`."""
     if len(value) > MAX_NAME_CHARS or not _NAME.fullmatch(value):
         raise InvalidInput(
             f"{field} {value[:80]!r} cannot be part of a key; use 1 to {MAX_NAME_CHARS} characters without blanks,"

@@ -203,8 +203,8 @@ def limits(streams: dict[str, Compared]) -> list[Limit]:
 
 
 def lateness(streams: dict[str, Compared]) -> list[str]:
-    """Say how the same figures look where jobs run late, which is shown and not held to a bound."""
-    said = []
+    """Return how the same figures look where jobs run late, which is shown and not held to a bound."""
+    stated = []
     for lag, first in streams["one_mb"].late.items():
         best = optimum_of("one_mb", CommitTrace(), first, lag)
         late = {name: one.late[lag] for name, one in streams.items()}
@@ -212,11 +212,11 @@ def lateness(streams: dict[str, Compared]) -> list[str]:
         most = max(shares, key=lambda name: shares[name])
         replaced = sum(done.files_replaced for done in late.values())
         share = replaced / max(1, sum(done.full_overwrite_files for done in late.values()))
-        said.append(
+        stated.append(
             f"late {lag}: WA of one_mb over the optimum {first.wa / best.wa:.3f}; files replaced over all streams "
             f"{share:.3f}, most in {most}: {shares[most]:.3f}"
         )
-    return said
+    return stated
 
 
 def main() -> int:

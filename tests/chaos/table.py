@@ -25,7 +25,7 @@ FAILS, IS_BUSY = 0.02, 0.08
 Note = Callable[..., None]
 
 
-def facts(location: Path) -> str:
+def payload(location: Path) -> str:
     """Return what a job for the table at this place says about it."""
     policy, predicted = Policy(target_bytes=8 * MIB), PredictedCost(8, 7, 800_000)
     return JobPayload(str(location), location.name, policy, "chaos", predicted, policy_digest({})).encode()
@@ -93,7 +93,7 @@ class FileTable:
             return True
 
     def terminate(self) -> EngineDeath | None:
-        """Never asked for: this engine lives as long as its process."""
+        """Never requested: this engine lives as long as its process."""
         return None
 
     def is_alive(self) -> bool:

@@ -1,4 +1,4 @@
-"""When others commit at the same time nothing is lost, what can land lands, and what cannot is planned anew."""
+"""When others commit at the same time nothing is lost, what can land lands, and what cannot is planned again."""
 
 from collections.abc import Callable
 
@@ -27,7 +27,7 @@ def at_commit(action: Callable[[], object]) -> Steering:
 
 
 def when_written(action: Callable[[], object]) -> Steering:
-    """Run it when our files are written and no transaction is open: our own look at the log has to find it."""
+    """Run it when our files are written and no transaction is open: our own read the log has to find it."""
     return Steering(at={"files_written": action})
 
 

@@ -270,7 +270,7 @@ def test_commits_are_found_by_job_and_token_above_a_version(lab: DeltaLab) -> No
     assert find("j", 2, 100) is None
 
 
-def test_foreign_and_broken_user_metadata_is_nobodys(lab: DeltaLab) -> None:
+def test_foreign_and_broken_user_metadata_is_no_ones(lab: DeltaLab) -> None:
     table = tables.table(lab.directory / "t", files=1)
     for user_metadata in (
         "",

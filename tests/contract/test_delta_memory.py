@@ -47,9 +47,9 @@ def listings(monkeypatch: pytest.MonkeyPatch) -> Listings:
 
 def words(files: tuple[LoggedFile, ...]) -> list[tuple[FileKey, dict[str, object]]]:
     """What is said of each file, nulls and order left out: Delta writes a null for what a commit leaves out."""
-    said = [(logged.key, json.loads(logged.json)) for logged in files]
+    stated = [(logged.key, json.loads(logged.json)) for logged in files]
     return sorted(
-        ((key, {name: value for name, value in add.items() if value not in (None, {})}) for key, add in said), key=str
+        ((key, {name: value for name, value in add.items() if value not in (None, {})}) for key, add in stated), key=str
     )
 
 
@@ -119,7 +119,7 @@ def test_what_commits_do_not_tell_for_certain_is_listed_again(lab: DeltaLab, lis
             table.commit([{"remove": {"path": "never-there.parquet", "dataChange": True, "deletionTimestamp": 1}}])
         case _:
             table.append()
-            lab.sql(f"SELECT count(*) FROM delta.`{table.path}`")  # Delta has a snapshot and asks for no commit.
+            lab.sql(f"SELECT count(*) FROM delta.`{table.path}`")  # Delta has a snapshot and requests no commit.
             (table.path / "_delta_log" / f"{table.version:020d}.json").rename(lab.directory / "gone.json")
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(TableLog, "snapshot", lambda self: self._log.unsafeVolatileSnapshot())
@@ -149,13 +149,13 @@ def test_a_large_table_is_remembered_partition_by_partition(
     assert listings.count > before
 
 
-def test_a_table_made_anew_at_its_place_is_listed_again(lab: DeltaLab, engine: DeltaEngine) -> None:
+def test_a_table_made_again_at_its_place_is_listed_again(lab: DeltaLab, engine: DeltaEngine) -> None:
     table = tables.table(lab.directory / "t", files=3)
     assert len(engine.read_partition(table.location, WHOLE_TABLE).files) == 3
     shutil.rmtree(table.path)
-    anew = tables.HandTable(Path(table.path))
-    anew.commit([{"metaData": anew.metadata(id="00000000-0000-4000-8000-000000000001")}])
-    anew.append(5)
+    again = tables.HandTable(Path(table.path))
+    again.commit([{"metaData": again.metadata(id="00000000-0000-4000-8000-000000000001")}])
+    again.append(5)
     assert len(engine.read_partition(table.location, WHOLE_TABLE).files) == 5
 
 
@@ -182,7 +182,7 @@ def test_what_an_undone_commit_added_is_forgotten(lab: DeltaLab, then: int) -> N
 @pytest.mark.parametrize("then", [0, 1, 2])
 @pytest.mark.parametrize("moment", ["planned", "written"])
 def test_files_of_an_undone_commit_are_never_rewritten(lab: DeltaLab, moment: str, then: int) -> None:
-    """They still lie there, so that writing them succeeds; a commit of them would double what others wrote anew."""
+    """They still lie there, so that writing them succeeds; a commit of them would double what others wrote again."""
     table = tables.table(lab.directory / "t", files=3)
     table.append(2)
     group = lab.group(table.location, count=5)
@@ -220,7 +220,7 @@ def test_what_was_read_longest_ago_is_forgotten_first() -> None:
 
 
 def test_partitions_without_files_are_forgotten_too() -> None:
-    """A table may have as many partitions as it likes, each looked at when its last file has gone."""
+    """A table may have as many partitions as it likes, each read when its last file has gone."""
     memory, partitions = ReadCache(max_files=3), some_partitions(5)
     for partition in partitions:
         memory.put("t", remembered(partition, files=0))
@@ -250,7 +250,7 @@ def test_a_group_is_known_under_its_own_shape_only() -> None:
         partition, (DataFile(path=f"{partition}0", size_bytes=1, partition=partition),), RewriteMode.MINOR
     )
     assert memory.live_group("t", group, TableShape("metadata", "protocol")) is not None
-    assert memory.live_group("t", group, TableShape("made anew", "protocol")) is None
+    assert memory.live_group("t", group, TableShape("created again", "protocol")) is None
 
 
 def some_partitions(count: int) -> list[PartitionKey]:

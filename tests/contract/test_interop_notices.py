@@ -87,12 +87,12 @@ def _summed(trees: list[dict[str, Any]]) -> dict[str, Any]:
 def results_of(
     rewrite: Callable[[Path], int], tmp_path: Path, case: str = "plain", *operations: Operation
 ) -> list[Result]:
-    nobody: Any = None
+    no_one: Any = None
     crew = Staff(
         creators={"deltalake": DeltaRsWriter()},
         writers=(DeltaRsWriter(),),
         readers=(DatasetReader(), QueryReader(), DuckDbReader(), DuckDbFiles(), PolarsReader()),
-        spark=nobody,
+        spark=no_one,
         rewrite=rewrite,
     )
     plan = Round(operations, stale=operations)

@@ -78,7 +78,7 @@ def test_a_table_of_another_id_than_the_jobs_is_left_alone(lab: DeltaLab, way: s
     assert lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid=identity).version == 1
     with pytest.raises(OtherTable, match=identity):
         lab.engine.read_partition(made.location, WHOLE_TABLE, table_uuid="another")
-    with pytest.raises(OtherTable, match="made anew"):
+    with pytest.raises(OtherTable, match="created again"):
         lab.engine.rewrite(RewriteRequest(made.location, (group,), mark("job", 1), "another"), Steering())
     assert tables.newest(made.path) == 1
     request = RewriteRequest(made.location, (group,), mark("job", 2), identity)

@@ -7,7 +7,7 @@ from shared.queue import admin_commands, commands, keys, queries
 from shared.queue.admin_commands import Preemption, SlotLimit, SlotQuota
 from shared.queue.model import Band, HeartbeatStatus, JobId, JobState, MoveOutcome, RunResult, Scope, StopReason
 from shared.queue.queries import DispatchReason
-from tests.support.queue_audit import mended_by
+from tests.support.queue_audit import repaired_by
 from tests.support.queue_bench import QUEUE, SETTINGS, Bench, spec
 
 pytestmark = pytest.mark.redis
@@ -110,8 +110,8 @@ def test_an_audit_lets_in_who_is_parked_for_a_run_that_is_lost(bench: Bench, los
     prefix = keys.job(QUEUE, running.id) if lost == "j:" else start + lost
     found = sorted(key.decode() for key in bench.client.scan_iter(match=start + "*"))
     bench.client.delete(next((key for key in found if key.startswith(prefix)), "none of them"))
-    sum(mended_by(bench.executor, QUEUE, bench.client))
-    assert sum(mended_by(bench.executor, QUEUE, bench.client)) == 0
+    sum(repaired_by(bench.executor, QUEUE, bench.client))
+    assert sum(repaired_by(bench.executor, QUEUE, bench.client)) == 0
     bench.finish(running)
     served = []
     while claims := bench.claim():
@@ -272,7 +272,7 @@ def test_a_job_is_preempted_twice_at_most_and_loses_no_attempt(bench: Bench) -> 
     assert bench.claim()[0].attempts == 0
 
 
-def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_before_its_time(bench: Bench) -> None:
+def test_no_one_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_before_its_time(bench: Bench) -> None:
     bench.enqueue(spec(partition="low", band=Band.LOW))
     bench.enqueue(spec(partition="running", band=Band.URGENT))
     bench.claim(slots=2)
@@ -287,7 +287,7 @@ def test_nobody_is_preempted_for_a_weighted_band_or_within_a_strict_one_or_befor
     assert revoked.victim == spec(partition="low").id
 
 
-def test_an_urgent_run_gives_its_slot_to_nobody(bench: Bench) -> None:
+def test_an_urgent_run_gives_its_slot_to_no_one(bench: Bench) -> None:
     bench.enqueue(spec(partition="running", band=Band.URGENT))
     bench.claim()
     bench.enqueue(spec(partition="waits", band=Band.URGENT))

@@ -53,9 +53,9 @@ def test_live_files_added_again_later_are_found_and_the_job_that_they_led_to_pla
         assert not await is_exact(world)
 
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.payload)
+        payload = JobPayload.decode(job.payload)
         live = (await world.log.snapshot()).files
-        assert plan(PARTITION, live, facts.policy).groups == (), "the actor plans on what is live"
+        assert plan(PARTITION, live, payload.policy).groups == (), "the actor plans on what is live"
         assert (await sweep_after_the_interval(world)).startswith("drift")
         assert await is_exact(world)
 

@@ -129,9 +129,9 @@ def as_another_user(action: Callable[[], object]) -> str:
             os._exit(0)
     os.close(write)
     with os.fdopen(read, "rb") as answer:
-        said = answer.read().decode()
+        stated = answer.read().decode()
     os.waitpid(child, 0)
-    return said
+    return stated
 
 
 def test_its_socket_and_folder_are_this_users_alone(spec: ChildSpec, options: RedisOptions) -> None:

@@ -1,4 +1,4 @@
-"""Following a log into a real Redis through all that can happen to a table; the state always equals a recount."""
+"""Following a log into a real Redis through all that can happen to a table; the state always equals a rebuild."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -54,7 +54,7 @@ class World:
         return await self.states.all_partitions(TABLE.id)
 
     async def expect_exact(self, policy: Policy = POLICY) -> None:
-        """The cursor stands at the newest version and the partitions equal a recount."""
+        """The cursor stands at the newest version and the partitions equal a rebuild."""
         cursor = await self.states.state(TABLE.id)
         assert cursor is not None
         assert cursor.version == len(self.log.commits) - 1
@@ -70,13 +70,13 @@ def files(of: PartitionKey, count: int, tag: object = "") -> list[DataFile]:
 
 
 def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url)
         await world.decider.follow(TABLE)
         await story(world)
         await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 @pytest.mark.parametrize("widths", [(101,), (1001,), (399, 700), (1000, 1)])
@@ -96,7 +96,7 @@ def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
 
 
 @pytest.mark.parametrize("hint", [None, 3])
-def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
+def test_a_table_made_again_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
     async def story(world: World) -> None:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
@@ -106,13 +106,13 @@ def test_a_table_made_anew_at_its_place_is_recounted(redis_url: str, hint: int |
             world.log.add(files(partition("new"), 8, number))
         world.now_ms += TRUSTED_MS
         followed = await world.decider.follow(TABLE, hint)
-        assert "made anew" in followed.rescan
+        assert "created again" in followed.rescan
         await world.expect_exact()
 
     in_world(redis_url, story)
 
 
-def test_a_table_made_anew_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
+def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_one(redis_url: str) -> None:
     async def story(world: World) -> None:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
@@ -199,7 +199,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
 
 
 def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(redis_url: str) -> None:
-    """A drift is mended at the version that it was found at: partitions that were read before would bring it back."""
+    """A drift is repaired at the version that it was found at: partitions that were read before would bring it back."""
 
     async def story(world: World) -> None:
         world.log.add(files(partition(1), 3, "old"))
@@ -209,22 +209,22 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
         lagging = MemoryLog(META)
         lagging.commits = list(world.log.commits)
         other = StateRebuilder(world.queue, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))
-        read, mended = TableStateStore.calibrated_partitions, []
+        read, repaired = TableStateStore.calibrated_partitions, []
 
-        async def mended_meanwhile(
+        async def repaired_meanwhile(
             states: TableStateStore, table: TableId, wanted: Sequence[PartitionKey]
         ) -> PartitionStates:
             known = await read(states, table, wanted)
-            if not mended:
-                mended.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
+            if not repaired:
+                repaired.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
             return known
 
         world.log.add(files(partition(1), 1, "new"))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(TableStateStore, "calibrated_partitions", mended_meanwhile)
+            patch.setattr(TableStateStore, "calibrated_partitions", repaired_meanwhile)
             await world.decider.follow(TABLE)
-        assert mended
-        assert mended[0] is not None
+        assert repaired
+        assert repaired[0] is not None
         await world.expect_exact()
 
     in_world(redis_url, story)

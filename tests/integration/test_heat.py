@@ -69,7 +69,7 @@ class World:
 def in_world(
     url: str, story: Callable[[World], Coroutine[Any, Any, None]], configuration: dict[str, str] | None = None
 ) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, configuration or {})
         try:
             await world.follower.follow(TABLE)
@@ -77,7 +77,7 @@ def in_world(
         finally:
             await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 def test_a_job_for_a_hot_partition_waits_and_commits_group_by_group_and_others_do_not(redis_url: str) -> None:

@@ -98,8 +98,8 @@ def test_weights_limits_and_pauses_hold_and_are_shown(decider: LiveDecider, queu
     assert decider.get("/v1/queue")["settings"] == {"limit:tenant|sales": "!"}
     assert decider.post("/v1/queue/resume", {"scope": "tenant", "name": "sales"}).status_code == 200
     body = {"scope": "table", "name": "orders-1", "weight": 2, "limit": 1}
-    said = decider.client.put("/v1/queue/weights", json=body).json()["message"]
-    assert said == "Table orders-1: weight 2, at most 1 concurrent job."
+    stated = decider.client.put("/v1/queue/weights", json=body).json()["message"]
+    assert stated == "Table orders-1: weight 2, at most 1 concurrent job."
     assert len(claimed(queue, "n2")) == 1
     assert decider.get("/v1/queue")["settings"] == {"weight:table|orders-1": "2", "limit:table|orders-1": "1"}
 
@@ -135,7 +135,7 @@ def test_a_failed_job_is_promoted_or_requeued_and_an_unknown_one_is_not_found(
     assert decider.post("/v1/jobs/nothing/expedite", {}).status_code == 404
 
 
-def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
+def test_an_audit_repairs_a_lost_index(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
     queue.run(commands.enqueue(QUEUE, spec("a")))
     assert decider.post("/v1/queue/audit", {}).json()["repaired"] == 0
     queue.redis.delete(keys.ready(QUEUE, keys.ROOT))
@@ -145,16 +145,16 @@ def test_an_audit_mends_a_lost_index(decider: LiveDecider, queue: SyncQueueExecu
 
 
 def test_the_command_line_shows_and_steers(decider: LiveDecider, queue: SyncQueueExecutor) -> None:
-    def said(*arguments: str) -> str:
+    def stated(*arguments: str) -> str:
         result = CliRunner().invoke(app, ["--url", decider.url, *arguments], env={"COLUMNS": "200"})
         assert result.exit_code == 0, (result.output, result.exception)
         return result.stdout
 
     queue.run(commands.enqueue(QUEUE, spec("a")))
-    assert "are furthest below fair share" in said("queue", "show")
-    assert json.loads(said("--json", "queue", "show"))["depth"]["queued"] == 1
-    assert "The queue is paused" in said("queue", "pause")
-    assert "is resumed" in said("queue", "resume")
-    assert "weight 3" in said("queue", "weight", "tenant", "sales", "--weight", "3")
-    assert "0 repaired" in said("queue", "audit")
-    assert "The job is ready" in said("jobs", "expedite", spec("a").id)
+    assert "are furthest below fair share" in stated("queue", "show")
+    assert json.loads(stated("--json", "queue", "show"))["depth"]["queued"] == 1
+    assert "The queue is paused" in stated("queue", "pause")
+    assert "is resumed" in stated("queue", "resume")
+    assert "weight 3" in stated("queue", "weight", "tenant", "sales", "--weight", "3")
+    assert "0 repaired" in stated("queue", "audit")
+    assert "The job is ready" in stated("jobs", "expedite", spec("a").id)

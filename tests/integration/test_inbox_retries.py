@@ -29,7 +29,7 @@ def settings(redis_url: str, lake: Path) -> Any:
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
-    """The store is away while an event is looked at, and no other event and no sweep comes."""
+    """The store is away while an event is read, and no other event and no sweep comes."""
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
     try:
         table = WrittenTable(lake / "orders")

@@ -75,9 +75,9 @@ def test_every_rewrite_is_a_row_with_the_figures_of_the_history_and_redis_may_be
     decider.register(tables.HandTable(tmp_path / "quiet").path, "quiet")
     assert taken(decider) == 3
     rows = ask(folder, "SELECT * FROM optimizations ORDER BY version DESC")
-    told = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
-    assert [row["write_id"] for row in rows] == [event["write_id"] for event in told]
-    for row, event in zip(rows, told, strict=True):
+    reported = decider.get(f"/v1/tables/{name}/optimizations")["optimizations"]
+    assert [row["write_id"] for row in rows] == [event["write_id"] for event in reported]
+    for row, event in zip(rows, reported, strict=True):
         for field in ("table_id", "version", "optimization_name", "process_time_ms", "target_bytes", "deleted_rows"):
             assert row[field] == event[field]
         for side in ("input", "output"):

@@ -178,7 +178,7 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGE)
-def test_an_audit_whose_reply_was_lost_has_mended_once(
+def test_an_audit_whose_reply_was_lost_has_repaired_once(
     redis_server: RedisServer, thief: Thief, executor: Executor, name: str
 ) -> None:
     """Each audit script finds real damage; its repetition finds none, and the store is as before the damage."""

@@ -1,4 +1,4 @@
-"""A recount takes any number of partitions, says what it decided, and starts over if what it staged was cut."""
+"""A rebuild takes any number of partitions, says what it decided, and starts over if what it staged was cut."""
 
 import pytest
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.redis
 def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failover between two pages leaves the new partitions incomplete; in place, nobody would look for the others."""
+    """A failover between two pages leaves the new partitions incomplete; in place, the others would stay missing."""
     stage, lost = storing._stage, []
 
     async def cut(queue: AsyncQueueExecutor, step: storing.StateUpdate) -> StagedState:

@@ -1,4 +1,4 @@
-"""A table that a rewrite could damage gets no job from anybody, says why everywhere, and is decided anew on change."""
+"""A table that a rewrite could damage gets no job from anybody, says why everywhere, and is decided again on change."""
 
 import json
 from collections.abc import Iterator
@@ -165,7 +165,7 @@ def test_a_table_replaced_by_a_refused_one_with_other_partitions_keeps_no_job_of
     assert jobs(decider) == []
 
 
-def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_anew_once_it_may(
+def test_a_log_that_may_no_longer_be_read_withdraws_the_jobs_and_is_decided_again_once_it_may(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     table = written(tmp_path / "t")
@@ -247,11 +247,11 @@ def test_a_refused_location_is_not_planned_from_the_command_line(
         assert isinstance(result.exception, Unsupported)
         assert result.exit_code == 1
         assert culprit in str(result.exception)
-    told = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
-    assert any(culprit in note for note in json.loads(told.stdout)["notes"]), code
+    reported = CliRunner().invoke(app, ["--json", "what-if", str(table.path)])
+    assert any(culprit in note for note in json.loads(reported.stdout)["notes"]), code
 
 
-def test_a_release_with_another_rule_decides_a_table_anew(
+def test_a_release_with_another_rule_decides_a_table_again(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The refusal is stored with the state, and the rule is asked all the same: nothing in the log has changed."""

@@ -1,4 +1,4 @@
-"""A timer that rings for a table that has become refused meanwhile queues nothing."""
+"""A timer that fires for a table that has become refused meanwhile queues nothing."""
 
 import pytest
 

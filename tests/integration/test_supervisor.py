@@ -160,9 +160,9 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
     )
     with pytest.raises(PermanentError) as caught, Supervisor([never]):
         pytest.fail("not ready")
-    said = str(caught.value)
-    assert "never was not ready within 0.2 s, it still lacked an answer from http://nobody" in said
-    assert f"Its log {never.log_file} is empty" in said
+    stated = str(caught.value)
+    assert "never was not ready within 0.2 s, it still lacked an answer from http://nobody" in stated
+    assert f"Its log {never.log_file} is empty" in stated
 
 
 def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
@@ -185,16 +185,16 @@ def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
         obstacle=lambda: "" if ready.exists() else "the file ready",
         ready_timeout_s=60.0,
     )
-    with capture_logs() as said:
+    with capture_logs() as stated:
 
         def obstacle_removed() -> str:
-            if any(entry["event"] == "child_not_ready" and entry["log_ends"] for entry in said):
+            if any(entry["event"] == "child_not_ready" and entry["log_ends"] for entry in stated):
                 go.touch()
             return slow.obstacle()
 
         with Supervisor([replace(slow, obstacle=obstacle_removed)]):
             pass
-    waits = [entry for entry in said if entry["event"] == "child_not_ready"]
+    waits = [entry for entry in stated if entry["event"] == "child_not_ready"]
     assert waits, "it said nothing while it waited"
     assert waits[-1]["child"] == "slow"
     assert waits[-1]["waits_for"] == "the file ready"

@@ -75,7 +75,7 @@ class World:
 
 
 def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url)
         await world.follow(world.first)
         assert await world.waiting() == PARTITIONS
@@ -85,7 +85,7 @@ def in_world(url: str, story: Callable[[World], Coroutine[Any, Any, None]]) -> N
             await world.first.redis.aclose()
             await world.second.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 @pytest.mark.parametrize(("moment", "script"), [("after", ScriptName.INGEST), ("before", ScriptName.CANCEL)])
@@ -106,8 +106,8 @@ def test_who_switches_off_late_leaves_the_jobs_of_a_table_that_is_on_again(
     in_world(redis_url, story)
 
 
-def test_a_table_made_anew_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
-    """Its versions start over, below those that the jobs were wished for at."""
+def test_a_table_made_again_and_switched_off_keeps_no_job_of_the_one_before(redis_url: str) -> None:
+    """Its versions start over, below those that the jobs were requested at."""
 
     async def story(world: World) -> None:
         files = (await world.log.snapshot()).files

@@ -147,19 +147,19 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
         with pytest.raises(RuntimeError, match="the process ended"):
             first.run(walk.run_once())
         assert len(names(first)) == 4
-        looked: list[str] = []
+        refreshed: list[str] = []
         theirs = second.services.discovery
         again = theirs._adopt
 
         async def noted(location: str) -> bool:
-            looked.append(location)
+            refreshed.append(location)
             return await again(location)
 
         theirs._adopt = noted
         (found,) = second.run(theirs.run_once())
         assert found.state is DiscoveryState.DONE
         assert len(names(second)) == 9
-        assert len(looked) < 9, "the walk began anew"
+        assert len(refreshed) < 9, "the walk began anew"
         theirs.pace = DiscoveryLimits(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
     finally:
@@ -245,15 +245,15 @@ def test_a_table_is_renamed_with_its_history_and_its_policy_changes_with_the_reg
 
 
 @pytest.mark.parametrize(
-    "said",
+    "stated",
     [{"lakewright.fan-in": "many"}, {"lakewright.no-such": "1"}, {"fan-in": "8"}, {"acid.data.retain.hours": "1"}],
 )
 def test_properties_that_cannot_be_used_are_refused_at_registration(
-    decider: LiveDecider, lake: Path, said: dict[str, str]
+    decider: LiveDecider, lake: Path, stated: dict[str, str]
 ) -> None:
     WrittenTable(lake / "orders")
-    answer = decider.post("/v1/tables", {"location": str(lake / "orders"), "properties": said})
-    assert (answer.status_code, answer.json()["field"]) == (422, f"properties.{next(iter(said))}")
+    answer = decider.post("/v1/tables", {"location": str(lake / "orders"), "properties": stated})
+    assert (answer.status_code, answer.json()["field"]) == (422, f"properties.{next(iter(stated))}")
     assert names(decider) == []
 
 

@@ -36,8 +36,8 @@ def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> Non
             world.now_ms += 1
             assert await world.decider.tick() == TimerRunResult(1, 1)
             (job,) = await world.jobs()
-            facts = JobPayload.decode(job.payload)
-            assert (facts.reason, facts.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
+            payload = JobPayload.decode(job.payload)
+            assert (payload.reason, payload.rewrite_kind) == (Reason.IDLE, RewriteKind.IDLE)
             await world.run_job()
             for _ in range(4):
                 world.now_ms += 6 * HOUR_MS
@@ -46,7 +46,7 @@ def test_a_partition_is_settled_once_for_each_quiet_spell(redis_url: str) -> Non
     in_world(redis_url, story)
 
 
-def test_a_commit_in_between_postpones_even_one_that_nobody_told_of(redis_url: str) -> None:
+def test_a_commit_in_between_postpones_even_one_that_no_one_told_of(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)
         world.now_ms += 5 * HOUR_MS
@@ -103,7 +103,7 @@ def test_a_window_that_is_over_is_settled_while_the_next_ones_are_written_to(red
                 await world.write(partition(1), [100_000])
                 world.now_ms += HOUR_MS // 3
                 ticked = await world.decider.tick()
-                # Each of the windows that have been over for two hours is settled once.
+                # Each of the windows that have been over for two hours is idle-compacted once.
                 assert ticked.jobs == int(hour >= 2 and world.now_ms % HOUR_MS == 0)
                 if ticked.jobs:
                     await world.run_job()
@@ -149,7 +149,7 @@ def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
         world.log.add(metadata=changed, data_change=False)
         restarted = world.new_decider()
         await restarted.follow()
-        # The second partition holds one file that was never settled: there is nothing to merge it with.
+        # The second partition holds one file that was never idle-compacted: there is nothing to merge it with.
         assert list(await world.timers.all(TABLE.id)) == [timer_name(RewriteKind.IDLE, partition(1))]
         assert await restarted.tick() == TimerRunResult(0, 0)
         world.now_ms += HOUR_MS
@@ -218,7 +218,7 @@ def test_a_partition_that_is_left_to_its_writers_is_settled_when_they_are_done(r
 
 
 def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str) -> None:
-    """Its timer has rung and the newest facts ask for levels; what was asked for before goes with them."""
+    """Its timer has fired and the newest payload request levels; what was requested before goes with them."""
 
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)
@@ -226,9 +226,9 @@ def test_a_full_rewrite_that_waits_is_not_lost_to_the_next_commit(redis_url: str
         assert await world.decider.tick() == TimerRunResult(1, 1)
         await world.write(partition(1), [100_000] * 9)
         (claim,) = await world.queue.run(commands.claim("default", worker="w", nonce="c", slots=1, lease_ms=60_000))
-        facts = JobPayload.decode(claim.payload)
-        assert facts.rewrite_kind is RewriteKind.LEVELS
-        assert facts.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
+        payload = JobPayload.decode(claim.payload)
+        assert payload.rewrite_kind is RewriteKind.LEVELS
+        assert payload.with_extent(claim.extent).rewrite_kind is RewriteKind.FULL
 
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
@@ -241,8 +241,8 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
             await world.write(partition(1), [100])
         assert await world.decider.tick() == TimerRunResult(1, 1)
         (job,) = await world.jobs()
-        facts = JobPayload.decode(job.payload)
-        assert (facts.reason, facts.rewrite_kind) == (Reason.FULL_REWRITE_DUE, RewriteKind.FULL)
+        payload = JobPayload.decode(job.payload)
+        assert (payload.reason, payload.rewrite_kind) == (Reason.FULL_REWRITE_DUE, RewriteKind.FULL)
         await world.run_job()
         for _ in range(9):
             world.now_ms += 8 * HOUR_MS
@@ -302,7 +302,7 @@ def test_a_timer_that_changed_since_it_was_read_is_not_taken(redis_url: str) -> 
 
 
 def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url: str) -> None:
-    """They are due for longer than the table that can be followed, and more of them than one tick looks at."""
+    """They are due for longer than the table that can be followed, and more of them than one tick reads."""
 
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)

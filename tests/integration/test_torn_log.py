@@ -65,7 +65,7 @@ def test_half_of_a_torn_transaction_is_never_carried_out(server: RedisServer) ->
         assert (client.get("job"), client.get("count"), client.get("later")) == (b"running", None, b"1")
 
 
-def test_a_log_is_written_anew_once_after_each_start(server: RedisServer) -> None:
+def test_a_log_is_written_again_once_after_each_start(server: RedisServer) -> None:
     assert renewed(server)
     with server.client() as client:
         until("the log is written anew", lambda: is_written(client))

@@ -1,4 +1,4 @@
-"""Two deciders on one Redis: nothing is lost, doubled or recounted for ever, whatever the events do."""
+"""Two deciders on one Redis: nothing is lost, doubled or rebuilt for ever, whatever the events do."""
 
 import random
 from collections.abc import Iterator
@@ -53,8 +53,8 @@ def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_parti
         for _ in range(COMMITS):
             for table in tables:
                 table.append()
-                told = chaos.random()
-                pending += [table.event(table.version)] * (0 if told < 0.3 else 2 if told < 0.5 else 1)
+                reported = chaos.random()
+                pending += [table.event(table.version)] * (0 if reported < 0.3 else 2 if reported < 0.5 else 1)
             chaos.shuffle(pending)
             # The rest comes after the next commits, so that old events arrive late as well.
             half = len(pending) // 2
@@ -68,7 +68,7 @@ def test_dropped_doubled_and_shuffled_events_over_fifty_tables_leave_every_parti
 
 
 def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: WrittenTable) -> None:
-    """The state is a recount, each version was folded once, and each partition that is worth a job has one."""
+    """The state is a rebuild, each version was folded once, and each partition that is worth a job has one."""
     status = pair[0].get(f"/v1/tables/{name}")
     counters = status["counters"]
     assert status["state"]["version"] == table.version == COMMITS

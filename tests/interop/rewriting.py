@@ -77,11 +77,11 @@ class WorkerRewrite:
         table, policy = f"lab-{next(self._tables)}", Policy(min_input_files=2)
         for partition in partitions:
             predicted = PredictedCost(2, 1, 0)
-            facts = JobPayload(
+            payload = JobPayload(
                 location.as_uri(), table, policy, "asked", predicted, policy_digest({}), RewriteKind.FULL
             )
             key = JobKey(table, partition, "compact")
-            self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, facts.encode())))
+            self._queue.run(commands.enqueue(_QUEUE, JobRequest(key, _QUEUE, Band.NORMAL, 5, 0, 1, payload.encode())))
         before = len(TableLog.read(location).commits)
         while self._worker.run_next():
             pass

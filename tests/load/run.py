@@ -139,7 +139,7 @@ class Load:
         self._post_ms.append(1000 * (time.monotonic() - started))
 
     async def _watch(self, api: httpx.AsyncClient, process: psutil.Process, stop: asyncio.Event) -> None:
-        """Ask as a probe does, and look at memory and lag, once a second."""
+        """Ask as a probe does, and read memory and lag, once a second."""
         while not stop.is_set():
             started = time.monotonic()
             (await api.get("/livez")).raise_for_status()
@@ -169,7 +169,7 @@ class Load:
             return [int(version or -1) for version in pipe.execute()] == [table.version for table in self._lake.tables]
 
     def _wrong_tables(self) -> int:
-        """Count the tables whose stored partitions differ from a recount of what was written, integer for integer."""
+        """Count the tables whose stored partitions differ from a rebuild of what was written, integer for integer."""
         wrong = 0
         with self._stack.redis.client() as redis:
             for table in self._lake.tables:

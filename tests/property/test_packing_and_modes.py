@@ -1,4 +1,4 @@
-"""Packing against brute force, and the laws of what is not asked for by levels: settling, windows, purges."""
+"""Packing against brute force, and the laws of what is not requested by levels: idle compaction, windows, purges."""
 
 import random
 from collections import Counter
@@ -45,7 +45,7 @@ def landed(files: list[DataFile], groups: tuple[FileGroup, ...], names: count, a
 
 
 class Life:
-    """A partition under an adversary: who was rewritten how often, and a rolling state that must equal a recount."""
+    """A partition under an adversary: who was rewritten how often, and a rolling state that must equal a rebuild."""
 
     def __init__(self, policy: Policy, seen: Counter[str]) -> None:
         self.policy, self.seen = policy, seen
@@ -99,7 +99,7 @@ def nasty_sizes(size_levels: SizeLevels, seed: int) -> list[int]:
 def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level_and_once_again(
     window_s: int | None,
 ) -> None:
-    """The theorem with settling: after every commit a plan, and after as many as the adversary likes a quiet spell."""
+    """The theorem with idle compaction: a plan after every commit, and idle periods wherever the adversary likes."""
     seen: Counter[str] = Counter()
 
     @given(POLICIES, st.integers(0, 2**32))
@@ -126,7 +126,7 @@ def test_with_settling_and_windows_no_byte_is_rewritten_more_than_once_per_level
 
 
 def test_the_bound_with_settling_is_reached() -> None:
-    """Six levels and one settling, none of which a byte can be spared if the adversary knows the rule."""
+    """Six levels and one idle compaction, none of which a byte can be spared if the adversary knows the rule."""
     policy = Policy(
         target_bytes=64 * KIB, fan_in=2, full_file_threshold=Fraction(1), tolerance=Fraction(0), min_input_files=2
     )
@@ -328,7 +328,7 @@ def test_covering_replaces_at_most_a_twentieth_more_files_than_the_optimum_on_av
 
     The gain is the entropy removed, as published, or the benefit that decisions are made by. Taken by itself, the
     number of outputs wants few large inputs and the number of files removed wants outputs beyond the target: what is
-    best for the one is bad for the other. With outputs and entropy both asked for, ours is optimal.
+    best for the one is bad for the other. With outputs and entropy both requested, ours is optimal.
     """
     dice = random.Random(7)
     replaced = 0

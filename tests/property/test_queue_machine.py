@@ -34,7 +34,7 @@ from shared.queue.model import (
 )
 from shared.queue.settings import QueueSettings
 from tests.support.job_states import States, illegal, states_in
-from tests.support.queue_audit import mended
+from tests.support.queue_audit import repaired
 from tests.support.queue_invariants import check
 from tests.support.queue_model import QueueModel
 from tests.support.queue_state import TestClock, library_with_test_clock, read_state
@@ -49,7 +49,7 @@ STALE = Finished(FinishOutcome.STALE)
 EXAMPLES = int(os.environ.get("LAKEWRIGHT_STRESS_EXAMPLES", "200"))
 STEPS = 50
 NAMES = {Scope.BAND: ["2", "3"], Scope.TENANT: ["x", "y"], Scope.TABLE: ["t1", "t2"]}
-MENDABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
+REPAIRABLE = ("f:", "n:", "i:", "p:", "queued", "lease", "delay", "dead", "infl")
 """Keys without which an audit can still tell what they held."""
 
 specs = st.builds(
@@ -114,9 +114,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert self.run(commands.enqueue(QUEUE, spec)) == self.model.put(spec)
         self.arrived(spec)
 
-    @rule(wishes=st.lists(specs, max_size=3), on_time=st.booleans())
-    def ingest(self, wishes: list[JobRequest], *, on_time: bool) -> None:
-        mine = [spec for spec in wishes if spec.key.table == "t1"]
+    @rule(requests=st.lists(specs, max_size=3), on_time=st.booleans())
+    def ingest(self, requests: list[JobRequest], *, on_time: bool) -> None:
+        mine = [spec for spec in requests if spec.key.table == "t1"]
         expected = self.cursor if on_time else self.cursor + 1
         before = self.dump()
         reply = self.run(
@@ -300,7 +300,7 @@ class QueueMachine(RuleBasedStateMachine):
         for one in self.run(admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0, 2))):
             waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
             assert one.waiting in self.model.ready()
-            assert waiting.wish.band < SETTINGS.strict_bands <= victim.wish.band
+            assert waiting.request.band < SETTINGS.strict_bands <= victim.request.band
             assert victim.state is JobState.LEASED
             assert not victim.revoked
             assert not victim.stopping
@@ -308,7 +308,7 @@ class QueueMachine(RuleBasedStateMachine):
             victim.revoked, victim.preempted = True, victim.preempted + 1
 
     def audit(self) -> int:
-        return sum(mended(self.queue, self.client))
+        return sum(repaired(self.queue, self.client))
 
     @rule()
     def audit_of_a_sound_queue(self) -> None:
@@ -322,7 +322,7 @@ class QueueMachine(RuleBasedStateMachine):
         """I16: one key is gone, and the audit restores what it held, as the laws then show."""
         start = keys.prefix(QUEUE)
         names = [key.decode().removeprefix(start) for key in self.client.scan_iter(match=start + "*")]
-        lost = sorted(name for name in names if name.startswith(MENDABLE))
+        lost = sorted(name for name in names if name.startswith(REPAIRABLE))
         if not lost:
             return
         name = data.draw(st.sampled_from(lost))
@@ -346,7 +346,7 @@ class QueueMachine(RuleBasedStateMachine):
         transition, reply = self.again
         before = self.dump()
         repeated = self.queue.run(transition)
-        # A wish that made a job is merged into it the second time, and who was revoked is not revoked again.
+        # A request that made a job is merged into it the second time, and who was revoked is not revoked again.
         assert repeated == reply or transition.script in (ScriptName.ENQUEUE, ScriptName.PREEMPT)
         assert self.dump() == before
 

@@ -1,4 +1,4 @@
-"""With time windows: a window is compacted while it is open, settled once it is over, and never looked at in vain.
+"""With time windows: a window is compacted while it is open, settled once it is over, and never read without result.
 
 The decider's side of each story is what `fold` makes of commits, in which a removal does not tell its window; the
 actor's side is the live files.
@@ -39,7 +39,7 @@ class Partition:
         self.files: dict[str, DataFile] = {}
         self.state = EMPTY_STATS
         self.timers: dict[str, int] = {}
-        self.came: dict[str, int] = {}
+        self.arrived: dict[str, int] = {}
 
     def windows(self) -> dict[int, list[DataFile]]:
         found: dict[int, list[DataFile]] = {}
@@ -51,7 +51,7 @@ class Partition:
         """Let others commit; what they remove is told without its window."""
         added = [DataFile(f"i{next(self.names)}", size, PARTITION, modified_ms=written_ms) for size in sizes]
         gone = list(self.files.values())[:removes]
-        commit = Commit(next(self.versions), at_ms, "WRITE", tuple(added), told(gone))
+        commit = Commit(next(self.versions), at_ms, "WRITE", tuple(added), reported(gone))
         self.take(commit)
         self.change(COMPACTION_TIMERS.after_commit(PARTITION, self.state, self.policy, at_ms, ()))
         made = decide_on_state(PARTITION, self.state, self.policy, commit.version)
@@ -69,7 +69,7 @@ class Partition:
         ]
         gone = [file for group in made.groups for file in group.files]
         origin = CommitOrigin("j", next(self.versions))
-        commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), told(gone), data_change=False, origin=origin)
+        commit = Commit(origin.token, at_ms, "OPTIMIZE", tuple(out), reported(gone), data_change=False, origin=origin)
         self.take(commit)
         rewritten = rewritten_windows(commit, self.policy)[PARTITION]
         self.change(COMPACTION_TIMERS.after_rewrite(PARTITION, self.state, self.policy, rewritten))
@@ -78,7 +78,7 @@ class Partition:
         for gone in commit.removed:
             del self.files[gone.path]
         self.files |= {file.path: file for file in commit.added}
-        self.came |= {file.path: commit.timestamp_ms for file in commit.added}
+        self.arrived |= {file.path: commit.timestamp_ms for file in commit.added}
         self.state = (self.state + fold(commit, HERE, self.policy).changes[PARTITION]).clamped()
         size_levels = self.policy.size_levels
         total = stats_of_files(self.files.values(), size_levels)
@@ -110,7 +110,7 @@ class Partition:
                 self.run(plan_idle_compaction(PARTITION, files, self.policy, ended_by_ms=closed_ms), at_ms, "settling")
 
 
-def told(files: list[DataFile]) -> tuple[RemovedFile, ...]:
+def reported(files: list[DataFile]) -> tuple[RemovedFile, ...]:
     return tuple(RemovedFile(file.path, file.dv_id, file.size_bytes, PARTITION, tags=file.tags) for file in files)
 
 
@@ -120,7 +120,7 @@ def fresh(files: list[DataFile], policy: Policy) -> list[DataFile]:
 
 
 @pytest.mark.parametrize("removes", [0, 0.05], ids=["only added to", "deleted from, too"])
-def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_nothing_is_looked_at_in_vain(
+def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_nothing_is_read_in_vain(
     removes: float,
 ) -> None:
     seen: Counter[str] = Counter()
@@ -144,9 +144,9 @@ def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_no
             partition.write(sizes, at_ms, written_ms=at_ms - dice.choice([0, 0, gap_ms // 2]), removes=deleted)
             for start_ms, files in partition.windows().items():
                 if start_ms + (window_s + settle_s) * 1000 < at_ms and not deletions:
-                    # Files that came after its end wait for a quiet spell of their own.
+                    # Files that came after its end wait for an idle period of their own.
                     end_ms = start_ms + window_s * 1000
-                    assert sum(partition.came[file.path] < end_ms for file in fresh(files, policy)) <= 1
+                    assert sum(partition.arrived[file.path] < end_ms for file in fresh(files, policy)) <= 1
                     seen["closed windows"] += 1
         partition.pass_time(at_ms + 10 * (window_s + settle_s) * 1000)
         for files in partition.windows().values():
@@ -155,7 +155,7 @@ def test_a_window_that_is_over_is_settled_while_newer_ones_are_written_to_and_no
     print(f"what was met: {dict(seen)}")
     assert min(seen["levels"], seen["settling"]) >= 100
     assert seen["levels in vain"] == 0
-    # A deletion may take what a timer was set for, and its window is looked at once all the same.
+    # A deletion may take what a timer was set for, and its window is read once all the same.
     assert seen["settling in vain"] <= seen["deletions"]
     assert seen["settling in vain"] <= 0.05 * seen["settling"]
 

@@ -49,7 +49,7 @@ class Household:
 
     @property
     def folder(self) -> Path:
-        """Where journals, logs and wishes lie."""
+        """Where journals, logs and requests lie."""
         return self.stack.folder
 
     def start_services(self) -> None:

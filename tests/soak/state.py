@@ -1,4 +1,4 @@
-"""The decider's rolling state beside a recount of the live files that our plain replay finds, integer for integer."""
+"""The decider's rolling state beside a rebuild of the live files that our plain replay finds, integer for integer."""
 
 import json
 
@@ -22,7 +22,7 @@ def is_at_rest(stack: Stack, spec: TableSpec) -> bool:
 
 
 def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]:
-    """Return the partitions whose stored state is not what a recount finds."""
+    """Return the partitions whose stored state is not what a rebuild finds."""
     table_id = stack.get(f"/v1/tables/soak.{spec.name}")["id"]
     raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
     stored = {

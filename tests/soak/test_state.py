@@ -1,4 +1,4 @@
-"""The recount finds a stored state that is off by one, and takes spellings of one value for one partition."""
+"""The rebuild finds a stored state that is off by one, and takes spellings of one value for one partition."""
 
 import json
 from pathlib import Path

@@ -91,9 +91,9 @@ class Watched(LedgerArchiver):
 
 
 def in_world(url: str, folder: Path, story: Callable[[World], Coroutine[Any, Any, None]]) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, folder / "ledger")
         await story(world)
         await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())

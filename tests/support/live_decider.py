@@ -86,11 +86,11 @@ class LiveDecider:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(scaled(30))
 
     def drain(self) -> None:
-        """Return once every table that was asked for has been looked at."""
+        """Return once every table that was requested has been read."""
         self.run(asyncio.wait_for(self.services.inbox.drained(), scaled(30)))
 
     def sweep(self) -> None:
-        """Sweep once, and return when all tables have been looked at."""
+        """Sweep once, and return when all tables have been read."""
         self.run(self.services.sweep.run_once())
         self.drain()
 
@@ -105,7 +105,7 @@ class LiveDecider:
         return self.client.post(path, json=body)
 
     def register(self, location: Path, name: str | None = None) -> str:
-        """Register a table, wait until it was looked at, and return its name."""
+        """Register a table, wait until it was read, and return its name."""
         answer = self.post("/v1/tables", {"location": str(location)} | ({"name": name} if name else {}))
         assert answer.status_code == httpx.codes.CREATED, answer.text
         self.drain()
@@ -137,7 +137,7 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless asked for, and rates that no test reaches by accident."""
+    """Settings for tests: the small policy, no sweep unless requested, and rates that no test reaches by accident."""
     base = DeciderSettings(
         redis_url=redis_url,
         address=Address("127.0.0.1", 0),

@@ -1,4 +1,4 @@
-"""What end-to-end tests look at from outside: the table's own log, the REST API, and the partitions in Redis."""
+"""What end-to-end tests read from outside: the table's own log, the REST API, and the partitions in Redis."""
 
 import json
 from pathlib import Path
@@ -46,7 +46,7 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
 
 
 def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> None:
-    """Compare the stored partitions with a recount of the live files by another reader, integer for integer."""
+    """Compare the stored partitions with a rebuild of the live files by another reader, integer for integer."""
     raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
     stored = {json.loads(partition)["day"]: PartitionStats.decode(text.decode()) for partition, text in raw.items()}
     live: dict[str, list[int]] = {}
@@ -70,5 +70,5 @@ def runs(stack: Stack) -> int:
 
 
 def swept(stack: Stack) -> int:
-    """Count finished sweeps by the reads they cost: with one table, each sweep asks for one version that is absent."""
+    """Count finished sweeps by the reads they cost: with one table, each sweep requests one version that is absent."""
     return sum(stack.get("/v1/status")["object_store_requests"].values())

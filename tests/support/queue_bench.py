@@ -51,8 +51,8 @@ class Bench:
         """A name for a call that none before had."""
         return next(self._nonces)
 
-    def enqueue(self, wish: JobRequest) -> Enqueued:
-        return self.run(commands.enqueue(QUEUE, wish))
+    def enqueue(self, request: JobRequest) -> Enqueued:
+        return self.run(commands.enqueue(QUEUE, request))
 
     def claim(self, slots: int = 1, *, worker: str = "w-1", nonce: str = "") -> tuple[Claim, ...]:
         nonce = nonce or next(self._nonces)
@@ -74,11 +74,11 @@ class Bench:
         values = {"table": "t-1", "state_fields": {"version": str(version)}, "partitions": {}, **more}
         return self.run(commands.ingest(QUEUE, expected_version=expected, **values))
 
-    def find(self, wish: JobRequest | None = None) -> JobView | None:
-        return self.run(queries.job(QUEUE, (wish or spec()).id))
+    def find(self, request: JobRequest | None = None) -> JobView | None:
+        return self.run(queries.job(QUEUE, (request or spec()).id))
 
-    def job(self, wish: JobRequest | None = None) -> JobView:
-        found = self.find(wish)
+    def job(self, request: JobRequest | None = None) -> JobView:
+        found = self.find(request)
         assert found is not None, "the job is gone"
         return found
 

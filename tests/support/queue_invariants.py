@@ -5,11 +5,11 @@ from collections.abc import Container, Iterable
 
 from shared.queue.model import Debounce, JobState
 from shared.queue.settings import QueueSettings
-from tests.support.queue_model import Job, QueueModel, Wish
+from tests.support.queue_model import Job, QueueModel, StoredRequest
 from tests.support.queue_state import State
 
 LASTING = ("cfg", "v", "ev", "hist", "count", "cur:", "partitions:", "led:")
-"""What a drained queue may keep; `v` has the last token, the row of strict claims and the last look for due jobs."""
+"""What a drained queue may keep; `v` has the last token, the row of strict claims and the last search for due jobs."""
 
 RUN_FIELDS = {"worker", "started", "progress", "stop"}
 
@@ -52,18 +52,18 @@ def jobs_as_in_the_model(state: State, model: QueueModel) -> None:
     times = {**state.zset("delay"), **state.zset("lease"), **state.zset("dead")}
     for job_id, job in model.jobs.items():
         stored = state.jobs[job_id]
-        assert _wish(stored, "") == job.wish, job_id
-        assert (_wish(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
+        assert _request(stored, "") == job.request, job_id
+        assert (_request(stored, "d_") if "d_version" in stored else None) == job.pending, job_id
         if job.pending is not None:
             assert Debounce(int(stored["d_quiet"]), int(stored["d_max"])) == job.pending_delay, job_id
         assert int(stored["attempts"]) == job.attempts, job_id
         assert int(stored.get("crashes", 0)) == job.deaths, job_id
         assert stored.get("token") == (None if job.token is None else str(job.token)), job_id
         assert times.get(job_id) == job.at_ms, job_id
-        flow = f"{job.wish.band}|{job.wish.tenant}|{job.key.table}"
+        flow = f"{job.request.band}|{job.request.tenant}|{job.key.table}"
         if job.state is JobState.QUEUED:
             assert state.named("f:")[flow][job_id] == _aged(job, model.settings), job_id
-            assert state.zset("queued")[job_id] == job.wish.t0_ms
+            assert state.zset("queued")[job_id] == job.request.t0_ms
         run_fields = {name for name in stored if name.startswith("d_")} | RUN_FIELDS & set(stored)
         if job.state is not JobState.LEASED:
             assert not run_fields, f"{job_id} kept {run_fields} of a run that is over"
@@ -158,11 +158,11 @@ def drained_queue_is_empty(state: State, settings: QueueSettings) -> None:
 
 
 def _aged(job: Job, settings: QueueSettings) -> int:
-    return job.wish.t0_ms + job.wish.priority * settings.aging_ms
+    return job.request.t0_ms + job.request.priority * settings.aging_ms
 
 
-def _wish(stored: dict[str, str], mark: str) -> Wish:
-    return Wish(
+def _request(stored: dict[str, str], mark: str) -> StoredRequest:
+    return StoredRequest(
         stored[f"{mark}tenant"],
         int(stored[f"{mark}band"]),
         int(stored[f"{mark}prio"]),

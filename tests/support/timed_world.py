@@ -65,9 +65,12 @@ class World:
         (claim,) = await self.queue.run(
             commands.claim("default", worker="w", nonce=f"c{self.files}", slots=1, lease_ms=60_000)
         )
-        partition, facts = PartitionKey(claim.key.partition), JobPayload.decode(claim.payload).with_extent(claim.extent)
+        partition, payload = (
+            PartitionKey(claim.key.partition),
+            JobPayload.decode(claim.payload).with_extent(claim.extent),
+        )
         rounds = 0
-        while groups := _planned(partition, await self._live(partition), facts):
+        while groups := _planned(partition, await self._live(partition), payload):
             merged = [replace(self.file(partition, group.bytes), tags=group.tags) for group in groups]
             gone = [
                 RemovedFile(file.path, None, file.size_bytes, partition, tags=file.tags)
@@ -95,13 +98,13 @@ class World:
         return [file for file in (await self.log.snapshot()).files if file.partition == partition]
 
 
-def _planned(partition: PartitionKey, files: list[DataFile], facts: JobPayload) -> tuple[FileGroup, ...]:
-    if facts.rewrite_kind is RewriteKind.FULL:
-        return plan_full(partition, files, facts.policy).groups
-    groups = plan(partition, files, facts.policy).groups
-    if groups or facts.rewrite_kind is RewriteKind.LEVELS:
+def _planned(partition: PartitionKey, files: list[DataFile], payload: JobPayload) -> tuple[FileGroup, ...]:
+    if payload.rewrite_kind is RewriteKind.FULL:
+        return plan_full(partition, files, payload.policy).groups
+    groups = plan(partition, files, payload.policy).groups
+    if groups or payload.rewrite_kind is RewriteKind.LEVELS:
         return groups
-    return plan_idle_compaction(partition, files, facts.policy, ended_by_ms=facts.ended_by_ms).groups
+    return plan_idle_compaction(partition, files, payload.policy, ended_by_ms=payload.ended_by_ms).groups
 
 
 class Decider:
@@ -131,7 +134,7 @@ def in_world(
     *,
     actions: ActionRegistry = ACTIONS,
 ) -> None:
-    async def tell() -> None:
+    async def report() -> None:
         world = World(url, configuration or {}, actions)
         await world.registry.register(TABLE)
         await world.decider.follow()
@@ -140,7 +143,7 @@ def in_world(
         finally:
             await world.queue.redis.aclose()
 
-    asyncio.run(tell())
+    asyncio.run(report())
 
 
 TWO_SMALL = [MIB, MIB]

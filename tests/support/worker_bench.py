@@ -25,8 +25,8 @@ EIGHT = [100_000] * 8
 
 
 def spec(version: int) -> JobRequest:
-    facts = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
-    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, facts.encode())
+    payload = JobPayload("memory://t", "t", POLICY, "eligible", PredictedCost(8, 7, 800_000), policy_digest({}))
+    return JobRequest(KEY, "default", Band.NORMAL, 5, 800_000, version, payload.encode())
 
 
 class Bench:

@@ -1,4 +1,4 @@
-"""Delta's JSON becomes our nouns here, once: nothing behind this file looks into a dictionary of the log.
+"""Delta's JSON actions are decoded here, once: no other module reads a dictionary of the log.
 
 The field names are those of the Delta protocol ("Actions"). Values that the log may leave out are None or empty in
 our nouns, never guessed.

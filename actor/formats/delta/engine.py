@@ -32,7 +32,7 @@ _log = structlog.get_logger(__name__)
 
 
 class RewriteExecutor(Protocol):
-    """One way to rewrite; `is_exact` says whether precisely the planned files are replaced."""
+    """One way to rewrite; `is_exact` returns whether precisely the planned files are replaced."""
 
     is_exact: bool
 
@@ -80,7 +80,7 @@ class DeltaEngine:
 
         Raises:
             OtherTable: the table is not the one of this id (empty: any).
-            Unsupported: the table must not be rewritten; the message says why.
+            Unsupported: the table must not be rewritten; the message has the reason.
             InvalidInput: there is no Delta table.
             RetryableError: Spark or the store failed.
         """
@@ -115,7 +115,7 @@ class DeltaEngine:
             return False
 
     def terminate(self) -> EngineDeath | None:
-        """End the JVM if it has not ended, and say why it died; None if it cannot be ended."""
+        """End the JVM if it has not ended, and return the cause of its end; None if it cannot be ended."""
         return self._autopsy.perform()
 
     def cancel(self, job: str) -> None:

@@ -1,7 +1,7 @@
-"""What was read of a table is remembered, and brought up to date by the commits since: a job rarely lists a snapshot.
+"""Cache of what was read of a table, brought up to date by the commits since: a job rarely lists a snapshot.
 
 Delta rebuilds the state of a table by a Spark job after every new version, for a partition of ten files as for a
-million. Commits are small and say exactly what came and went, so that reading those since the last look gives the same
+million. Commits are small and list exactly what was added and removed, so reading those since gives the same
 files. Where they might not (other metadata, a path with several spellings, a removal of what was never seen, a commit
 undone since), the snapshot is listed again.
 """
@@ -93,10 +93,10 @@ class ReadCache:
 
 
 def caught_up(log: TableLog, cached: CachedRead, shape: TableShape, *, version: int) -> CachedRead | None:
-    """Return the same partition or table at a later version, None if the commits in between do not tell for certain."""
+    """Return the same partition or table at a later version, None if the commits in between are not conclusive."""
     if shape != cached.shape or not 0 <= version - cached.version <= MAX_COMMITS_REPLAYED:
         return None
-    # Before the commits are read, and what was known is looked at after them: whatever is undone meanwhile is noticed,
+    # Before the commits are read, and what was known is read after them: whatever is undone meanwhile is noticed,
     # now or the next time.
     digest = log.digest(version)
     if version == cached.version:
@@ -115,13 +115,13 @@ def _replayed(log: TableLog, cached: CachedRead, shape: TableShape, version: int
         if actions is None:
             return None
         gone = [action["remove"] for action in actions if action.get("remove") is not None]
-        came = [action["add"] for action in actions if action.get("add") is not None]
-        if not all(is_plain(body["path"]) for body in (*gone, *came)):
+        added = [action["add"] for action in actions if action.get("add") is not None]
+        if not all(is_plain(body["path"]) for body in (*gone, *added)):
             return None
         for body in gone:
             if files.pop(_key(body), None) is None and cached.partition is None:
                 return None
-        for body in came:
+        for body in added:
             file = decode_add(body, columns)
             if cached.partition in (None, file.partition):
                 # As the snapshot spells it: whether the commit changed data is no property of a live file.

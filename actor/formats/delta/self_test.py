@@ -23,7 +23,7 @@ from shared.locations import hadoop_path
 from shared.partitions import WHOLE_TABLE
 
 SELF_TEST = "self_test"
-"""Marks log events of the self-test: its conflict is provoked, and would alarm whoever reads of it."""
+"""Marks log events of the self-test: its conflict is provoked, and would alarm a reader of the log."""
 
 _ROWS = 40
 _FILES = 2
@@ -32,7 +32,7 @@ _RECURSIVELY = True  # Scala's positional flag by name.
 
 @dataclass(frozen=True, slots=True)
 class SelfTestResult:
-    """The verdict: `reason` is empty if it passed, otherwise says which expectation did not hold."""
+    """Result of the self-test: `reason` is empty if it passed, otherwise the expectation that did not hold."""
 
     reason: str
     took_ms: int

@@ -124,7 +124,7 @@ def logical_rows(files: Sequence[LoggedFile]) -> int | None:
 
 
 def _seen(column: PartitionColumn, value: str | None) -> str | None:
-    """Return what tells apart two spellings of one partition's value for a reader, the same for spellings that agree.
+    """Return what distinguishes two spellings of one partition's value for a reader, the same for spellings that agree.
 
     By the protocol the empty string is null, yet Spark shows it as an empty string; and a timestamp without a zone is
     an instant of the reader's zone.

@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from decider.api.dependencies import Parts, Services
 from decider.api.openapi import failures
 from decider.api.schemas.status import Backlog, DeciderStatus, DefaultsInForce, QueueStatus, RedisStatus, Savings
-from decider.store.redis_health import ServerFacts
+from decider.store.redis_health import ServerStatus
 from decider.web.base_model import moment
 from shared.errors import LakewrightError
 from shared.queue import queries
@@ -30,7 +30,7 @@ NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
 class HealthSnapshot:
     """Health as read from Redis; `server` is None and `trouble` holds the error if Redis does not respond."""
 
-    server: ServerFacts | None
+    server: ServerStatus | None
     tables: int | None
     refused: int | None
     depth: QueueDepth
@@ -50,7 +50,7 @@ class HealthSnapshot:
 async def read_health(parts: Services) -> HealthSnapshot:
     """Read everything that a status shows from Redis."""
     try:
-        server = await parts.safety.facts()
+        server = await parts.safety.read()
         tables, refused = await parts.registry.count(), await parts.registry.count_refused()
         depth = await parts.queue.run(queries.depth(parts.queue.name))
         funnel = dict(await parts.counters.read())

@@ -29,7 +29,7 @@ from decider.api.views.table_status import table_status
 from decider.api.views.tables import decision_view, partition_view, refusal_view, table_view
 from decider.events.resolver import Registration
 from decider.optimize.partition_selector import find_partition
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.cleanup import delete_table
 from decider.web.base_model import MAX_PAGE
 from decider.web.errors import ApiError
@@ -90,7 +90,7 @@ async def register_table(asked: TableRegistration, parts: Parts, response: Respo
 
 
 async def _register(asked: TableRegistration, parts: Services) -> TableRef:
-    """Register a table, paused before its first read where that is asked for, so that no job runs in between."""
+    """Register a table, paused before its first read where that is requested, so that no job runs in between."""
     identity = table_id(canonical_location(asked.location))
     if asked.paused:
         await parts.steering.pause(Scope.TABLE, identity, paused=True)
@@ -165,17 +165,17 @@ async def change_table(table: KnownTable, asked: TableUpdate, parts: Parts) -> T
     """Change name, tenant or property overrides; a changed policy takes effect with the refresh that follows."""
     if asked.properties is not None:
         _check_properties(asked.properties, parts)
-    said = {name: value for name, value in asked.model_dump().items() if value is not None}
-    changed = replace(table, **said, is_discovered=False)
+    overrides = {name: value for name, value in asked.model_dump().items() if value is not None}
+    changed = replace(table, **overrides, is_discovered=False)
     await parts.registry.update(table, changed)
     await parts.inbox.put(changed, None)
     return table_view(changed)
 
 
-def _check_properties(said: Mapping[str, str], parts: Services) -> None:
+def _check_properties(overrides: Mapping[str, str], parts: Services) -> None:
     """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
-    issues = parts.standing.current.resolve(replace(_NOBODY, properties=said), {}, {}, LogFacts()).issues
-    unknown = said.keys() - NAMES
+    issues = parts.standing.current.resolve(replace(_ANY_TABLE, properties=overrides), {}, {}, LogStatus()).issues
+    unknown = overrides.keys() - NAMES
     for issue in issues:
         raise ApiError(
             422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
@@ -184,7 +184,7 @@ def _check_properties(said: Mapping[str, str], parts: Services) -> None:
         raise ApiError(422, f"{name}: {unknown_property(name)}", field=f"properties.{name}")
 
 
-_NOBODY = TableRef(TableId(""), "", "")
+_ANY_TABLE = TableRef(TableId(""), "", "")
 
 
 @router.delete("/{name}", status_code=204, summary="Unregister a table", responses=failures(404, 422))
@@ -206,7 +206,7 @@ async def list_partitions(
     state = await parts.states.state(table.id)
     if state is None:
         return PartitionList(version=-1, partitions=(), next_page_token=None)
-    in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_facts)
+    in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     policy = (await parts.states.calibration(table.id)).with_learned_shrink(in_force.policy)
     partitions, after = await parts.states.page(table.id, after=page_token or "", limit=limit)
     columns = state.metadata.partition_columns

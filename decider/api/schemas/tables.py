@@ -355,7 +355,7 @@ class CursorView(ResponseModel):
 class PartitionContention(ResponseModel):
     """Recent MERGE, UPDATE and DELETE activity in a partition."""
 
-    partition_key: str = Field(description="Partition key; `*` stands for all partitions.")
+    partition_key: str = Field(description="Partition key; `*` means all partitions.")
     partition_label: str = Field(description="Partition label.")
     busy_ratio: float = Field(
         description="Share of the last hour with DML, 0 to 1; above `max-write-contention` jobs are deferred."

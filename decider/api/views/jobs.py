@@ -60,12 +60,12 @@ def moved_view(outcome: MoveOutcome) -> MoveResult:
 
 
 def _live(job: JobView) -> JobSummary:
-    facts = _object(job.payload)
+    payload = _object(job.payload)
     return JobSummary(
         id=job.id,
         state=job.state,
         table=job.key.table,
-        table_name=str(facts.get("name", job.key.table)),
+        table_name=str(payload.get("name", job.key.table)),
         partition_key=job.key.partition,
         partition_label=_label(job.key.partition),
         kind=job.key.kind,
@@ -76,13 +76,13 @@ def _live(job: JobView) -> JobSummary:
         attempts=job.attempts,
         engine_crashes=job.engine_crashes,
         actor=job.worker or "",
-        reason=str(facts.get("reason", "")),
+        reason=str(payload.get("reason", "")),
         enqueued_at=moment(job.enqueued_at_ms),
         started_at=moment(job.started_ms),
         finished_at=None,
         result="",
         error=job.error or "",
-        predicted=_numbers(facts.get("predicted")),
+        predicted=_numbers(payload.get("predicted")),
         measured={},
         progress=_object(job.progress or ""),
         stop_reason=job.stop or "",

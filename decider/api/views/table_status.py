@@ -17,7 +17,7 @@ from decider.decide.ledger import LedgerRecord, UnreadableRecord
 from decider.optimize.partition_selector import WHOLE_TABLE_LABEL, label
 from decider.optimize.property_trigger import TriggerOutcome
 from decider.state.contention import ALL_PARTITIONS, WriteContention
-from decider.state.effective_policy import LogFacts
+from decider.state.effective_policy import LogStatus
 from decider.store.table_registry import StoredRefusal
 from decider.store.table_state import TableState
 from decider.web.base_model import moment
@@ -27,7 +27,7 @@ from shared.queue.model import JobKey, job_id
 from shared.table import PartitionColumn, TableId, TableRef
 
 LEDGER_DEPTH = 200
-"""Records in which the last job is looked for; further back its run has left the history as well."""
+"""Records in which the last job is searched; further back its run has left the history as well."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         table,
         cursor.metadata.configuration if cursor else {},
         cursor.last_good if cursor else {},
-        cursor.log_facts if cursor else LogFacts(),
+        cursor.log_status if cursor else LogStatus(),
     )
     columns = cursor.metadata.partition_columns if cursor else ()
     learned = await parts.states.calibration(table.id)
@@ -72,9 +72,9 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
 
 
 def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> StoredRefusal | None:
-    """Return the refusal that holds: what the state says of the table, or what the last look at its log ended with.
+    """Return the current refusal: that of the state, or the one with which the last refresh ended.
 
-    The look notes a refusal by rule after the state has moved; until then the state is right.
+    The refresh stores a refusal by rule after the state has moved; until then the state is right.
     """
     by_rule = cursor.refusal if cursor is not None else None
     if noted is not None and (not noted.code or cursor is None):
@@ -87,17 +87,17 @@ def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> Stor
 
 
 async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
-    wish = await parts.wishes.read(table)
-    if wish is None:
+    record = await parts.wishes.read(table)
+    if record is None:
         return None
-    outcome = TriggerOutcome(wish.outcome or TriggerOutcome.TAKEN_UP)
+    outcome = TriggerOutcome(record.outcome or TriggerOutcome.PENDING)
     return ManualRun(
-        requested=wish.requested,
-        version=wish.version,
-        at=datetime.fromtimestamp(wish.at_ms / 1000, UTC),
+        requested=record.requested,
+        version=record.version,
+        at=datetime.fromtimestamp(record.at_ms / 1000, UTC),
         outcome=outcome,
         message=outcome.message,
-        jobs=wish.jobs,
+        jobs=record.jobs,
     )
 
 

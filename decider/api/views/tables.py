@@ -38,14 +38,14 @@ MAX_PLANS = 200
 UNREADABLE = "unreadable"
 """Verdict and reason of a record that this release cannot read, as one of a newer release may be."""
 
-_SAID_BY = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT: "default"}
-"""What stands for the property where no property said a value."""
+_SOURCE_NAMES = {PolicySource.SERVICE: "LAKEWRIGHT_POLICY", PolicySource.DEFAULT: "default"}
+"""Name of the source for a value that no property sets."""
 
 
 def table_view(table: TableRef) -> TableView:
     """Show a registered table."""
-    said = dict(table.properties)
-    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=said)
+    overrides = dict(table.properties)
+    return TableView(id=table.id, name=table.name, location=table.location, tenant=table.tenant, properties=overrides)
 
 
 def refusal_view(refusal: StoredRefusal) -> TableRefusal:
@@ -91,7 +91,8 @@ def policy_view(in_force: EffectivePolicy) -> PolicyInForce:
             value=_plain(getattr(in_force.policy, prop.policy_field)),
             unit=prop.unit,
             source=in_force.origins[prop.policy_field].source,
-            set_by=in_force.origins[prop.policy_field].name or _SAID_BY[in_force.origins[prop.policy_field].source],
+            set_by=in_force.origins[prop.policy_field].name
+            or _SOURCE_NAMES[in_force.origins[prop.policy_field].source],
             description=prop.description,
         )
         for prop in PROPERTIES
@@ -120,7 +121,7 @@ def partition_view(
 
 
 def decision_view(record: LedgerRecord | UnreadableRecord, columns: Sequence[PartitionColumn]) -> DecisionRecord:
-    """Show one entry of the ledger; of one that this release cannot read, what it plainly says and its text."""
+    """Show one entry of the ledger; of one that this release cannot read, its readable fields and its text."""
     at = datetime.fromtimestamp(record.at_ms / 1000, UTC)
     if isinstance(record, UnreadableRecord):
         return DecisionRecord(

@@ -55,7 +55,7 @@ class FileDecoder:
         )
 
     def remove(self, action: Action, position: int) -> RemovedFile:
-        """Decode a `remove`; size and partition stay None where the writer says that it did not fill them in."""
+        """Decode a `remove`; size and partition stay None where the writer declares that it did not fill them in."""
         path, size = action.get("path"), action.get("size")
         if type(path) is not str or not path:
             raise self._log.wrong(position, "remove.path", path, "a text")
@@ -63,7 +63,7 @@ class FileDecoder:
             raise self._log.wrong(position, "remove.size", size, "a number of bytes")
         vector = action.get("deletionVector")
         dv_id, deleted = self._vector(vector, position) if vector else (None, 0)
-        # Old writers put 0 and {} where they knew nothing, and said so with extendedFileMetadata=false.
+        # Old writers put 0 and {} for unknown values, and declared it with extendedFileMetadata=false.
         is_filled = action.get("extendedFileMetadata") is not False
         return RemovedFile(
             path=path if path.isascii() else self._encodable(path, position),
@@ -71,7 +71,7 @@ class FileDecoder:
             size_bytes=size if is_filled else None,
             partition=self._partition_of_removed(action, position) if is_filled or not self._columns else None,
             deleted_rows=deleted,
-            # The one sign that a writer repeats the tags: without it their absence says nothing.
+            # The only sign that a writer repeats the tags: without it their absence has no meaning.
             tags=self._tags(action.get("tags") or {}, position) if action.get("extendedFileMetadata") is True else None,
         )
 

@@ -181,10 +181,10 @@ def _trade(rules: Sequence[dict[str, Any]]) -> str:
         x, y = _x(across, rule["files_mean"]), _y(up, rule["write_amplification"])
         files = mean(rule["files_mean"])
         noun = "file" if files == "1" else "files"
-        said = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
+        label = escape(f"{rule['title']}: {files} {noun}, {rule['write_amplification']:.2f} per byte")
         radius = 8 if index == 1 else 5.5
         dots.append(
-            f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{said}</title></circle>'
+            f'<circle class="f{_colour(index)}" cx="{x:.1f}" cy="{y:.1f}" r="{radius}"><title>{label}</title></circle>'
         )
     return _frame(across, up) + "".join(dots[:1] + dots[2:] + dots[1:2])
 

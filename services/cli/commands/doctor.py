@@ -1,7 +1,7 @@
 """What keeps Lakewright from working here is named before it fails: what, where, and what to do about it.
 
-Each check looks at one thing and returns a finding; none raises, none needs another, and nothing is changed but the
-shim of the bundled Java, which looking for a Java writes.
+Each check reads one thing and returns a finding; none raises, none needs another, and nothing is changed but the
+shim of the bundled Java, which searching for a Java writes.
 """
 
 import json

@@ -28,7 +28,7 @@ NO_CUT_BYTES = 2**62
 
 @dataclass(frozen=True, slots=True)
 class LocalRequest:
-    """What is asked for; `properties` are policy values by their names without prefix, laid over the table's own."""
+    """What is requested; `properties` are policy values by their names without prefix, laid over the table's own."""
 
     kind: RewriteKind = RewriteKind.LEVELS
     partitions: tuple[str, ...] = ()
@@ -73,7 +73,7 @@ class LocalPlan:
         return sum(plan.files_replaced for plan in self.plans)
 
 
-def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Policy) -> LocalPlan:
+def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default: Policy) -> LocalPlan:
     """Plan a table on a snapshot of it.
 
     Raises Unsupported for a table that a rewrite could damage, whatever is forced; InvalidInput for a property that
@@ -83,13 +83,13 @@ def make_plan(location: str, snapshot: Snapshot, wish: LocalRequest, default: Po
     if refused is not None:
         raise Unsupported(f"{location}: {refused.message}", field=refused.subject)
     in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
-    policy = _overridden(in_force.policy, wish)
+    policy = _overridden(in_force.policy, request)
     # Whoever runs the command wants this table planned, whatever its switch says to the decider.
-    planned = plan_table(snapshot, PlanSelection(wish.partitions, wish.kind), replace(policy, enabled=True))
+    planned = plan_table(snapshot, PlanSelection(request.partitions, request.kind), replace(policy, enabled=True))
     before = stats_of_files(snapshot.files, policy.size_levels)
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before
     return LocalPlan(
-        location, snapshot.version, wish.kind, planned.columns, policy, planned.plans, planned.partitions, before,
+        location, snapshot.version, request.kind, planned.columns, policy, planned.plans, planned.partitions, before,
         after, planned.reasons, in_force.issues, snapshot.metadata.table_uuid, snapshot.metadata.format,
     )  # fmt: skip
 
@@ -128,10 +128,10 @@ def batches(made: LocalPlan, groups_per_commit: int) -> Iterator[tuple[Plan, tup
             yield one, one.groups[first : first + groups_per_commit]
 
 
-def _overridden(policy: Policy, wish: LocalRequest) -> Policy:
-    policy = replace(apply(policy, read_settings(wish.properties)), max_bytes_per_job=NO_CUT_BYTES)
-    policy = policy.for_manual_rewrite if wish.force or wish.kind is RewriteKind.FULL else policy
-    return replace(policy, tolerance=Fraction(0)) if wish.force else policy
+def _overridden(policy: Policy, request: LocalRequest) -> Policy:
+    policy = replace(apply(policy, read_settings(request.properties)), max_bytes_per_job=NO_CUT_BYTES)
+    policy = policy.for_manual_rewrite if request.force or request.kind is RewriteKind.FULL else policy
+    return replace(policy, tolerance=Fraction(0)) if request.force else policy
 
 
 def _described(one: Plan, columns: Sequence[PartitionColumn]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Running a plan on the spot, with an actor's own engine: exactly its groups, each commit whole or not at all.
 
 Nobody leases anything here, so nothing forbids a commit; what guards the table is what always does: Delta's own
-transaction, the inputs looked up again before it, and rows in compared with rows out. A wish to stop is heard between
-groups: what is written by then is committed, and the rest was never touched.
+transaction, the inputs looked up again before it, and rows in compared with rows out. A request to stop is heard
+between groups: what is written by then is committed, and the rest was never touched.
 """
 
 import time
@@ -21,7 +21,7 @@ GROUPS_PER_COMMIT = 8
 """Groups that share a commit, as in an actor: more save commits, fewer lose less to a conflict."""
 
 ALONE = 1
-"""The token of a run that nobody else can take over."""
+"""The token of a run that no other can take over."""
 
 
 @dataclass(slots=True)
@@ -93,7 +93,7 @@ class LocalRunner:
     run: LocalRun
 
     def go(self) -> None:
-        """Run to the end, to a wish to stop, or to a failure, which is kept; a conflict only makes groups stale."""
+        """Run to the end, to a request to stop, or to a failure, which is kept; a conflict only makes groups stale."""
         seen: PartitionKey | None = None
         for number, (one, groups) in enumerate(batches(self.made, GROUPS_PER_COMMIT), 1):
             if self.run.failure is not None or self.steps.stopping():

@@ -28,7 +28,7 @@ EMBEDDED = (("hash-max-listpack-value", str(LISTPACK_VALUE_BYTES)),)
 TABLES = 2_000
 TENANTS = 50
 LEASE_MS = 3_600_000
-FACTS = (
+PAYLOAD = (
     '{"location":"s3://bucket/warehouse/db/table","reason":"eligible","policy":{"target_bytes":134217728},"pad":"%s"}'
 )
 
@@ -38,7 +38,7 @@ def spec(number: int, version: int = 1) -> JobRequest:
     key = JobKey(f"db-table-{table:05d}-abcdef12", f'{{"day":"{number:06d}"}}', "compact")
     cost = (number * 7_919 % 4_096 + 1) << 20
     return JobRequest(
-        key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, FACTS % ("x" * 100)
+        key, f"tenant-{table % TENANTS}", Band(number % 4), number % 10, cost, version, PAYLOAD % ("x" * 100)
     )
 
 
@@ -58,14 +58,14 @@ def finish(number: int, claim: Claim, verdict: RunResult, factor: float = 1.0) -
 
 
 def ingest(number: int) -> Command[Any]:
-    wish = spec(number)
+    request = spec(number)
     return commands.ingest(
         QUEUE,
-        table=wish.key.table,
+        table=request.key.table,
         expected_version=number // TABLES,
         state_fields={"version": str(number // TABLES + 1), "metadata": "x" * 300},
         partitions={f"day={day}": "s" * 200 for day in range(3)},
-        jobs=[wish],
+        jobs=[request],
         ledger=[("r" * 300, 0), ("r" * 300, -1)],
         counters={"commits": 1},
     )

@@ -10,7 +10,7 @@ from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 
-def test_while_somebody_is_alone_nobody_enters() -> None:
+def test_while_somebody_is_alone_no_one_enters() -> None:
     gate = SlotGate()
     assert gate.enter()
     with gate.exclusive(lambda: False) as is_alone:
@@ -84,7 +84,7 @@ def test_two_who_want_to_be_alone_are_so_one_after_the_other() -> None:
     assert gate.enter()
 
 
-def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_nobody() -> None:
+def test_who_gives_up_or_fails_while_waiting_closes_the_gate_to_no_one() -> None:
     gate = SlotGate()
     assert gate.enter()
     assert gate.enter()

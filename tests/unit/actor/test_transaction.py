@@ -163,7 +163,7 @@ def test_a_table_that_became_unsafe_is_refused_before_anything_is_written(world:
 
 
 def test_another_table_at_the_same_place_is_not_touched(world: World) -> None:
-    with pytest.raises(OtherTable, match="made anew"):
+    with pytest.raises(OtherTable, match="created again"):
         world.rewrite(table_uuid="t-2")
     assert world.table.counts == 0
     assert ends(world.rewrite(table_uuid="t-1")) == [LANDED] * 3

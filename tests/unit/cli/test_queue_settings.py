@@ -16,14 +16,14 @@ from shared.queue.settings import SETTINGS
 def test_what_is_shown_can_be_typed(name: str, data: st.DataObject) -> None:
     known = SETTINGS[name]
     value = data.draw(st.integers(known.low, known.high))
-    said = {
+    stated = {
         "name": name,
         "value": value,
         "unit": known.unit.value,
         "default": known.default,
         "description": known.description,
     }
-    ((short, spelled, *_),) = rows({"settings": [said | {"minimum": known.low, "maximum": known.high}]})
+    ((short, spelled, *_),) = rows({"settings": [stated | {"minimum": known.low, "maximum": known.high}]})
     assert changes([f"{short}={spelled}"]) == {name: value}
 
 

@@ -1,4 +1,4 @@
-"""A batch asks for what is left to do after its last commit, whatever its commits asked for one by one."""
+"""A batch requests what is left to do after its last commit, whatever its commits requested one by one."""
 
 from fractions import Fraction
 

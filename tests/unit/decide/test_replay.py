@@ -102,8 +102,8 @@ def test_a_replay_touches_no_partition_that_the_decider_would_not() -> None:
         columns,
     )
     everywhere, there, nowhere = (
-        replay_lakewright(history, replace(POLICY, filter=said), tail_ms=DAY_MS).files_at_end
-        for said in (None, "dt = 'a'", "dt = 'z'")
+        replay_lakewright(history, replace(POLICY, filter=stated), tail_ms=DAY_MS).files_at_end
+        for stated in (None, "dt = 'a'", "dt = 'z'")
     )
     assert everywhere < there < nowhere == 100
     assert replay_lakewright(history, replace(POLICY, enabled=False), tail_ms=DAY_MS).files_at_end == 100
@@ -114,12 +114,13 @@ def test_full_rewrites_come_at_their_interval_and_not_without_a_commit() -> None
     hourly = CommitTrace((), tuple(Commit(n, n * 1_800_000, "WRITE", (file(f"f{n}"),)) for n in range(5)))
     assert replay_lakewright(hourly, replace(policy, full_rewrite_interval_s=None), tail_ms=DAY_MS).jobs == 0
     done = replay_lakewright(hourly, policy, tail_ms=DAY_MS)
-    # A timer is set by the second file, rings at 1.5 h with three, is set anew by the fourth, and rings at 2.5 h.
+    # A timer is set by the second file, fires at 1.5 h with three, is set again by the fourth, and fires at 2.5 h.
     assert (done.jobs, done.bytes_rewritten, done.files_at_end) == (2, (3 + 5) * MIB, 1)
 
 
 def test_a_settling_that_finds_nothing_is_a_useless_scan() -> None:
-    # The second file comes a day after two others were settled: what was settled once is not settled again.
+    # The second file comes a day after two others were idle-compacted: what was idle-compacted once is not settled
+    # again.
     history = CommitTrace((), (Commit(0, 0, "WRITE", (file("a"), file("b"))), Commit(1, DAY_MS, "WRITE", (file("c"),))))
     done = replay_lakewright(history, POLICY, tail_ms=DAY_MS)
     rung = evaluate_idle(

@@ -72,10 +72,10 @@ def test_amoro_packs_fragments_and_segments_apart() -> None:
     fragment, segment = TARGET // 8, TARGET // 8 + 1
     assert merges("amoro", *[fragment] * 11) == []
     assert merges("amoro", *[8] * 12) == [([8] * 12, [96])]
-    # Fewer than a target of segments asks for nothing; once fragments do, they are merged as well, by themselves.
+    # Fewer than a target of segments requests nothing; once fragments do, they are merged as well, by themselves.
     assert merges("amoro", segment, segment) == []
     assert merges("amoro", segment, segment, *[8] * 12) == [([segment] * 2, [2 * segment]), ([8] * 12, [96])]
-    # A target of segments of which no two fit into one file asks for nothing either.
+    # A target of segments of which no two fit into one file requests nothing either.
     large = TARGET // 2 + 1
     assert merges("amoro", large, large) == []
     assert merges("amoro", *[TARGET // 2] * 2) == [([TARGET // 2] * 2, [TARGET])]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from decider.state.effective_policy import LogFacts, PolicyDefaults, PolicyOrigin, PolicySource
+from decider.state.effective_policy import LogStatus, PolicyDefaults, PolicyOrigin, PolicySource
 from shared.policy import Policy
 from shared.properties import MANUAL, PREFIX, PROPERTIES, REFUSED, Property
 from shared.table import TableId, TableRef
@@ -65,7 +65,7 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
     samples = [sample for sample in GOOD if sample[0] == name and sample[3] != getattr(Policy(), sample[2])]
     samples = samples or [sample for sample in GOOD if sample[0] == name]
     _, value, field, expected = samples[0]
-    found = PolicyDefaults(queue="").resolve(TABLE, {name: value}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: value}, {}, LogStatus())
     assert found.issues == ()
     assert getattr(found.policy, field) == expected
     assert found.origins[field] == PolicyOrigin(PolicySource.TABLE, name)
@@ -73,7 +73,7 @@ def test_each_name_on_the_page_takes_effect_on_the_policy_and_says_so(name: str)
 
 @pytest.mark.parametrize("name", IGNORED)
 def test_each_name_that_the_page_calls_ignored_is_shown_with_a_reason_and_changes_nothing(name: str) -> None:
-    found = PolicyDefaults(queue="").resolve(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogFacts())
+    found = PolicyDefaults(queue="").resolve(TABLE, {name: "24", "lakewright.fan-in": "4"}, {}, LogStatus())
     (issue,) = found.issues
     assert (issue.property, issue.value, issue.is_blocking) == (name, "24", False)
     assert "is ignored" in issue.reason or "use lakewright." in issue.reason

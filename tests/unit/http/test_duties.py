@@ -74,7 +74,7 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
     within_deadline(work())
 
 
-def test_a_table_named_again_while_it_runs_is_looked_at_again_with_the_newest_version() -> None:
+def test_a_table_named_again_while_it_runs_is_read_again_with_the_newest_version() -> None:
     async def work() -> None:
         release = asyncio.Event()
         started, looks = asyncio.Event(), list[int | None]()
@@ -121,17 +121,17 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
     registry = _AwayAtFirst()
 
     async def work() -> None:
-        looked = asyncio.Event()
+        refreshed = asyncio.Event()
 
         async def handle(_found: TableRef, _version: int | None) -> None:
-            looked.set()
+            refreshed.set()
 
         inbox = RefreshQueue(handle)
         tasks = [
             asyncio.create_task(inbox.run()),
             asyncio.create_task(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600).run()),
         ]
-        await looked.wait()
+        await refreshed.wait()
         for task in tasks:
             task.cancel()
 

@@ -45,7 +45,7 @@ def called(app: ASGIApp, method: str, path: str, headers: dict[str, str], addres
     return asyncio.run(call())
 
 
-def test_whoever_guesses_is_slowed_down_and_nobody_else() -> None:
+def test_whoever_guesses_is_slowed_down_and_no_one_else() -> None:
     caller = Caller()
     burst = int(FAILURES_PER_S * BURST_S)
     assert {caller.get(f"guess-{number}").status_code for number in range(burst)} == {401}

@@ -77,9 +77,9 @@ def live(**changes: object) -> JobView:
     return JobView(**(values | changes))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("facts", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
-def test_a_job_with_foreign_facts_is_shown_nevertheless(facts: str) -> None:
-    job = job_view(live(payload=facts, progress=facts))
+@pytest.mark.parametrize("payload", ["", "{", "[]", "null", '{"predicted": 7}', '{"predicted": {"bytes": "many"}}'])
+def test_a_job_with_foreign_payload_is_shown_nevertheless(payload: str) -> None:
+    job = job_view(live(payload=payload, progress=payload))
     assert (job.table_name, job.predicted, job.state) == ("t", {}, "queued")
     assert job_view(live(key=JobKey("t", "any text", "compact"))).partition_label == "any text"
 

@@ -1,4 +1,4 @@
-"""Each table waits once and is looked at by one at a time, whatever the number of events that named it."""
+"""Each table waits once and is read by one at a time, whatever the number of events that named it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,8 +19,8 @@ def play(story: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(asyncio.wait_for(story(), scaled(20)))
 
 
-class Looks:
-    """What is looked at, in order; a look waits for `open` and fails as `fails` says."""
+class RecordedRefreshes:
+    """What is read, in order; a look waits for `open` and fails as `fails` says."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, int | None]] = []
@@ -60,7 +60,7 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
     versions: list[int | None], wanted: int | None
 ) -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         looks.open.set()
         inbox = RefreshQueue(looks)
         for version in versions:
@@ -76,11 +76,11 @@ def test_many_events_of_a_table_are_one_look_for_the_newest_version(
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from([A, B]), st.none() | st.integers(0, 9)), max_size=20))
-def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
+def test_in_any_order_each_table_is_read_once_for_all_that_was_asked(
     events: list[tuple[TableRef, int | None]],
 ) -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         looks.open.set()
         inbox = RefreshQueue(looks, workers=2)
         for table, version in events:
@@ -100,7 +100,7 @@ def test_in_any_order_each_table_is_looked_at_once_for_all_that_was_asked(
 
 def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_it() -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         inbox = RefreshQueue(looks, workers=4)
         work = asyncio.create_task(inbox.run())
         await inbox.put(A, 1)
@@ -122,9 +122,9 @@ def test_an_event_during_a_look_leads_to_another_one_after_it_and_never_beside_i
     play(story)
 
 
-def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
+def test_a_look_that_crashed_or_was_refused_ends_no_one_elses() -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         looks.open.set()
         looks.fails = [KeyError("nobody foresaw this"), InvalidInput("no table")]
         inbox = RefreshQueue(looks, workers=1)
@@ -143,7 +143,7 @@ def test_a_look_that_crashed_or_was_refused_ends_nobody_elses() -> None:
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_the_sweep(tries: int) -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         looks.open.set()
         looks.fails = [RetryableError("away") for _ in range(tries)]
         inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=tries))
@@ -158,9 +158,9 @@ def test_a_look_that_failed_for_the_moment_is_taken_so_often_and_then_left_to_th
     play(story)
 
 
-def test_a_success_begins_the_count_of_failures_anew() -> None:
+def test_a_success_begins_the_count_of_failures_again() -> None:
     async def story() -> None:
-        looks = Looks()
+        looks = RecordedRefreshes()
         looks.open.set()
         inbox = RefreshQueue(looks, workers=1, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.001, tries=2))
         work = asyncio.create_task(inbox.run())
@@ -176,7 +176,7 @@ def test_a_success_begins_the_count_of_failures_anew() -> None:
 
 
 def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
-    async def told() -> list[str]:
+    async def reported() -> list[str]:
         table, problems = TableRef(TableId("t"), "t", ""), [RetryableError("the store is away"), None]
 
         async def refresh(_table: TableRef, _version: int | None) -> None:
@@ -195,4 +195,4 @@ def test_why_a_refresh_failed_is_known_until_one_succeeds() -> None:
             work.cancel()
         return found
 
-    assert asyncio.run(told()) == ["", "the store is away", ""]
+    assert asyncio.run(reported()) == ["", "the store is away", ""]

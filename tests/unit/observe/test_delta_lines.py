@@ -46,7 +46,7 @@ def test_the_last_of_two_equal_keys_counts() -> None:
     assert read(b'{"a":1,"a":2}') == [(1, {"a": 2})]
 
 
-def test_what_nobody_needs_may_be_no_number_or_half_a_character() -> None:
+def test_what_no_one_needs_may_be_no_number_or_half_a_character() -> None:
     commit = decode_commit(b'{"commitInfo":{"operation":"WRITE","x":NaN,"y":"\\ud800"}}', LOG, TableMetadata("id"))
     assert commit.operation == "WRITE"
 

@@ -247,7 +247,7 @@ def test_a_checkpoint_with_sidecars_takes_files_from_both(lake: Lake, kind: str)
     lake.commit(4, {"remove": {"path": "s7", "dataChange": True}})
     assert sorted(paths(lake.snapshot())) == sorted(["inline", *(f"s{number}" for number in range(20) if number != 7)])
     lake.store.delete(f"_delta_log/_sidecars/{sidecars[3]}")
-    with pytest.raises(Corrupt, match="the checkpoint needs this file, and it is gone"):
+    with pytest.raises(Corrupt, match="the checkpoint needs this file, and it is missing"):
         lake.snapshot()
 
 

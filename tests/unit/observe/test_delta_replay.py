@@ -67,7 +67,7 @@ def commit(*, added: tuple[DataFile, ...] = (), removed: tuple[RemovedFile, ...]
     return Commit(0, 0, "", added, removed)
 
 
-def test_a_file_added_again_counts_once_with_its_newest_facts() -> None:
+def test_a_file_added_again_counts_once_with_its_newest_payload() -> None:
     assert replayed(commit(added=(file("p", size=1),)), commit(added=(file("p", size=2),))) == [file("p", size=2)]
 
 

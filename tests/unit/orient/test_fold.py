@@ -1,4 +1,4 @@
-"""Folding: a commit changes the partitions it touches exactly, or says why the table must be recounted."""
+"""Folding: a commit changes the partitions it touches exactly, or says why the table must be rebuilt."""
 
 from typing import Any
 

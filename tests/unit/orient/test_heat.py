@@ -76,12 +76,12 @@ def test_heat_stays_bounded_and_outlasts_its_encoding(steps: list[tuple[int, int
 
 
 @pytest.mark.parametrize("ahead", [2, 1000])
-def test_what_lies_ahead_of_the_clock_is_cold_and_starts_anew(ahead: int) -> None:
+def test_what_lies_ahead_of_the_clock_is_cold_and_starts_again(ahead: int) -> None:
     heat = WriteContention({A: ActivityWindow(NOON // WINDOW_MS + ahead, WINDOW_MS // 2)})
     assert heat.busy_ratio(A, NOON) == 0
-    anew, _ = heat.after_commit(dml(NOON, 6 * MINUTE), [A], NOON)
-    assert anew.busy_ratio(A, NOON) == Fraction(6, 60)
-    assert anew.busy_ratio(A, NOON + 2 * WINDOW_MS) == 0
+    again, _ = heat.after_commit(dml(NOON, 6 * MINUTE), [A], NOON)
+    assert again.busy_ratio(A, NOON) == Fraction(6, 60)
+    assert again.busy_ratio(A, NOON + 2 * WINDOW_MS) == 0
 
 
 def test_a_command_whose_clock_runs_ahead_counts_from_when_it_is_seen() -> None:

@@ -165,7 +165,7 @@ def test_work_is_a_merge_or_a_purge() -> None:
     assert evaluate(stats_of_sizes(TEN.size_levels, [50, 50]), TEN) == Evaluation(Reason.ELIGIBLE, 5, 0)
 
 
-# Settling and full rewrites.
+# Idle compaction and full rewrites.
 
 
 @pytest.mark.parametrize(("settled", "reason"), [(1, Reason.IDLE), (2, Reason.ALREADY_COMPACTED)])
@@ -347,13 +347,13 @@ def test_a_bin_is_closed_by_the_file_that_overshoots_least(
     assert [sizes[index] for index in rest] == left
 
 
-# What a job asks for.
+# What a job requests.
 
 
-@pytest.mark.parametrize(("reach", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
-def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(reach: int, ask: RewriteKind) -> None:
-    facts = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)
-    assert facts.with_extent(reach).rewrite_kind is ask
+@pytest.mark.parametrize(("extent", "ask"), [(0, RewriteKind.IDLE), (1, RewriteKind.FULL), (2, RewriteKind.FULL)])
+def test_a_job_that_was_once_asked_for_a_full_rewrite_does_one(extent: int, ask: RewriteKind) -> None:
+    payload = JobPayload("l", "n", Policy(), "r", PredictedCost(1, 1, 1), rewrite_kind=RewriteKind.IDLE)
+    assert payload.with_extent(extent).rewrite_kind is ask
     assert [one.extent for one in (RewriteKind.LEVELS, RewriteKind.IDLE, RewriteKind.FULL)] == [0, 0, 1]
 
 

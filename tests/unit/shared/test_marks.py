@@ -68,7 +68,7 @@ def test_a_mark_is_small() -> None:
         '{"lakewright": ' * 20_000,
     ],
 )
-def test_what_others_write_is_nobodys_mark(user_metadata: object) -> None:
+def test_what_others_write_is_no_ones_mark(user_metadata: object) -> None:
     assert commit_metadata.decode(user_metadata) is None
 
 
