@@ -87,12 +87,12 @@ bench-policy: setup ## rules side by side on four streams, with the optimum; no 
 bench-delta: setup ## one trace under Lakewright, OPTIMIZE, auto-compaction and deltalake; real Spark; JSON=file, ARGS="--commits 60"
 	@$(BIN)/python -m tests.bench.delta $(if $(JSON),--json $(JSON)) $(ARGS)
 
-fmt: setup ## format, and mend what ruff can mend
+fmt: setup ## format, and apply the fixes of ruff
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix-only --quiet .
 
 # The one lock: all extras and groups, Python 3.11 to 3.13, Linux and macOS, hashes, and no index in it.
-lock: setup ## write requirements.lock anew, keeping versions where possible (UPGRADE=1: the newest allowed)
+lock: setup ## write requirements.lock again, keeping versions where possible (UPGRADE=1: the newest allowed)
 	@$(BIN)/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-strip-extras \
 		--all-extras --group dev --group build --custom-compile-command "make lock" $(if $(UPGRADE),--upgrade) \
 		--output-file requirements.lock

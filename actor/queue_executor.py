@@ -16,9 +16,10 @@ from redis.retry import Retry
 
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue.client_settings import address_in, retries_itself
-from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
+from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary
+from shared.retry import RetryPolicy
 
 R = TypeVar("R")
 
@@ -33,7 +34,7 @@ class SyncQueueExecutor:
     """Runs transitions of one queue; safe to share between threads."""
 
     def __init__(
-        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, retry_policy: RetryPolicy | None = None
+        self, redis: Redis, queue: str, *, library: ScriptLibrary | None = None, retry_policy: RetryPolicy = LOST_REPLY
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own."""
         require_queue(queue)
@@ -42,7 +43,7 @@ class SyncQueueExecutor:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._retry_policy = retry_policy or RetryPolicy()
+        self._retry_policy = retry_policy
         self._address = address(redis)
 
     def run(self, command: Command[R]) -> R:
@@ -55,9 +56,9 @@ class SyncQueueExecutor:
                 raise self._error(command, problem) from problem
             except (NoConnection, NoReply) as problem:
                 failed += 1
-                if failed >= self._retry_policy.max_attempts:
+                if self._retry_policy.is_exhausted(failed):
                     raise unreachable(command.script, self._address, failed, problem) from problem
-            time.sleep(self._retry_policy.delay_after_s(failed))
+            time.sleep(self._retry_policy.pause_s(failed))
 
     def _call(self, command: Command[R]) -> Any:
         function, keys = self._library.function(command.script), command.keys

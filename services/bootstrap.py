@@ -16,7 +16,7 @@ from shared.errors import LakewrightError
 
 
 def prepare(environ: Mapping[str, str], report: Callable[[str], None] | None = None) -> None:
-    """Find or prepare Java, fetch the jars that are missing; `say` hears each step, standard output without one.
+    """Find or prepare Java, fetch the jars that are missing; `report` gets each step, standard output without one.
 
     Raises:
         InvalidInput: no Java can be used.

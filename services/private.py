@@ -11,7 +11,7 @@ from shared.errors import PermanentError
 def private_dir(folder: Path) -> Path:
     """Make a folder that no other can enter, and return it; one that is there has to be such a folder.
 
-    Its name can be guessed and whoever makes it first owns it: classes are loaded from below. Raises PermanentError for
+    Its name can be guessed and any user may create it first: classes are loaded from below. Raises PermanentError for
     a link, another user's folder, or one that others can enter.
     """
     with suppress(FileExistsError):

@@ -1,6 +1,6 @@
 """Every environment variable that Lakewright reads, in one place: name, unit, default, and why that default.
 
-Nothing else looks into the environment, so what is not here has no effect, and a value that cannot be used stops the
+No other module reads the environment, so what is not here has no effect, and a value that cannot be used stops the
 start with a message instead of surfacing later.
 """
 

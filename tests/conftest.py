@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import hypothesis
 import pytest
 
-from shared.queue.command import RetryPolicy
+from shared.retry import RetryPolicy
 from tests.support.queue_bench import QUEUE, Bench
 from tests.support.queue_executors import EXECUTORS
 from tests.support.queue_state import library_with_test_clock
@@ -77,7 +77,7 @@ def new_server(appendfsync: str) -> RedisServer:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several processes (`-n 3 --dist loadgroup`) one owns Spark's session, the other the services under test."""
     if not config.pluginmanager.hasplugin("xdist"):
-        return  # `-p no:xdist`: nobody has registered the marker, and there is nothing to distribute.
+        return  # `-p no:xdist`: no one has registered the marker, and there is nothing to distribute.
     for item in items:
         if item.get_closest_marker("e2e"):
             item.add_marker(pytest.mark.xdist_group("services"))

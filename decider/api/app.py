@@ -8,8 +8,8 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from decider.api.dependencies import Services
-from decider.api.lifecycle import BackgroundTasks
+from decider.api.dependencies import ProbeSources
+from decider.api.health_snapshot import HealthReader
 from decider.api.metrics import RequestCounter
 from decider.api.openapi import describe
 from decider.api.routes import (
@@ -29,6 +29,8 @@ from decider.api.routes import (
     tables,
     what_if,
 )
+from decider.api.services import Services
+from decider.background.runner import BackgroundTasks
 from decider.gateway.authentication import AuthMiddleware
 from decider.gateway.body_limit import BodyLimit
 from decider.gateway.concurrency import ConcurrencyLimit
@@ -65,33 +67,20 @@ class _DocumentedApp(FastAPI):
 
 def create_app(services: Services) -> FastAPI:
     """Build the application; its lifespan starts and stops the background tasks."""
-    wanted = {
-        "defaults": services.standing.run,
-        "inbox": services.inbox.run,
-        "sweep": services.sweep.run,
-        "finished_runs": services.finished_runs.run,
-        "discovery": services.discovery.run,
-        "settle": services.settle.run,
-        "queue_care": services.queue_care.run,
-    }
-    if services.archive is not None:
-        wanted["archive"] = services.archive.run
-    if services.optimizations is not None:
-        wanted["optimizations"] = services.optimizations.run
-    duties = BackgroundTasks(wanted)
+    background = BackgroundTasks(services.background)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        duties.start()
+        background.start()
         try:
             yield
         finally:
-            await duties.close()
-            await services.redis.aclose()
+            await background.close()
+            await services.operations.redis.aclose()
 
     app = _DocumentedApp(
         title="Lakewright",
-        version=services.settings.release,
+        version=services.http.settings.release,
         description=DESCRIPTION.strip(),
         openapi_tags=TAGS,
         lifespan=lifespan,
@@ -100,8 +89,9 @@ def create_app(services: Services) -> FastAPI:
         generate_unique_id_function=_operation_id,
     )
     app.state.services = services
-    app.state.duties = duties
-    app.state.pulse = status.CachedHealth(services, time.monotonic)
+    app.state.probes = ProbeSources(
+        HealthReader(services.tables, services.queue, services.operations.safety, time.monotonic), background
+    )
     for router in (
         events.router,
         tables.router,
@@ -127,21 +117,21 @@ def _protect(app: FastAPI, services: Services) -> None:
     Order: metrics, security headers, concurrency, body size, authentication, rate (known clients only), and
     the durability of Redis for writes.
     """
-    limits = services.settings.limits
-    app.add_middleware(SafeWrites, safety=services.safety)
+    limits = services.http.settings.limits
+    app.add_middleware(SafeWrites, safety=services.operations.safety)
     app.add_middleware(
         RateLimit, events_per_s=limits.events_per_s, calls_per_s=limits.calls_per_s, clock_s=time.monotonic
     )
     app.add_middleware(
         AuthMiddleware,
-        credentials=services.settings.credentials,
+        credentials=services.http.settings.credentials,
         clock_s=time.monotonic,
-        unix_s=lambda: services.now_ms() / 1000,
+        unix_s=lambda: services.operations.now_ms() / 1000,
     )
     app.add_middleware(BodyLimit, limit_bytes=limits.max_body_bytes, timeout_s=limits.body_timeout_s)
     app.add_middleware(ConcurrencyLimit)
     app.add_middleware(SecurityHeaders)
-    app.add_middleware(RequestCounter, metrics=services.metrics)
+    app.add_middleware(RequestCounter, metrics=services.operations.metrics)
 
 
 def _operation_id(route: APIRoute) -> str:

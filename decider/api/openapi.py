@@ -54,8 +54,9 @@ SECURITY_SCHEMES = {
     "signature": {
         "type": "apiKey",
         "in": "header",
-        "name": "X-Lakewright-Signature",
-        "description": "For webhooks: `v1=<hex>`, HMAC-SHA256 of `<X-Lakewright-Timestamp>.<body>`.",
+        "name": "webhook-signature",
+        "description": "For webhooks that are signed as Standard Webhooks specifies: `v1,<base64>`, HMAC-SHA256 of "
+        "`<webhook-id>.<webhook-timestamp>.<body>`.",
     },
 }
 """Authentication schemes; without tokens, the loopback address needs none."""

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import structlog
 
+from decider.background.runner import Schedule
 from decider.formats.scanner import ScannedFolder
 from decider.store.discovery_lease import DiscoveryLeases, DiscoveryProgress, DiscoveryState
 from shared.errors import InvalidInput, LakewrightError, PermanentError, RetryableError
@@ -37,7 +38,7 @@ log = structlog.get_logger()
 class FolderLister(Protocol):
     """Lists the folders below one root."""
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """List a path below the root."""
 
     def location_of(self, path: str) -> str:
@@ -55,7 +56,7 @@ class DiscoveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What one look at a path brought; `error` is why it brought nothing."""
+    """What one read a path brought; `error` is why it brought nothing."""
 
     path: str
     folder: ScannedFolder
@@ -75,6 +76,7 @@ class Discovery:
         pace: DiscoveryLimits,
         now_ms: Callable[[], int],
     ) -> None:
+        self.schedule = Schedule(TICK_S, "discovery_failed")
         self.roots = tuple(roots)
         self.pace = pace
         self._open_lake = open_lake
@@ -82,15 +84,10 @@ class Discovery:
         self._rounds = rounds
         self._now_ms = now_ms
 
-    async def run(self) -> None:
-        """Scan due roots until cancelled; without roots or interval, do nothing."""
-        while True:
-            if self.roots and self.pace.interval_s:
-                try:
-                    await self.run_once()
-                except RetryableError as problem:
-                    log.warning("discovery_failed", error=str(problem))
-            await asyncio.sleep(TICK_S)
+    @property
+    def is_periodic(self) -> bool:
+        """Whether it scans by itself: it has roots and an interval."""
+        return bool(self.roots and self.pace.interval_s)
 
     async def run_once(self) -> tuple[DiscoveryProgress, ...]:
         """Scan the due roots that no other decider scans; return the progress of each."""
@@ -219,7 +216,7 @@ async def _walk(lake: FolderLister, path: str, depth: int, after: tuple[str, ...
     Raises the error of listing the root; errors below it are yielded.
     """
     try:
-        folder = await lake.look(path)
+        folder = await lake.scan(path)
     except LakewrightError as problem:
         if not path:
             raise

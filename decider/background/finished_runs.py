@@ -8,14 +8,14 @@ import json
 
 import structlog
 
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.stream_reader import RUNS, StreamEntry, StreamPosition, StreamReader
 from decider.store.table_registry import TableRegistry
 from shared.table import TableId
 
 POLL_EVERY_S = 1.0
-"""Soon enough for whoever has watched the job; a poll costs Redis one read of a stream that has nothing new."""
+"""Soon enough for a person who watched the job; a poll costs Redis one read of a stream that has nothing new."""
 
 log = structlog.get_logger()
 
@@ -24,6 +24,7 @@ class FinishedRuns:
     """Puts the tables of finished runs that committed into the refresh queue."""
 
     def __init__(self, runs: StreamReader, registry: TableRegistry, refresh_queue: RefreshQueue) -> None:
+        self.schedule = Schedule(POLL_EVERY_S, "finished_runs_not_read")
         self._runs = runs
         self._registry = registry
         self._refresh_queue = refresh_queue
@@ -40,13 +41,9 @@ class FinishedRuns:
             if table is not None:
                 await self._refresh_queue.put(table, None)
 
-    async def run(self) -> None:
-        """Refresh until cancelled; a Redis that is away is waited for."""
-        await run_periodically(self.run_once, every_s=POLL_EVERY_S, failed="finished_runs_not_read")
-
 
 def _committed(run: StreamEntry) -> bool:
-    """Say whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
+    """Return whether a run committed anything; one that went silent, or whose report cannot be read, may have."""
     try:
         report = json.loads(run.fields.get("result") or "{}")
         return not report or bool(report.get("versions")) or report.get("recovered_version") is not None

@@ -12,7 +12,7 @@ import structlog
 from decider.archive.delta_archive import DeltaArchive
 from decider.archive.ledger_batches import LedgerBatch, LedgerBatches
 from decider.archive.ledger_rows import FURTHEST, ledger_row
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
@@ -60,16 +60,17 @@ class LedgerArchiver:
         archive: DeltaArchive,
         batches: LedgerBatches,
         registry: TableRegistry,
-        inbox: RefreshQueue,
+        refresh_queue: RefreshQueue,
         *,
         own: TableRef,
         actions: ActionRegistry = ACTIONS,
     ) -> None:
         """`own` is the archive as a registered table, refreshed after each append."""
+        self.schedule = Schedule(EVERY_S, "ledger_archive_failed")
         self._archive = archive
         self._batches = batches
         self._registry = registry
-        self._inbox = inbox
+        self._refresh_queue = refresh_queue
         self._own = own
         self._actions = actions
 
@@ -84,16 +85,9 @@ class LedgerArchiver:
         if done.batches:
             done = await self._carry([self._own.id], done, until_ms, batch_records)
             await self._look_after_archive()
-        return done
-
-    async def run(self) -> None:
-        """Run until cancelled; an unavailable store is retried."""
-        await run_periodically(self._tick, every_s=EVERY_S, failed="ledger_archive_failed")
-
-    async def _tick(self) -> None:
-        done = await self.run_once()
         if done.records:
             log.info("ledger_archived", records=done.records, batches=done.batches)
+        return done
 
     async def _take_up(self) -> ArchiveResult:
         """Complete a pending batch, and restore progress from an archive that is ahead of Redis."""
@@ -162,7 +156,7 @@ class LedgerArchiver:
         except InvalidInput as problem:
             log.warning("archive_registration_failed", error=str(problem))
             return
-        await self._inbox.put(self._own, None)
+        await self._refresh_queue.put(self._own, None)
 
     async def _all_others(self) -> AsyncIterator[list[TableId]]:
         """Yield the ids of all tables except the archive, in chunks."""

@@ -12,7 +12,7 @@ import structlog
 
 from decider.archive.delta_archive import DeltaArchive
 from decider.archive.rewrite_rows import optimization_row
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.formats.rewrites import Rewrite
 from decider.formats.table_format import MAX_SCANNED, RewriteReader
@@ -41,17 +41,20 @@ class RewriteSources:
     registry: TableRegistry
     states: TableStateStore
     counters: CounterReader
-    open_history: Callable[[str], RewriteReader]
+    open_rewrites: Callable[[str], RewriteReader]
 
 
 class RewriteArchiver:
     """Archives the rewrites of all registered tables; any number of deciders may run it."""
 
-    def __init__(self, archive: DeltaArchive, sources: RewriteSources, inbox: RefreshQueue, *, own: TableRef) -> None:
+    def __init__(
+        self, archive: DeltaArchive, sources: RewriteSources, refresh_queue: RefreshQueue, *, own: TableRef
+    ) -> None:
         """`own` is the archive as a registered table, refreshed after each append."""
+        self.schedule = Schedule(EVERY_S, "rewrite_archive_failed")
         self._archive = archive
         self._from = sources
-        self._inbox = inbox
+        self._refresh_queue = refresh_queue
         self._own = own
         self._taken: dict[TableId, tuple[int, int, str]] = {}
 
@@ -75,16 +78,9 @@ class RewriteArchiver:
                 written += taken
                 self._taken[table.id] = seen
         if written:
+            log.info("rewrites_archived", rewrites=written)
             await self._look_after_own()
         return written
-
-    async def run(self) -> None:
-        """Run until cancelled; an unavailable store is retried."""
-        await run_periodically(self._tick, every_s=EVERY_S, failed="rewrite_archive_failed")
-
-    async def _tick(self) -> None:
-        if written := await self.run_once():
-            log.info("rewrites_archived", rewrites=written)
 
     async def _carry(self, table: TableRef, cursor: TableState) -> int | None:
         """Archive one table's rewrites above its archived version; None if another decider did."""
@@ -100,7 +96,7 @@ class RewriteArchiver:
 
     async def _above(self, table: TableRef, done: int, until: int) -> list[Rewrite]:
         """Return the rewrites of versions above `done` up to `until`, oldest first."""
-        history = self._from.open_history(table.location)
+        history = self._from.open_rewrites(table.location)
         found: list[Rewrite] = []
         before: int | None = until + 1
         while before is not None and before > done + 1:
@@ -115,4 +111,4 @@ class RewriteArchiver:
         except InvalidInput as problem:
             log.warning("rewrite_archive_registration_failed", error=str(problem))
             return
-        await self._inbox.put(self._own, None)
+        await self._refresh_queue.put(self._own, None)

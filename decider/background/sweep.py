@@ -7,19 +7,15 @@ tables are no burst.
 import asyncio
 from dataclasses import dataclass
 
-import structlog
-
+from decider.background.runner import Schedule
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
-from shared.errors import RetryableError
 
 SPREAD = 0.8
 """Share of the interval over which one sweep is spread; the rest is slack for slow stores."""
 
 RETRY_S = 2.0
 """Pause after a failed sweep: an unavailable Redis is retried every two seconds."""
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,34 +28,26 @@ class SweepResult:
 class Sweep:
     """Queues a refresh of every registered table once per `interval_s` seconds."""
 
-    def __init__(self, registry: TableRegistry, inbox: RefreshQueue, *, interval_s: float) -> None:
+    def __init__(self, registry: TableRegistry, refresh_queue: RefreshQueue, *, interval_s: float) -> None:
         self._registry = registry
-        self._inbox = inbox
-        self._interval_s = interval_s
+        self._refresh_queue = refresh_queue
+        self.schedule = Schedule(interval_s, "sweep_failed", retry_s=RETRY_S, is_fixed_rate=True)
+        self._next_spread_s = 0.0
 
-    async def run_once(self, *, spread_s: float = 0.0) -> SweepResult:
-        """Queue a refresh of every table, spread over `spread_s` seconds."""
+    async def run_once(self, *, spread_s: float | None = None) -> SweepResult:
+        """Queue a refresh of every table, spread over `spread_s` seconds.
+
+        None: at once until a sweep has succeeded, because a new process knows nothing; then over most of the interval.
+        """
+        if spread_s is None:
+            spread_s = self._next_spread_s
         count = await self._registry.count()
         pause_s = spread_s / count if count else 0.0
         tables = 0
         async for table in self._registry.all():
-            await self._inbox.put(table, None)
+            await self._refresh_queue.put(table, None)
             tables += 1
             if pause_s:
                 await asyncio.sleep(pause_s)
+        self._next_spread_s = self.schedule.every_s * SPREAD
         return SweepResult(tables)
-
-    async def run(self) -> None:
-        """Sweep until cancelled; the first sweep starts at once, without spread. An unavailable Redis is retried."""
-        spread_s = 0.0
-        while True:
-            started = asyncio.get_running_loop().time()
-            try:
-                await self.run_once(spread_s=spread_s)
-            except RetryableError as problem:
-                log.warning("sweep_failed", error=str(problem))
-                await asyncio.sleep(RETRY_S)
-                continue
-            elapsed = asyncio.get_running_loop().time() - started
-            await asyncio.sleep(max(0.0, self._interval_s - elapsed))
-            spread_s = self._interval_s * SPREAD

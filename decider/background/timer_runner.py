@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule
 from decider.decide import ledger
 from decider.decide.action import TimerTarget
 from decider.decide.context import DecisionContext
@@ -59,13 +59,14 @@ class TimerRunner:
         self,
         queue: AsyncQueueExecutor,
         registry: TableRegistry,
-        follower: TableTracker,
+        tracker: TableTracker,
         now_ms: Callable[[], int],
     ) -> None:
-        self._timers = TimerStore(queue, ledger_kept=follower.ledger_kept)
+        self.schedule = Schedule(EVERY_S, "timer_run_failed")
+        self._timers = TimerStore(queue, ledger_kept=tracker.ledger_kept)
         self._states = TableStateStore(queue)
         self._registry = registry
-        self._follower = follower
+        self._tracker = tracker
         self._now_ms = now_ms
 
     async def run_once(self) -> TimerRunResult:
@@ -81,10 +82,6 @@ class TimerRunner:
             jobs += outcomes.count(DecideOutcome.QUEUED)
         return TimerRunResult(taken, jobs)
 
-    async def run(self) -> None:
-        """Tick until cancelled; an unavailable Redis is waited for."""
-        await run_periodically(self.run_once, every_s=EVERY_S, failed="timer_run_failed")
-
     async def _try(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table; a failure postpones the table, which leaves room for others."""
         try:
@@ -92,21 +89,21 @@ class TimerRunner:
         except LakewrightError as problem:
             log.warning("table_timers_failed", table=table.name, error=str(problem))
         except Exception:
-            # A log that nobody foresaw must not stop the timers of all other tables.
+            # An unforeseen log must not stop the timers of all other tables.
             log.exception("timers_crashed", table=table.name)
         await self._timers.postpone(table.id, self._now_ms() + AGAIN_MS)
         return []
 
     async def _take_due(self, table: TableRef) -> list[DecideOutcome]:
         """Take the due timers of one table, after reading its log: a commit that no event announced postpones them."""
-        await self._follower.follow(table)
+        await self._tracker.follow(table)
         cursor = await self._states.state(table.id)
         if cursor is None:
             await self._timers.delete(table.id)
             return []
-        effective = self._follower.effective(table, cursor).policy
+        effective = self._tracker.effective(table, cursor).policy
         due = await self._timers.due(table.id, self._now_ms(), limit=TIMERS_PER_TABLE)
-        targets = [(timer, *found) for timer in due if (found := self._follower.actions.parse_timer(timer.name))]
+        targets = [(timer, *found) for timer in due if (found := self._tracker.actions.parse_timer(timer.name))]
         known = await self._states.calibrated_partitions(table.id, [target.partition for _, _, target in targets])
         context = DecisionContext.resolve(
             table, cursor.metadata, effective, known.calibration, contention=cursor.contention, at_ms=self._now_ms()
@@ -122,7 +119,7 @@ class TimerRunner:
                 timer,
                 rearm_at_ms=context.at_ms + AGAIN_MS if is_postponed else 0,
                 job=job,
-                decision=(ledger.encode(made, context), funnel_counts([made], self._follower.actions)),
+                decision=(ledger.encode(made, context), funnel_counts([made], self._tracker.actions)),
             )
             log.info(
                 "timer_fired",

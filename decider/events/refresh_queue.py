@@ -12,28 +12,15 @@ from dataclasses import dataclass, replace
 import structlog
 
 from shared.errors import LakewrightError, RetryableError
+from shared.retry import RetryPolicy
 from shared.table import TableId, TableRef
 
 log = structlog.get_logger()
 
 Handle = Callable[[TableRef, int | None], Awaitable[None]]
 
-
-@dataclass(frozen=True, slots=True)
-class RefreshRetryPolicy:
-    """Retries of failed refreshes: first and longest pause, and number of tries before the sweep takes over.
-
-    Eight tries from one second on cover an outage of about two minutes; jitter draws a pause from its upper half.
-    """
-
-    first_s: float = 1.0
-    longest_s: float = 60.0
-    tries: int = 8
-
-    def pause_s(self, failures: int) -> float:
-        """Return the seconds to wait after so many failures in a row."""
-        pause_s: float = min(self.longest_s, self.first_s * 2 ** (failures - 1))
-        return random.uniform(0.5, 1.0) * pause_s  # noqa: S311 - nothing secret depends on it
+FAILED_REFRESH = RetryPolicy(max_attempts=8, first_s=1.0, longest_s=60.0)
+"""Retries of a failed refresh before the sweep takes over; eight tries cover an outage of about two minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +35,10 @@ class _QueuedRefresh:
 class RefreshQueue:
     """Calls `handle` for each queued table, one call per table at a time, up to `workers` tables at once."""
 
-    def __init__(self, handle: Handle, *, workers: int = 16, patience: RefreshRetryPolicy | None = None) -> None:
+    def __init__(self, handle: Handle, *, workers: int = 16, retry_policy: RetryPolicy = FAILED_REFRESH) -> None:
         self._handle = handle
-        self._workers = workers
-        self._patience = patience or RefreshRetryPolicy()
+        self.workers = workers
+        self._retry_policy = retry_policy
         self._failures: dict[TableId, int] = {}
         self._problems: dict[TableId, str] = {}
         self._returning: set[asyncio.Future[None]] = set()
@@ -105,56 +92,50 @@ class RefreshQueue:
         """Return once the queue is empty and idle."""
         await self._idle.wait()
 
-    async def run(self) -> None:
-        """Run until cancelled."""
+    async def refresh_next(self) -> None:
+        """Refresh the next queued table, once there is one that is not being refreshed; errors are kept, not raised."""
+        async with self._arrived:
+            await self._arrived.wait_for(self._ready)
+            table_id = next(key for key in self._waiting if key not in self._running)
+            waiting = self._waiting.pop(table_id)
+            self._running.add(table_id)
         try:
-            async with asyncio.TaskGroup() as group:
-                for _ in range(self._workers):
-                    group.create_task(self._work())
+            await self._handle(waiting.table, waiting.version)
+            self._failures.pop(table_id, None)
+            self._problems.pop(table_id, None)
+        except RetryableError as problem:
+            self._problems[table_id] = str(problem)
+            self._retry_later(waiting, problem)
+        except LakewrightError as problem:
+            self._problems[table_id] = str(problem)
+            log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
+        except Exception:
+            # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
+            log.exception("table_refresh_crashed", table=waiting.table.name)
         finally:
-            for pause in self._paused.values():
-                pause.cancel()
-
-    async def _work(self) -> None:
-        while True:
-            async with self._arrived:
-                await self._arrived.wait_for(self._ready)
-                table_id = next(key for key in self._waiting if key not in self._running)
-                waiting = self._waiting.pop(table_id)
-                self._running.add(table_id)
-            try:
-                await self._handle(waiting.table, waiting.version)
-                self._failures.pop(table_id, None)
-                self._problems.pop(table_id, None)
-            except RetryableError as problem:
-                self._problems[table_id] = str(problem)
-                self._retry_later(waiting, problem)
-            except LakewrightError as problem:
-                self._problems[table_id] = str(problem)
-                log.warning("table_refresh_failed", table=waiting.table.name, error=str(problem))
-            except Exception:
-                # An unexpected log must not end the refreshes of all other tables; the sweep retries it.
-                log.exception("table_refresh_crashed", table=waiting.table.name)
-            finally:
-                self._running.discard(table_id)
-                if not self.backlog:
-                    self._idle.set()
+            self._running.discard(table_id)
+            if not self.backlog:
+                self._idle.set()
 
     def _retry_later(self, failed: _QueuedRefresh, problem: RetryableError) -> None:
         """Queue a table again after a pause; after too many failures leave it to the sweep."""
         table = failed.table
         failures = self._failures.get(table.id, 0) + 1
-        if failures >= self._patience.tries:
+        if self._retry_policy.is_exhausted(failures):
             self._failures.pop(table.id, None)
             log.warning("table_refresh_abandoned", table=table.name, failures=failures, error=str(problem))
             return
         self._failures[table.id] = failures
-        pause_s = self._patience.pause_s(failures)
+        pause_s = self._pause_s(failures)
         log.warning("table_refresh_failed", table=table.name, retry_in_s=round(pause_s, 1), error=str(problem))
         if table.id in self._waiting:
             return  # Another event has queued it already.
         loop = asyncio.get_running_loop()
         self._paused[table.id] = loop.call_later(pause_s, self._again, table)
+
+    def _pause_s(self, failures: int) -> float:
+        # Tables of one store fail together; nothing secret depends on when each is read again.
+        return self._retry_policy.pause_s(failures, draw=random.random())  # noqa: S311
 
     def _again(self, table: TableRef) -> None:
         # A timer cannot await, and the loop holds its tasks by weak references only.

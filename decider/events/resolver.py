@@ -94,9 +94,11 @@ class _EventBatch:
 class EventResolver:
     """Resolves hints to tables and queues their refresh."""
 
-    def __init__(self, registry: TableRegistry, inbox: RefreshQueue, places: AllowedRoots | None = None) -> None:
+    def __init__(
+        self, registry: TableRegistry, refresh_queue: RefreshQueue, places: AllowedRoots | None = None
+    ) -> None:
         self._registry = registry
-        self._inbox = inbox
+        self._refresh_queue = refresh_queue
         self._places = places or AllowedRoots()
         self._probes = asyncio.Semaphore(CONCURRENT_PROBES)
         self.probing = 0
@@ -127,7 +129,7 @@ class EventResolver:
             if table is not None:
                 asked[table.id] = (table, _newest(asked.get(table.id), hint.version))
         for table, version in asked.values():
-            await self._inbox.put(table, version)
+            await self._refresh_queue.put(table, version)
 
     async def _probe_unknown(self, unknown_locations: Sequence[str], delivery: _EventBatch) -> None:
         """Probe unknown locations and register those with a table."""
@@ -219,7 +221,7 @@ class EventResolver:
             name, tenant = wanted.name or known.name, wanted.tenant or known.tenant
             table = replace(known, name=name, tenant=tenant, properties=overrides, is_discovered=False)
             await self._registry.update(known, table)
-        await self._inbox.put(table, None)
+        await self._refresh_queue.put(table, None)
         log.info("table_registered", table=table.name, location=canonical)
         return table
 

@@ -44,7 +44,7 @@ class TableScanner:
                 return True
         return False
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """Return what lies at a path below the root; folders of partitions and hidden ones are left out."""
         if await self.has_table(path):
             return ScannedFolder(is_table=True)

@@ -4,10 +4,12 @@ All comparisons take constant time, so that response times disclose nothing. Sta
 are read where no server is installed.
 """
 
+import base64
+import binascii
 import hashlib
 import hmac
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -15,7 +17,13 @@ MIN_TOKEN_CHARS = 16
 """Sixteen characters from a generator are beyond guessing; a shorter word is not."""
 
 MIN_SECRET_CHARS = 32
-"""A signature can be tried offline by whoever has seen one, so its secret must be longer than a token."""
+"""A signature can be tried offline by an attacker who has seen one, so its secret must be longer than a token."""
+
+SECRET_PREFIX = "whsec_"  # noqa: S105
+"""Begins a secret as Standard Webhooks writes it: base64 of its bytes follows. Any other is taken as it is."""
+
+SECRET_BYTES = range(24, 65)
+"""Bytes of a secret in base64, as Standard Webhooks requires."""
 
 MAX_SECRETS = 4
 """Secrets for signatures at the same time: two for a rotation, twice over."""
@@ -25,7 +33,7 @@ MAX_TOKENS = 1_000
 
 _HASH_PREFIX = "sha256:"
 _NOTHING = hashlib.sha256(b"").digest()
-"""What `sha256sum` makes of a variable that is not set; with it, whoever shows an empty token would be believed."""
+"""Digest of an empty variable by `sha256sum`; with it, a caller with an empty token would be accepted."""
 
 _HASHED = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -98,22 +106,6 @@ class Credentials:
                 found = found or known
         return found
 
-    def is_signed(self, *, timestamp: str, signatures: Iterable[bytes], body: bytes) -> bool:
-        """Return whether any signature matches body and timestamp under any secret."""
-        expected = [signature(secret, timestamp, body) for secret in self.secrets]
-        # A sum, because `any` would stop at the first that fits.
-        return sum(hmac.compare_digest(one, given) for given in signatures for one in expected) > 0
-
-
-def signature(secret: bytes, timestamp: str, body: bytes) -> bytes:
-    """Return HMAC-SHA256 of `<timestamp>.<body>`: the time is signed, too, or it could be moved."""
-    return hmac.new(secret, timestamp.encode() + b"." + body, hashlib.sha256).digest()
-
-
-def fingerprint(timestamp: str, body: bytes) -> bytes:
-    """Return what a signed call is remembered by: the same under whichever secret it was signed."""
-    return hashlib.sha256(timestamp.encode() + b"." + body).digest()
-
 
 def parse_tokens(text: str) -> tuple[TokenHash, ...]:
     """Read `role:token` pairs, separated by commas or line ends; lines that begin with `#` are words.
@@ -132,9 +124,7 @@ def parse_secrets(text: str) -> tuple[bytes, ...]:
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if len(parts) > MAX_SECRETS:
         raise ValueError(f"expected at most {MAX_SECRETS} secrets, found {len(parts)}")
-    for part in parts:
-        _check_secret(part, MIN_SECRET_CHARS)
-    return tuple(part.encode() for part in parts)
+    return tuple(_secret(part) for part in parts)
 
 
 def _token(part: str, number: int) -> TokenHash:
@@ -145,6 +135,20 @@ def _token(part: str, number: int) -> TokenHash:
         return TokenHash.of(Role(role.strip()), token.strip())
     except ValueError as problem:
         raise ValueError(f"entry {number}: {problem}") from problem
+
+
+def _secret(text: str) -> bytes:
+    """Return the bytes of a secret in either notation."""
+    if not text.startswith(SECRET_PREFIX):
+        _check_secret(text, MIN_SECRET_CHARS)
+        return text.encode()
+    try:
+        secret = base64.b64decode(text.removeprefix(SECRET_PREFIX), validate=True)
+    except binascii.Error:
+        secret = b""
+    if len(secret) not in SECRET_BYTES:
+        raise ValueError(f"expected {SECRET_BYTES[0]} to {SECRET_BYTES[-1]} bytes in base64 after {SECRET_PREFIX}")
+    return secret
 
 
 def _check_secret(secret: str, least: int) -> None:

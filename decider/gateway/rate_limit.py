@@ -1,7 +1,8 @@
 """No client may call faster than its bucket is filled, so that one that runs wild is slowed and the others are not.
 
 A bucket per client holds tokens for two seconds of its rate, a burst; each call takes one. The number of buckets is
-bounded, and the one that was used least recently is forgotten: it had time to fill again.
+bounded, and the one that was used least recently is forgotten: it had time to fill again. Storages of the library
+`limits` have no such bound (docs/adr/0007).
 """
 
 import math

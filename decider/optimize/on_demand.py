@@ -131,25 +131,25 @@ class OnDemandOptimizer:
     def __init__(
         self,
         queue: AsyncQueueExecutor,
-        follower: TableTracker,
-        open_log: Callable[[str], TableReader],
+        tracker: TableTracker,
+        open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
         *,
-        standing: DefaultsProvider,
+        defaults: DefaultsProvider,
     ) -> None:
         self._queue = queue
         self._states = TableStateStore(queue)
-        self._follower = follower
-        self._open_log = open_log
+        self._tracker = tracker
+        self._open_table = open_table
         self._now_ms = now_ms
-        self._standing = standing
+        self._defaults = defaults
 
     async def optimize(self, table: TableRef, request: OptimizeCommand) -> OptimizeResult:
         """Bring the table's state up to its log and queue a job for each selected partition with work.
 
         Raises InvalidInput for partitions that the table does not have, and whatever following the log raises.
         """
-        await self._follower.follow(table)
+        await self._tracker.follow(table)
         cursor = await self._states.state(table.id)
         if cursor is None:
             raise RetryableError(f"table {table.name} was removed meanwhile; register it again")
@@ -190,7 +190,7 @@ class OnDemandOptimizer:
             policy.delete_ratio_threshold is None and policy.portable_paths is not PortablePaths.ALWAYS
         ):
             return Counter()
-        snapshot = await self._open_log(table.location).snapshot()
+        snapshot = await self._open_table(table.location).snapshot()
         wanted = set(partitions)
         return Counter(
             file.partition for file in snapshot.files if file.partition in wanted and is_purgeable(file, policy)
@@ -198,12 +198,12 @@ class OnDemandOptimizer:
 
     async def dry_run(self, table: TableRef, request: OptimizeCommand) -> DryRun:
         """Plan on the live snapshot and change nothing."""
-        snapshot = await self._open_log(table.location).snapshot()
+        snapshot = await self._open_table(table.location).snapshot()
         cursor = await self._states.state(table.id)
         last_good = cursor.last_good if cursor else {}
         refused = snapshot.refusal
         log_status = LogStatus(refused, cursor is not None and cursor.is_stopped_by_qbeast)
-        policy = self._standing.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
+        policy = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status).policy
         calibration = await self._states.calibration(table.id)
         policy = calibration.with_learned_shrink(_forced(policy) if request.force else policy)
         found = plan_table(snapshot, PlanSelection(request.partitions), policy)
@@ -212,7 +212,7 @@ class OnDemandOptimizer:
         return DryRun(found.version, found.columns, plans, policy, ignored, found.reasons, refused)
 
     def _in_force(self, table: TableRef, cursor: TableState, request: OptimizeCommand) -> Policy:
-        policy = self._follower.effective(table, cursor).policy
+        policy = self._tracker.effective(table, cursor).policy
         return _forced(policy) if request.force else policy
 
     async def _enqueue(
@@ -233,7 +233,7 @@ class OnDemandOptimizer:
                     table=context.table.id,
                     job=spec,
                     record=ledger.encode(decision, context),
-                    ledger_kept=self._follower.ledger_kept,
+                    ledger_kept=self._tracker.ledger_kept,
                 )
             )
             files_replaced = decision.prediction.files_replaced if decision.prediction else 0

@@ -65,17 +65,17 @@ class PropertyTriggers:
         self,
         manual_runs: ManualRunStore,
         states: TableStateStore,
-        adhoc: OnDemandOptimizer,
-        standing: DefaultsProvider,
+        on_demand: OnDemandOptimizer,
+        defaults: DefaultsProvider,
         now_ms: Callable[[], int],
     ) -> None:
         self._manual_runs = manual_runs
         self._states = states
-        self._adhoc = adhoc
-        self._standing = standing
+        self._on_demand = on_demand
+        self._defaults = defaults
         self._now_ms = now_ms
 
-    async def look(self, table: TableRef, followed: TrackResult) -> None:
+    async def process(self, table: TableRef, followed: TrackResult) -> None:
         """Honour the request of a table that has just moved, if it has a new one; raises what a request raises.
 
         A request belongs to the deciders of the table's group; to others every table of it seems switched off.
@@ -88,7 +88,7 @@ class PropertyTriggers:
         requested = _requested(configuration)
         if requested == (before.requested if before else "") and not self._is_stuck(before):
             return
-        defaults = self._standing.current
+        defaults = self._defaults.current
         policy = defaults.resolve(table, configuration, cursor.last_good, cursor.log_status).policy
         if not defaults.serves(policy):
             return
@@ -118,7 +118,7 @@ class PropertyTriggers:
         return record is not None and not record.outcome and self._now_ms() - record.at_ms > STUCK_MS
 
     async def _run(self, table: TableRef, record: ManualRunRecord) -> ManualRunRecord:
-        answer = await self._adhoc.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
+        answer = await self._on_demand.optimize(table, OptimizeCommand(band=Band.NORMAL, force=True))
         if answer.refusal is not None:
             return replace(record, outcome=TriggerOutcome.REFUSED)
         new = sum(job.outcome is not EnqueueOutcome.MERGED for job in answer.jobs)

@@ -1,6 +1,6 @@
 """Heat: the share of recent time in which MERGE, UPDATE and DELETE were at work in a partition; they come first.
 
-A rewrite that commits while such a command reads the same partition aborts it. The log tells, afterwards, what ran,
+A rewrite that commits while such a command reads the same partition aborts it. The log records, afterwards, what ran,
 for how long, and in which partitions: that is all this is made of, in integers, in the order of commits. Tables without
 such commands carry nothing.
 """

@@ -1,7 +1,7 @@
 """Every call to an object store passes here: it is counted, bounded in time, and fails with one of our errors.
 
-What a table costs to follow is the number of requests it makes, so a request that is not counted is a cost that
-nobody sees. And a caller has to know whether to try again, which the store's own errors do not say.
+The cost of tracking a table is its number of requests, so uncounted requests would hide costs. A caller also has to
+know whether to retry, which the store's own errors do not show.
 """
 
 import re

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from decider.store.manual_runs import manual_run_key
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
 from decider.store.table_queue_limits import apply_queue_limits
@@ -31,7 +30,7 @@ async def delete_table(queue: AsyncQueueExecutor, table: TableId, *, kinds: Sequ
     )
     await queue.redis.zrem(keys.due_tables(queue.name), table)
     await queue.redis.hdel(keys.archived_up_to(queue.name), table)
-    await queue.redis.unlink(manual_run_key(table))
+    await queue.redis.unlink(keys.manual_run(table))
     return partitions
 
 

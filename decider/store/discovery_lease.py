@@ -3,7 +3,6 @@
 It is kept in Redis, so that a decider that ends leaves its place to the next one, and one that lost Redis starts again.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -12,9 +11,8 @@ from enum import StrEnum
 from redis.asyncio import Redis
 
 from decider.store.redis_errors import translate_redis_errors
+from shared.queue import keys
 from shared.queue.decode import text
-
-PROGRESS_KEY = "lw:discovery"
 
 
 class DiscoveryState(StrEnum):
@@ -59,13 +57,13 @@ class DiscoveryLeases:
     @translate_redis_errors
     async def acquire(self, root: str) -> bool:
         """Take a root for ourselves until `lease_ms` after the last `renew`; False if another decider has it."""
-        return bool(await self._redis.set(_lease(root), self._holder, nx=True, px=self.lease_ms))
+        return bool(await self._redis.set(keys.discovery_lease(root), self._holder, nx=True, px=self.lease_ms))
 
     @translate_redis_errors
     async def renew(self, root: str) -> bool:
         """Renew the lease of a root, even an expired one that no other took; False if another decider has it."""
-        if text(await self._redis.get(_lease(root)) or b"") == self._holder:
-            await self._redis.pexpire(_lease(root), self.lease_ms)
+        if text(await self._redis.get(keys.discovery_lease(root)) or b"") == self._holder:
+            await self._redis.pexpire(keys.discovery_lease(root), self.lease_ms)
             return True
         return await self.acquire(root)
 
@@ -74,19 +72,19 @@ class DiscoveryLeases:
         """Write a record down and hold on to its root; False if another decider has taken it over meanwhile."""
         if not await self.renew(progress.root):
             return False
-        await self._redis.hset(PROGRESS_KEY, progress.root, json.dumps(asdict(progress)))
+        await self._redis.hset(keys.DISCOVERY, progress.root, json.dumps(asdict(progress)))
         return True
 
     @translate_redis_errors
     async def release(self, root: str) -> None:
         """Let go of a root; what another decider has taken over stays with it."""
-        if text(await self._redis.get(_lease(root)) or b"") == self._holder:
-            await self._redis.delete(_lease(root))
+        if text(await self._redis.get(keys.discovery_lease(root)) or b"") == self._holder:
+            await self._redis.delete(keys.discovery_lease(root))
 
     @translate_redis_errors
     async def read(self, roots: Sequence[str]) -> Mapping[str, DiscoveryProgress]:
         """Return the records of these roots."""
-        rows = await self._redis.hmget(PROGRESS_KEY, list(roots)) if roots else []
+        rows = await self._redis.hmget(keys.DISCOVERY, list(roots)) if roots else []
         return {root: _decode(raw) for root, raw in zip(roots, rows, strict=True) if raw is not None}
 
     @translate_redis_errors
@@ -94,11 +92,7 @@ class DiscoveryLeases:
         """Make every search that is not running due."""
         for root, found in (await self.read(roots)).items():
             if found.state is not DiscoveryState.RUNNING:
-                await self._redis.hset(PROGRESS_KEY, root, json.dumps(asdict(replace(found, finished_ms=0))))
-
-
-def _lease(root: str) -> str:
-    return f"{PROGRESS_KEY}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
+                await self._redis.hset(keys.DISCOVERY, root, json.dumps(asdict(replace(found, finished_ms=0))))
 
 
 def _decode(raw: bytes | str) -> DiscoveryProgress:

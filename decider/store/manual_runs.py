@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from redis.exceptions import WatchError
 
 from decider.store.redis_errors import translate_redis_errors
+from shared.queue import keys
 from shared.table import TableId
 
 
@@ -26,7 +27,7 @@ class ManualRunRecord:
 
 
 class ManualRunStore:
-    """A string per table, `lw:manual:<table>`: its last request; there is none for tables that never had one."""
+    """A string per table: its last request; there is none for tables that never had one."""
 
     def __init__(self, redis: Redis) -> None:
         self._redis = redis
@@ -34,28 +35,23 @@ class ManualRunStore:
     @translate_redis_errors
     async def read(self, table: TableId) -> ManualRunRecord | None:
         """Return the last request of a table."""
-        return _decode(await self._redis.get(manual_run_key(table)))
+        return _decode(await self._redis.get(keys.manual_run(table)))
 
     @translate_redis_errors
     async def replace(self, table: TableId, before: ManualRunRecord | None, now: ManualRunRecord) -> bool:
         """Write a request down; False if another decider has moved the record since it was read as `before`."""
         pipe: Any
         async with self._redis.pipeline(transaction=True) as pipe:
-            await pipe.watch(manual_run_key(table))
-            if _decode(await pipe.get(manual_run_key(table))) != before:
+            await pipe.watch(keys.manual_run(table))
+            if _decode(await pipe.get(keys.manual_run(table))) != before:
                 return False
             pipe.multi()
-            pipe.set(manual_run_key(table), json.dumps(asdict(now)))
+            pipe.set(keys.manual_run(table), json.dumps(asdict(now)))
             try:
                 await pipe.execute()
             except WatchError:
                 return False
         return True
-
-
-def manual_run_key(table: TableId) -> str:
-    """Return the key of a table's request."""
-    return f"lw:manual:{table}"
 
 
 def _decode(raw: bytes | str | None) -> ManualRunRecord | None:

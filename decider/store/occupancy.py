@@ -13,7 +13,7 @@ from decider.store.redis_errors import translate_redis_errors
 from shared.queue import keys, queries
 from shared.queue.decode import text
 from shared.queue.limits import MAX_JOBS_READ
-from shared.queue.model import Band, JobState
+from shared.queue.model import Band, JobId, JobState
 from shared.queue.records import JobView, RunRecord
 
 HOUR_MS = 3_600_000
@@ -80,7 +80,7 @@ async def oldest_waits(queue: AsyncQueueExecutor) -> OldestWaits:
         page: list[Any] = await queue.redis.zrange(keys.queued(queue.name), first, first + _PAGE - 1, withscores=True)
         pipeline = queue.redis.pipeline(transaction=False)
         for job, _ in page:
-            pipeline.hmget(f"{keys.prefix(queue.name)}j:{text(job)}", "band", "tenant", "table")
+            pipeline.hmget(keys.job(queue.name, JobId(text(job))), "band", "tenant", "table")
         for (_, t0_ms), fields in zip(page, await pipeline.execute(), strict=True):
             if None in fields:
                 continue

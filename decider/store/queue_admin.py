@@ -17,7 +17,7 @@ from shared.queue.audit import AuditedKey
 from shared.queue.command import Command
 from shared.queue.decode import text
 from shared.queue.lua_library import LIBRARY
-from shared.queue.model import Band, JobId, MoveOutcome, Scope
+from shared.queue.model import JobId, MoveOutcome, Scope
 from shared.queue.queries import NextJob
 from shared.queue.records import QueueDepth
 from shared.queue.settings import SETTINGS, QueueSettings
@@ -71,19 +71,19 @@ class QueueAdmin:
     @translate_redis_errors
     async def waiting_counts(self) -> WaitingCounts:
         """Count the queued jobs by band, tenant and table, flow by flow; they move while they are counted."""
-        start = keys.prefix(self._name) + "f:"
         bands: Counter[str] = Counter()
         tenants: Counter[str] = Counter()
         tables: Counter[str] = Counter()
-        flows = [key async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT)][:MAX_FLOWS]
+        scan = self._queue.redis.scan_iter(match=keys.all_flows(self._name), count=SCAN_COUNT)
+        flows = [key async for key in scan][:MAX_FLOWS]
         for first in range(0, len(flows), SCAN_COUNT):
             page = flows[first : first + SCAN_COUNT]
             pipeline = self._queue.redis.pipeline(transaction=False)
             for key in page:
                 pipeline.zcard(key)
             for key, count in zip(page, await pipeline.execute(), strict=True):
-                band, tenant, table = text(key).removeprefix(start).split("|")
-                bands[Band(int(band)).name.lower()] += count
+                band, tenant, table = keys.flow_parts(self._name, text(key))
+                bands[band.name.lower()] += count
                 tenants[tenant] += count
                 tables[table] += count
         return WaitingCounts(bands, tenants, tables)
@@ -195,9 +195,8 @@ class QueueAdmin:
         return repaired
 
     async def _audited_keys(self) -> AsyncIterator[AuditedKey]:
-        start = keys.prefix(self._name)
         with translating_redis_errors():
-            async for key in self._queue.redis.scan_iter(match=start + "*", count=SCAN_COUNT):
+            async for key in self._queue.redis.scan_iter(match=keys.all_keys(self._name), count=SCAN_COUNT):
                 if one := audit.parse_key(self._name, key):
                     yield one
 

@@ -18,9 +18,10 @@ from decider.store.cancellation import cancellation_kept
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput, LakewrightError
 from shared.queue.client_settings import address_in, retries_itself
-from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
+from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.limits import require_queue
 from shared.queue.lua_library import NOT_FOUND, ScriptLibrary, ScriptName
+from shared.retry import RetryPolicy
 
 R = TypeVar("R")
 
@@ -43,7 +44,7 @@ class AsyncQueueExecutor:
         queue: str,
         *,
         library: ScriptLibrary | None = None,
-        retry_policy: RetryPolicy | None = None,
+        retry_policy: RetryPolicy = LOST_REPLY,
         safety: RedisSafety | None = None,
     ) -> None:
         """Use a client built by `connect`, or any other without retries of its own.
@@ -56,7 +57,7 @@ class AsyncQueueExecutor:
         self.redis = redis
         self.name = queue
         self._library = library or ScriptLibrary()
-        self._retry_policy = retry_policy or RetryPolicy()
+        self._retry_policy = retry_policy
         self._address = address(redis)
         self._safety = safety
 
@@ -78,9 +79,9 @@ class AsyncQueueExecutor:
                 raise self._error(command, problem) from problem
             except (NoConnection, NoReply) as problem:
                 failed += 1
-                if failed >= self._retry_policy.max_attempts:
+                if self._retry_policy.is_exhausted(failed):
                     raise unreachable(command.script, self._address, failed, problem) from problem
-            await asyncio.sleep(self._retry_policy.delay_after_s(failed))
+            await asyncio.sleep(self._retry_policy.pause_s(failed))
 
     async def _call(self, command: Command[R]) -> Any:
         function, keys = self._library.function(command.script), command.keys

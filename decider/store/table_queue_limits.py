@@ -9,7 +9,7 @@ from fractions import Fraction
 from decider.store.queue_executor import AsyncQueueExecutor
 from decider.store.redis_errors import translate_redis_errors
 from shared.policy import Policy
-from shared.queue import admin_commands
+from shared.queue import admin_commands, keys
 from shared.queue.admin_commands import SlotLimit, SlotQuota
 from shared.queue.decode import text
 from shared.queue.model import Scope
@@ -35,7 +35,7 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
     """
     weight, _, limit = limits.partition("|")
     asked = {name for name, value in (("weight", weight), ("limit", limit)) if value}
-    ours = set(text(await queue.redis.hget(_owned_limits_key(queue.name), table) or b"").split())
+    ours = set(text(await queue.redis.hget(keys.owned_queue_limits(queue.name), table) or b"").split())
     if asked - ours:
         await _record_owned(queue, table, asked | ours)
     if "weight" in asked | ours:
@@ -50,14 +50,9 @@ async def apply_queue_limits(queue: AsyncQueueExecutor, table: TableId, limits: 
 
 async def _record_owned(queue: AsyncQueueExecutor, table: TableId, owned: set[str]) -> None:
     if owned:
-        await queue.redis.hset(_owned_limits_key(queue.name), table, " ".join(sorted(owned)))
+        await queue.redis.hset(keys.owned_queue_limits(queue.name), table, " ".join(sorted(owned)))
     else:
-        await queue.redis.hdel(_owned_limits_key(queue.name), table)
-
-
-def _owned_limits_key(queue: str) -> str:
-    """Hash: which levers of a table, `limit weight`, a property may have set in this queue."""
-    return f"lw:levers:{queue}"
+        await queue.redis.hdel(keys.owned_queue_limits(queue.name), table)
 
 
 def _limit(limit: str) -> SlotLimit | SlotQuota | None:

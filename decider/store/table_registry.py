@@ -13,10 +13,10 @@ from redis.asyncio import Redis
 from decider.store.redis_errors import translate_redis_errors, translating_redis_errors
 from decider.store.redis_health import RedisSafety
 from shared.errors import InvalidInput
+from shared.queue import keys
 from shared.queue.decode import text
 from shared.table import TableId, TableRef
 
-TABLES, NAMES, REFUSED, ORDER = "lw:tables", "lw:names", "lw:refused", "lw:order"
 PAGE = 500
 """Tables read per round trip when all are listed: large enough to be fast, small enough not to hold up Redis."""
 
@@ -50,8 +50,7 @@ class TablePage:
 class TableRegistry:
     """Registered tables in Redis, safe to share between deciders.
 
-    The hashes are `lw:tables` (by id), `lw:names` (name to id) and `lw:refused` (by id); the sorted set `lw:order`
-    holds the names in their order.
+    Hashes hold tables and refusals by id, and ids by name; a sorted set holds the names in their order.
     """
 
     def __init__(self, redis: Redis, safety: RedisSafety | None = None) -> None:
@@ -64,14 +63,14 @@ class TableRegistry:
         """Add a table; False if it was known. Raises InvalidInput if its name belongs to another table."""
         if self._safety is not None:
             await self._safety.require_safe()
-        if not await self._redis.hsetnx(NAMES, table.name, table.id):
-            owner = text(await self._redis.hget(NAMES, table.name) or b"")
+        if not await self._redis.hsetnx(keys.TABLE_NAMES, table.name, table.id):
+            owner = text(await self._redis.hget(keys.TABLE_NAMES, table.name) or b"")
             if owner != table.id:
                 raise InvalidInput(
                     f"the name {table.name!r} belongs to another table ({owner}); choose another name", field="name"
                 )
-        await self._redis.zadd(ORDER, {table.name: 0})
-        if await self._redis.hsetnx(TABLES, table.id, json.dumps(asdict(table))):
+        await self._redis.zadd(keys.TABLE_ORDER, {table.name: 0})
+        if await self._redis.hsetnx(keys.TABLES, table.id, json.dumps(asdict(table))):
             return True
         known = await self.get(table.id)
         if known is not None and known.name != table.name:
@@ -83,46 +82,46 @@ class TableRegistry:
         """Change a known table's name, tenant or properties. Raises InvalidInput if the name is another table's."""
         if self._safety is not None:
             await self._safety.require_safe()
-        if after.name != before.name and not await self._redis.hsetnx(NAMES, after.name, after.id):
-            owner = text(await self._redis.hget(NAMES, after.name) or b"")
+        if after.name != before.name and not await self._redis.hsetnx(keys.TABLE_NAMES, after.name, after.id):
+            owner = text(await self._redis.hget(keys.TABLE_NAMES, after.name) or b"")
             raise InvalidInput(
                 f"the name {after.name!r} belongs to another table ({owner}); choose another name", field="name"
             )
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hset(TABLES, after.id, json.dumps(asdict(after)))
+            pipe.hset(keys.TABLES, after.id, json.dumps(asdict(after)))
             if after.name != before.name:
-                pipe.hdel(NAMES, before.name)
-                pipe.zrem(ORDER, before.name)
-                pipe.zadd(ORDER, {after.name: 0})
+                pipe.hdel(keys.TABLE_NAMES, before.name)
+                pipe.zrem(keys.TABLE_ORDER, before.name)
+                pipe.zadd(keys.TABLE_ORDER, {after.name: 0})
             await pipe.execute()
 
     async def _drop_name(self, name: str) -> None:
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hdel(NAMES, name)
-            pipe.zrem(ORDER, name)
+            pipe.hdel(keys.TABLE_NAMES, name)
+            pipe.zrem(keys.TABLE_ORDER, name)
             await pipe.execute()
 
     @translate_redis_errors
     async def remove(self, table: TableRef) -> bool:
         """Forget a table; False if it was not known."""
         async with self._redis.pipeline(transaction=True) as pipe:
-            pipe.hdel(TABLES, table.id)
-            pipe.hdel(NAMES, table.name)
-            pipe.hdel(REFUSED, table.id)
-            pipe.zrem(ORDER, table.name)
+            pipe.hdel(keys.TABLES, table.id)
+            pipe.hdel(keys.TABLE_NAMES, table.name)
+            pipe.hdel(keys.REFUSED_TABLES, table.id)
+            pipe.zrem(keys.TABLE_ORDER, table.name)
             removed, *_ = await pipe.execute()
         return bool(removed)
 
     @translate_redis_errors
     async def get(self, table_id: TableId) -> TableRef | None:
         """Return the table with this id."""
-        raw = await self._redis.hget(TABLES, table_id)
+        raw = await self._redis.hget(keys.TABLES, table_id)
         return None if raw is None else _decode(raw)
 
     @translate_redis_errors
     async def find(self, name_or_id: str) -> TableRef | None:
         """Return the table with this name or id."""
-        owner = await self._redis.hget(NAMES, name_or_id)
+        owner = await self._redis.hget(keys.TABLE_NAMES, name_or_id)
         return await self.get(TableId(text(owner) if owner else name_or_id))
 
     @translate_redis_errors
@@ -131,7 +130,7 @@ class TableRegistry:
         found: dict[TableId, TableRef] = {}
         wanted = list(ids)
         for start in range(0, len(wanted), PAGE):
-            rows = await self._redis.hmget(TABLES, [str(one) for one in wanted[start : start + PAGE]])
+            rows = await self._redis.hmget(keys.TABLES, [str(one) for one in wanted[start : start + PAGE]])
             found |= {table.id: table for table in (_decode(raw) for raw in rows if raw is not None)}
         return found
 
@@ -142,7 +141,7 @@ class TableRegistry:
         ids: dict[str, TableId] = {}
         for start in range(0, len(wanted), PAGE):
             some = wanted[start : start + PAGE]
-            owners = await self._redis.hmget(NAMES, some)
+            owners = await self._redis.hmget(keys.TABLE_NAMES, some)
             ids |= {name: TableId(text(owner) if owner else name) for name, owner in zip(some, owners, strict=True)}
         known = await self.get_many(set(ids.values()))
         return {name: known[identity] for name, identity in ids.items() if identity in known}
@@ -152,11 +151,11 @@ class TableRegistry:
         """Return up to `limit` tables whose names begin with `prefix` and come after `after` ("": from the start)."""
         low = f"({after}" if after >= prefix and after else f"[{prefix}"
         high = f"[{prefix}\U0010ffff" if prefix else "+"
-        names: Any = await self._redis.zrange(ORDER, low, high, bylex=True, offset=0, num=limit + 1)
+        names: Any = await self._redis.zrange(keys.TABLE_ORDER, low, high, bylex=True, offset=0, num=limit + 1)
         shown = [text(name) for name in names[:limit]]
-        ids = await self._redis.hmget(NAMES, shown) if shown else []
+        ids = await self._redis.hmget(keys.TABLE_NAMES, shown) if shown else []
         known = [text(identity) for identity in ids if identity is not None]
-        rows = await self._redis.hmget(TABLES, known) if known else []
+        rows = await self._redis.hmget(keys.TABLES, known) if known else []
         tables = tuple(_decode(raw) for raw in rows if raw is not None)
         return TablePage(tables, shown[-1] if len(names) > limit else None)
 
@@ -166,7 +165,7 @@ class TableRegistry:
         rows: Any
         while True:
             with translating_redis_errors():
-                place, rows = await self._redis.hscan(TABLES, place, count=PAGE)
+                place, rows = await self._redis.hscan(keys.TABLES, place, count=PAGE)
             for raw in rows.values():
                 yield _decode(raw)
             if not place:
@@ -175,22 +174,22 @@ class TableRegistry:
     @translate_redis_errors
     async def count(self) -> int:
         """Return how many tables are registered."""
-        return int(await self._redis.hlen(TABLES))
+        return int(await self._redis.hlen(keys.TABLES))
 
     @translate_redis_errors
     async def set_refusal(self, table_id: TableId, refusal: StoredRefusal) -> None:
-        """Store why a table cannot be refreshed; it stays registered and is tried again."""
-        await self._redis.hset(REFUSED, table_id, json.dumps(asdict(refusal)))
+        """Note why a table cannot be refreshed; it stays registered and is tried again."""
+        await self._redis.hset(keys.REFUSED_TABLES, table_id, json.dumps(asdict(refusal)))
 
     @translate_redis_errors
     async def clear_refusal(self, table_id: TableId) -> None:
         """Drop a refusal that no longer holds."""
-        await self._redis.hdel(REFUSED, table_id)
+        await self._redis.hdel(keys.REFUSED_TABLES, table_id)
 
     @translate_redis_errors
     async def refusal(self, table_id: TableId) -> StoredRefusal | None:
         """Return why a table is refused, None if it is not."""
-        raw = await self._redis.hget(REFUSED, table_id)
+        raw = await self._redis.hget(keys.REFUSED_TABLES, table_id)
         return None if raw is None else StoredRefusal(**json.loads(raw))
 
     @translate_redis_errors
@@ -198,14 +197,14 @@ class TableRegistry:
         """Return why those of these tables are refused that are."""
         if not ids:
             return {}
-        rows = await self._redis.hmget(REFUSED, [str(one) for one in ids])
+        rows = await self._redis.hmget(keys.REFUSED_TABLES, [str(one) for one in ids])
         found = zip(ids, rows, strict=True)
         return {table_id: StoredRefusal(**json.loads(raw)) for table_id, raw in found if raw is not None}
 
     @translate_redis_errors
     async def count_refused(self) -> int:
-        """Return how many tables are refused, unreadable or missing."""
-        return int(await self._redis.hlen(REFUSED))
+        """Return how many tables are refused, unreadable or gone."""
+        return int(await self._redis.hlen(keys.REFUSED_TABLES))
 
 
 def _decode(raw: bytes | str) -> TableRef:

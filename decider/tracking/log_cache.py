@@ -12,13 +12,13 @@ OPEN_LOGS = 1_000
 class LogCache:
     """Opens logs on demand and keeps the last used ones."""
 
-    def __init__(self, open_log: Callable[[str], TableReader]) -> None:
-        self._open_log = open_log
+    def __init__(self, open_table: Callable[[str], TableReader]) -> None:
+        self._open_table = open_table
         self._open: OrderedDict[str, TableReader] = OrderedDict()
 
     def at(self, location: str) -> TableReader:
         """Return the reader of the log at a location."""
-        reader = self._open.pop(location, None) or self._open_log(location)
+        reader = self._open.pop(location, None) or self._open_table(location)
         self._open[location] = reader
         if len(self._open) > OPEN_LOGS:
             self._open.popitem(last=False)

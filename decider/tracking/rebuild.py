@@ -18,7 +18,7 @@ from decider.decide.decision import Decision, Trigger
 from decider.decide.evaluate import evaluate
 from decider.decide.job_request import job_request
 from decider.formats.table_format import TableReader
-from decider.state.contention import NO_CONTENTION
+from decider.state.contention import NO_CONTENTION, WriteContention
 from decider.state.effective_policy import LogStatus
 from decider.state.fold import count_live_files
 from decider.store.ingest import StateUpdate, ingest
@@ -29,6 +29,7 @@ from decider.store.timer_queries import TimerStore
 from decider.tracking.shared_defaults import DefaultsProvider
 from shared.layout.eligibility import Reason, is_purgeable
 from shared.layout.partition_stats import PartitionStats
+from shared.policy import Policy
 from shared.properties import is_stopped_by_qbeast
 from shared.queue import commands
 from shared.queue.commands import LEDGER_KEPT
@@ -49,19 +50,20 @@ class StateRebuilder:
         self,
         queue: AsyncQueueExecutor,
         now_ms: Callable[[], int],
-        standing: DefaultsProvider,
+        defaults: DefaultsProvider,
         *,
         ledger_kept: int = LEDGER_KEPT,
         actions: ActionRegistry = ACTIONS,
     ) -> None:
         self._queue = queue
         self._actions = actions
+        self._states = TableStateStore(queue)
         self._timers = TimerStore(queue)
         self._ledger_kept = ledger_kept
         self._now_ms = now_ms
-        self._standing = standing
+        self._defaults = defaults
 
-    async def recount(
+    async def rebuild(
         self,
         table: TableRef,
         reader: TableReader,
@@ -70,21 +72,54 @@ class StateRebuilder:
         *,
         counters: Mapping[str, int] | None = None,
     ) -> TableState | None:
-        """Count again and decide every partition; None if somebody moved the cursor first.
+        """Count again and decide every partition; None if another process moved the cursor first.
 
         `reason` stays with the cursor, `counters` are counted with it. Raises InvalidInput or Corrupt where
         the log cannot be read, RetryableError where a store does not answer.
         """
         snapshot = await reader.snapshot()
-        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot))
-        in_force = self._standing.current.resolve(
-            table,
-            snapshot.metadata.configuration,
-            old.last_good if old else {},
-            log_status,
+        new, policy = self._state_at(table, snapshot, old, reason)
+        # Before the cursor moves: if we end in between, the next rebuild finds the same to do.
+        await apply_queue_limits(self._queue, table.id, new.queue_limits)
+        update = await self._update(table, snapshot, policy, new.contention)
+        update = replace(update, counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})})
+        # A table that was made again starts over below the version that the jobs of the one before were made at.
+        newest = max(new.version, old.version if old else 0)
+        is_recreated = old is not None and old.metadata.table_uuid != new.metadata.table_uuid
+        idle: set[PartitionKey] = set()
+        if is_recreated or not policy.enabled:
+            # Partitions of before as well: with other partition columns none of them is left.
+            before = {partition async for partition, _ in self._states.iterate_partitions(table.id)}
+            idle = before | {PartitionKey(partition) for partition in update.partitions}
+            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between.
+            # Jobs of a table that was dropped would outrank those of the one made again, whose versions start over.
+            await self._withdraw(table, idle, newest)
+        if not await ingest(self._queue, table.id, old=old, new=new, update=update):
+            winner = await self._restore_winners_limits(table)
+            if is_recreated and winner is not None:
+                # What we withdrew may have been the winner's jobs, so every partition is decided once more.
+                return await self.rebuild(table, reader, winner, reason, counters=counters)
+            return None
+        if not policy.enabled:
+            await self._withdraw(table, idle, newest)
+        log.info(
+            "state_rebuilt",
+            table=table.name,
+            version=new.version,
+            partitions=len(update.partitions),
+            jobs=len(update.jobs),
+            reason=reason,
         )
-        heat = old.contention if old else NO_CONTENTION
-        cursor = TableState(
+        return new
+
+    def _state_at(
+        self, table: TableRef, snapshot: Snapshot, old: TableState | None, reason: str
+    ) -> tuple[TableState, Policy]:
+        """Return a table's state as of a snapshot, and the policy in force there."""
+        log_status = LogStatus(snapshot.refusal, _is_stopped(old, snapshot))
+        last_good = old.last_good if old else {}
+        in_force = self._defaults.current.resolve(table, snapshot.metadata.configuration, last_good, log_status)
+        state = TableState(
             version=snapshot.version,
             metadata=snapshot.metadata,
             protocol=snapshot.protocol,
@@ -95,59 +130,37 @@ class StateRebuilder:
             commit_ms=snapshot.timestamp_ms,
             rebuilds=old.rebuilds + 1 if old else 0,
             rebuild_reason=reason,
-            contention=heat,
+            contention=old.contention if old else NO_CONTENTION,
             is_stopped_by_qbeast=log_status.is_stopped_by_qbeast,
             queue_limits=queue_limits_of(in_force.policy),
             refusal=snapshot.refusal,
         )
-        # Before the cursor moves: if we end in between, whoever rebuilds next finds the same to do.
-        await apply_queue_limits(self._queue, table.id, cursor.queue_limits)
-        partitions = count_live_files(snapshot.files, in_force.policy)
-        calibration = await TableStateStore(self._queue).calibration(table.id)
+        return state, in_force.policy
+
+    async def _update(
+        self, table: TableRef, snapshot: Snapshot, policy: Policy, contention: WriteContention
+    ) -> StateUpdate:
+        """Count the live files, evaluate every partition, and return all of it as one update that replaces the old."""
+        partitions = count_live_files(snapshot.files, policy)
+        calibration = await self._states.calibration(table.id)
         context = DecisionContext.resolve(
-            table, snapshot.metadata, in_force.policy, calibration, contention=heat, at_ms=self._now_ms()
+            table, snapshot.metadata, policy, calibration, contention=contention, at_ms=self._now_ms()
         )
         decisions = self._evaluate_all(context, snapshot, partitions)
-        jobs = [job_request(context, made) for made in decisions if made.prediction]
-        step = StateUpdate(
+        return StateUpdate(
             partitions={partition: state.encode() for partition, state in partitions.items()},
-            jobs=jobs,
+            jobs=[job_request(context, made) for made in decisions if made.prediction],
             ledger=_ledger_lines(context, decisions),
-            counters={"rebuilds" if old else "tables_initialized": 1, **(counters or {})},
             reset=True,
             ledger_kept=self._ledger_kept,
             timers=await self._timers_of(context, snapshot, partitions),
         )
-        # A table that was made again starts over below the version that the jobs of the one before were made at.
-        newest = max(cursor.version, old.version if old else 0)
-        is_another = old is not None and old.metadata.table_uuid != cursor.metadata.table_uuid
-        idle: set[PartitionKey] = set()
-        if is_another or not in_force.policy.enabled:
-            # Partitions of before as well: with other partition columns none of them is left.
-            idle = set(partitions) | {
-                partition async for partition, _ in TableStateStore(self._queue).iterate_partitions(table.id)
-            }
-            # Before the cursor moves, for the same reason; and after it, as a timer may have fired in between.
-            # Jobs of a table that was dropped would outrank those of the one made again, whose versions start over.
-            await self._withdraw(table, idle, newest)
-        if not await ingest(self._queue, table.id, old=old, new=cursor, update=step):
-            winner = await TableStateStore(self._queue).state(table.id)
-            await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
-            if is_another and winner is not None:
-                # What we withdrew may have been the winner's jobs, so every partition is decided once more.
-                return await self.recount(table, reader, winner, reason, counters=counters)
-            return None
-        if not in_force.policy.enabled:
-            await self._withdraw(table, idle, newest)
-        log.info(
-            "state_rebuilt",
-            table=table.name,
-            version=cursor.version,
-            partitions=len(partitions),
-            jobs=len(jobs),
-            reason=reason,
-        )
-        return cursor
+
+    async def _restore_winners_limits(self, table: TableRef) -> TableState | None:
+        """Set the queue limits of the state of the process that moved the cursor first; return that state."""
+        winner = await self._states.state(table.id)
+        await apply_queue_limits(self._queue, table.id, winner.queue_limits if winner else "")
+        return winner
 
     def _evaluate_all(
         self, context: DecisionContext, snapshot: Snapshot, partitions: Mapping[PartitionKey, PartitionStats]

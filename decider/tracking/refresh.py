@@ -32,42 +32,42 @@ log = structlog.get_logger()
 
 
 class TableRefresher:
-    """Follows tables for the inbox and keeps the registry's refusals true."""
+    """Follows tables for the refresh queue and keeps the registry's refusals true."""
 
     def __init__(
         self,
-        follower: TableTracker,
+        tracker: TableTracker,
         registry: TableRegistry,
         queue: AsyncQueueExecutor,
         now_ms: Callable[[], int],
         *,
         after: After | None = None,
     ) -> None:
-        self._follower = follower
+        self._tracker = tracker
         self._registry = registry
         self._queue = queue
         self._now_ms = now_ms
         self._after = after
         self._unfinished: set[TableId] = set()
 
-    async def look(self, table: TableRef, version: int | None) -> None:
+    async def refresh(self, table: TableRef, version: int | None) -> None:
         """Bring one table up to date; a log that cannot or must not be read leads to a refusal and a later retry.
 
         `table` is only the id: its registration is read here, because the caller may have read it long ago.
         """
         known = await self._registry.get(table.id)
         if known is None:
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
         table = known
         try:
-            followed = await self._follower.follow(table, version)
+            followed = await self._tracker.follow(table, version)
         except NoTable as problem:
             await self._gone(table, str(problem))
             return
         except Unsupported as problem:
             # Nothing can be decided any more, and what was decided is void; all of it is decided again once it is read.
-            partitions = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+            partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
             await self._refuse(table, StoredRefusal(self._now_ms(), str(problem), code=UNREADABLE))
             log.warning("table_refused", table=table.name, reason=str(problem), partitions=partitions)
             return
@@ -76,8 +76,8 @@ class TableRefresher:
             log.warning("table_refused", table=table.name, reason=str(problem))
             return
         if followed.rescan and await self._registry.get(table.id) is None:
-            # It was removed during the refresh, which has just stored its state again.
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            # It was removed during the refresh, which has just brought its state back.
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             return
         await self._note(table, followed.refusal)
         if self._after is not None and (followed.commits or followed.rescan or table.id in self._unfinished):
@@ -90,11 +90,11 @@ class TableRefresher:
         """Delete jobs and state of a table that is missing; unregister it when it has been missing for long."""
         now_ms = self._now_ms()
         before = await self._registry.refusal(table.id)
-        partitions = await delete_state(self._queue, table.id, kinds=self._follower.actions.kinds)
+        partitions = await delete_state(self._queue, table.id, kinds=self._tracker.actions.kinds)
         since_ms = before.since_ms if before is not None and before.is_missing else now_ms
         if now_ms - since_ms > VANISHED_DAYS * DAY_MS:
             await self._registry.remove(table)
-            await delete_table(self._queue, table.id, kinds=self._follower.actions.kinds)
+            await delete_table(self._queue, table.id, kinds=self._tracker.actions.kinds)
             log.warning("table_unregistered", table=table.name, reason=why, missing_days=VANISHED_DAYS)
             return
         await self._refuse(table, StoredRefusal(now_ms, why, since_ms, is_missing=True))

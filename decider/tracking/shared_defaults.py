@@ -5,7 +5,6 @@ it starts, the others take them over as soon as they meet a table that was decid
 ends with the new ones in force everywhere.
 """
 
-import asyncio
 from typing import Protocol
 
 import structlog
@@ -13,14 +12,9 @@ from redis.asyncio import Redis
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.redis_errors import translate_redis_errors
-from shared.errors import InvalidInput, RetryableError
+from shared.errors import InvalidInput
+from shared.queue import keys
 from shared.queue.decode import text
-
-REFRESH_S = 30.0
-"""Seconds between two reads what is in force, for what is shown; a table decided otherwise is noticed at once."""
-
-RETRY_S = 2.0
-"""Pause before a Redis that is away is asked again."""
 
 log = structlog.get_logger()
 
@@ -37,26 +31,15 @@ class DefaultsProvider(Protocol):
 
 
 class SharedDefaults:
-    """The defaults that the deciders of one queue share, in the string `lw:defaults:<queue>`."""
+    """The defaults that the deciders of one queue share."""
 
     def __init__(self, redis: Redis, own: PolicyDefaults) -> None:
         self._redis = redis
-        self._key = f"lw:defaults:{own.queue}"
+        self._key = keys.policy_defaults(own.queue)
         self._is_announced = False
         self._refused = ""
         self.own = own
         self.current = own
-
-    async def run(self) -> None:
-        """Announce our own, then keep up with what is in force until cancelled; a Redis that is away is waited for."""
-        while True:
-            try:
-                await self.refresh()
-            except RetryableError as problem:
-                log.warning("defaults_refresh_failed", error=str(problem))
-                await asyncio.sleep(RETRY_S)
-            else:
-                await asyncio.sleep(REFRESH_S)
 
     @translate_redis_errors
     async def refresh(self) -> bool:

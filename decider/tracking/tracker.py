@@ -98,7 +98,7 @@ class _Parts:
     states: TableStateStore
     drift: DriftCheck
     rebuilder: StateRebuilder
-    standing: DefaultsProvider
+    defaults: DefaultsProvider
     now_ms: Callable[[], int]
     ledger_kept: int
     actions: ActionRegistry
@@ -117,7 +117,7 @@ class TableTracker:
         queue: AsyncQueueExecutor,
         open_table: Callable[[str], TableReader],
         now_ms: Callable[[], int],
-        standing: DefaultsProvider,
+        defaults: DefaultsProvider,
         *,
         ledger_kept: int | None = None,
         drift: DriftCheck | None = None,
@@ -127,9 +127,9 @@ class TableTracker:
         self.ledger_kept = ledger_kept or LEDGER_KEPT
         self.actions = actions
         states = TableStateStore(queue)
-        rebuilder = StateRebuilder(queue, now_ms, standing, ledger_kept=self.ledger_kept, actions=actions)
+        rebuilder = StateRebuilder(queue, now_ms, defaults, ledger_kept=self.ledger_kept, actions=actions)
         self._parts = _Parts(
-            queue, states, drift or DriftCheck(states, now_ms), rebuilder, standing, now_ms, self.ledger_kept, actions
+            queue, states, drift or DriftCheck(states, now_ms), rebuilder, defaults, now_ms, self.ledger_kept, actions
         )
         self._logs = LogCache(open_table)
         self._seen: defaultdict[TableId, _SeenTable] = defaultdict(_SeenTable)
@@ -144,8 +144,8 @@ class TableTracker:
         return await _TableTracking(self._parts, table, reader, self._seen[table.id]).follow(hinted)
 
     def effective(self, table: TableRef, cursor: TableState) -> EffectivePolicy:
-        """Return the policy in effect for a table with this cursor."""
-        defaults = self._parts.standing.current
+        """Return the policy in force for a table whose cursor stands there."""
+        defaults = self._parts.defaults.current
         return defaults.resolve(table, cursor.metadata.configuration, cursor.last_good, cursor.log_status)
 
 
@@ -165,11 +165,11 @@ class _TableTracking:
         while races < MAX_RACES:
             cursor = await self._parts.states.state(self._table.id)
             if cursor is None:
-                step = await self._recount(None, FIRST_SIGHT)
+                step = await self._rebuild(None, FIRST_SIGHT)
             else:
                 step = await self._advance(cursor, hinted)
                 if step.rescan:
-                    step = await self._recount(cursor, step.rescan)
+                    step = await self._rebuild(cursor, step.rescan)
             total += step.commits
             rescan = step.rescan or rescan
             races = races + 1 if step.raced else 0
@@ -178,16 +178,15 @@ class _TableTracking:
                 if drifted is None:
                     return TrackResult(step.version, total, rescan, step.refusal)
                 rescan = drifted.reason
-                await self._recount(drifted.cursor, rescan, counters={DRIFT: 1})
+                await self._rebuild(drifted.cursor, rescan, counters={DRIFT: 1})
         raise RetryableError(f"table {self._table.name}: other deciders moved its cursor {MAX_RACES} times in a row")
 
     async def _advance(self, cursor: TableState, hinted: int | None) -> _TrackStep:
         """Apply the next batch of commits after the cursor."""
         policy = self._in_force(cursor).policy
         if policy.version != cursor.policy:
-            # Another decider may have started with other defaults; or another refresh of this process has just found
-            # that out.
-            await self._parts.standing.refresh()
+            # Another decider may have started with other defaults; or another look of ours has just found that out.
+            await self._parts.defaults.refresh()
             policy = self._in_force(cursor).policy
         if cursor.protocol is None or policy.version != cursor.policy:
             return _TrackStep(
@@ -227,7 +226,7 @@ class _TableTracking:
     def _effective(
         self, metadata: TableMetadata, last_good: Mapping[str, str], log_status: LogStatus
     ) -> EffectivePolicy:
-        return self._parts.standing.current.resolve(self._table, metadata.configuration, last_good, log_status)
+        return self._parts.defaults.current.resolve(self._table, metadata.configuration, last_good, log_status)
 
     async def _is_same_table(self, position: Position) -> bool:
         """Whether the table's history still goes through the cursor's position.
@@ -277,7 +276,8 @@ class _TableTracking:
     async def _nothing_new(self, cursor: TableState, hinted: int | None) -> _TrackStep:
         """The next commit is not there: either we are caught up, or the log was cleaned up behind the cursor.
 
-        The request that tells them apart is made once per table and process, and when an event spoke of more.
+        The request that distinguishes them is made once per table and process, and when an event named a higher
+        version.
         """
         expects_more = hinted is not None and hinted > cursor.version
         if expects_more or not self._seen.is_listed:
@@ -304,10 +304,10 @@ class _TableTracking:
         )
         return _TrackStep(new.version, commits=len(batch), caught_up=caught_up, refusal=new.refusal)
 
-    async def _recount(
+    async def _rebuild(
         self, old: TableState | None, reason: str, *, counters: Mapping[str, int] | None = None
     ) -> _TrackStep:
-        cursor = await self._parts.rebuilder.recount(self._table, self._reader, old, reason, counters=counters)
+        cursor = await self._parts.rebuilder.rebuild(self._table, self._reader, old, reason, counters=counters)
         if cursor is None:
             return _TrackStep(old.version if old else -1, raced=True)
         return _TrackStep(cursor.version, rescan=reason)

@@ -1,6 +1,6 @@
-"""Rules of others, as their sources say: what each would rewrite in a partition, given the files that lie there.
+"""Rules of other tools, according to their sources: what each would rewrite in a partition, given its files.
 
-Each rule is told our target, where its own default would be another one, so that what differs is the rule and not the
+Each rule gets our target, where its own default would be another one, so that what differs is the rule and not the
 size. What a rule does beyond sizes (deletion vectors, position deletes) is left out, because a replay knows sizes
 only; that is kinder to them. The source stands with each.
 """
@@ -188,7 +188,7 @@ def _mse_wants(observed: ObservedPartition) -> bool:
 
 
 def _fold_small(observed: ObservedPartition) -> list[SimulatedMerge]:
-    """Fold every small file, once entropy alone says so.
+    """Merge all small files as soon as entropy alone triggers.
 
     Source of the trigger: Netflix, Optimizing data warehouse storage, 2020 (Partition Entropy); how files are chosen is
     published in words only, so this is the plainest reading, not their system.

@@ -16,7 +16,7 @@ from decider.whatif.trace import CommitTrace
 from shared.policy import GIB, MIB, Policy
 
 Tick = Callable[[str], None]
-"""Told what is replayed next: progress for people."""
+"""Receives what is replayed next: progress for people."""
 
 TARGETS_BYTES = (32 * MIB, 64 * MIB, 128 * MIB, 256 * MIB, 512 * MIB, GIB)
 """Targets that are tried: what engines split and read well."""
@@ -32,7 +32,7 @@ MS_PER_HOUR = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What things cost, in core-seconds: assumptions that whoever asks can replace by figures of their own.
+    """Costs in core-seconds: assumptions that a user can replace by measured ones.
 
     write_s_per_gib: rewriting 1 GiB; a core decodes and encodes about 50 MB/s of Parquet. open_s: what one more file
     costs a query: footer, task, request. queries_per_hour: queries an hour that read the whole table. tail_hours: how
@@ -82,7 +82,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The policy to take; `curve` holds all targets, `tried` every policy that rewrites; `is_change` says to change."""
+    """The recommended policy; `curve` has all targets, `tried` every policy that rewrites; `is_change`: it differs."""
 
     best: Candidate
     current: Candidate
@@ -173,7 +173,7 @@ def _leave_alone(best: Candidate, left_alone: Candidate) -> str:
     return (
         f"Leave this table alone: as they are, its files cost readers {_number(left_alone.cost_s)} core-seconds, and "
         f"no policy that was tried costs less than {_number(best.cost_s)}, rewriting included. "
-        "Set lakewright.enabled=false, and look again when the table is written differently."
+        "Set lakewright.enabled=false, and check again when the table is written differently."
     )
 
 
@@ -207,10 +207,10 @@ def _ties(best: Candidate, curve: Sequence[Candidate]) -> str:
 def _gain(option: Candidate, left_alone: Candidate) -> str:
     """Return what an option saves against a table left alone; nothing where that is less than half a percent."""
     saved = 1 - option.cost_s / left_alone.cost_s if left_alone.cost_s else 0.0
-    if saved < 0.005:  # noqa: PLR2004 - from there on rounding says 1 %
+    if saved < 0.005:  # noqa: PLR2004 - from there on it rounds to 1 %
         return ""
-    # 100 % would be a promise that nobody keeps.
-    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from where on rounding would say 100
+    # 100 % would be a promise that cannot be kept.
+    share = f"{saved:.0%}" if saved < 0.99 else "over 99%"  # noqa: PLR2004 - from there on it would round to 100
     return f"against no compaction it saves {share} of what rewriting and reading cost together"
 
 

@@ -29,7 +29,7 @@ class SimulatedTimers:
     def after_commit(self, partition: SimulatedPartition, at_ms: int) -> None:
         """Change a partition's timers after a commit of others has changed its data."""
         self._partitions[partition.key] = partition
-        # A writer's clock may stand before 1970, where no timer does.
+        # A writer's clock may be before 1970, where no timer is.
         self._change(
             COMPACTION_TIMERS.after_commit(partition.key, partition.state, self._policy, max(0, at_ms), self._columns)
         )
@@ -39,7 +39,7 @@ class SimulatedTimers:
         self._change(COMPACTION_TIMERS.after_rewrite(partition.key, partition.state, self._policy, rewritten))
 
     def ring(self, until_ms: int) -> Iterator[tuple[int, RewriteKind, SimulatedPartition]]:
-        """Yield when, for what and for which partition timers ring until then, in the order of time."""
+        """Yield when, for what and for which partition timers fire until then, in the order of time."""
         while self._heap and self._heap[0][0] <= until_ms:
             at_ms, name = heapq.heappop(self._heap)
             target = COMPACTION_TIMERS.parse(name)

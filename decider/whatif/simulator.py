@@ -4,7 +4,7 @@ Our own rule runs through the code that decides and plans in production (`evalua
 between decision and run a table may move in between and a job may find nothing; ours and peers can be given the same.
 Every output is taken to be as large as its inputs. Pure: time comes from the commits.
 
-After the last commit a replay can go on for a while in which nobody writes (`tail_ms`): timers run out, partitions that
+After the last commit a replay can continue for a while without commits (`tail_ms`): timers run out, partitions that
 became idle are idle-compacted, and readers go on reading what lies there.
 """
 
@@ -45,7 +45,7 @@ class SimulationResult:
     small_mean, small_max: small files in a partition when a commit had touched it, before anything was merged; scans:
     times the rule had to list a partition; full_overwrite_files: files that the same jobs would replace if each
     replaced its whole partition; file_ms: live files integrated over the span_ms of the history; tail_file_ms: the same
-    for the tail_ms after the last commit; stale_ms: mean time that an added file stayed small while commits came.
+    for the tail_ms after the last commit; stale_ms: mean time that an added file stayed small while commits arrived.
     """
 
     name: str
@@ -165,7 +165,7 @@ class _RunningSums:
         return self.ended
 
     def result(self, name: str, history: CommitTrace, ended: _FinalSums) -> SimulationResult:
-        """Return what was counted; `ended` is what `end_commits` said."""
+        """Return the counts; `ended` is the result of `end_commits`."""
         added = history.files_added
         first = self.curve[0].at_ms if self.curve else 0
         return SimulationResult(
@@ -209,9 +209,9 @@ def replay_untouched(history: CommitTrace, policy: Policy, *, tail_ms: int = 0) 
 def replay_peer(
     history: CommitTrace, policy: Policy, rule: BaselineRule, *, lag_commits: int = 0, tail_ms: int = 0
 ) -> SimulationResult:
-    """Replay a history under a peer's rule, which looks after each commit, or at the first commit of its time.
+    """Replay a history under a peer's rule, which runs after each commit, or at the first commit of its time.
 
-    What it wants done is looked up and done `lag_commits` commits later, on what lies there by then.
+    Its merges are computed and done `lag_commits` commits later, on what lies there by then.
     """
     tally = _tally(history, policy)
     theirs = _BaselineRunner(tally, policy, rule)
@@ -274,7 +274,7 @@ class _PendingJobs:
         self._asked: set[PartitionKey] = set()
 
     def ask(self, number: int, partition: SimulatedPartition) -> None:
-        """Ask for a job at commit `number`, unless one waits for this partition already."""
+        """Request a job at commit `number`, unless one waits for this partition already."""
         if partition.key not in self._asked:
             self._asked.add(partition.key)
             self._waiting.append((number + self._lag_commits, partition))
@@ -301,7 +301,7 @@ class _BaselineRunner:
         return self._rule.wants(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
 
     def run(self, partition: SimulatedPartition, at_ms: int) -> None:
-        """Look at a partition and do what the rule proposes."""
+        """Apply the rule to a partition and do what it proposes."""
         merges = self._rule.propose(ObservedPartition(partition, self._policy, at_ms, self._rewritten_ms))
         if merges:
             self._rewritten_ms = at_ms
@@ -345,7 +345,7 @@ class _PolicyRunner:
         self._timers.after_rewrite(partition, rewritten)
 
     def ring_until(self, at_ms: int) -> None:
-        """Let the timers ring whose time has come; each is decided on what lies there by then."""
+        """Fire the timers whose time has come; each is decided on the files there by then."""
         for rung_ms, ask, partition in self._timers.ring(at_ms):
             self._tally.pass_time(rung_ms)
             decision = evaluate(self._context, partition.key, partition.state, Trigger(0, TriggerSource.TIMER, ask))

@@ -17,7 +17,7 @@ from shared.table import Commit, DataFile, PartitionColumn, PartitionKey
 class CommitTrace:
     """What others did to a table: the files at the beginning, and their commits since, oldest first.
 
-    Only commits that change data belong here; rewrites by anybody are what a replay decides again. `columns` are those
+    Only commits that change data belong here; a replay decides rewrites itself. `columns` are those
     that the table is partitioned by, whose names a policy's filter uses.
     """
 
@@ -76,9 +76,9 @@ class SimulatedTable:
         self._home: dict[str, tuple[SimulatedPartition, str]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._merged = 0
-        # Streams repeat sizes, and what a file of one size adds to a state, settled or not, never changes.
+        # Streams repeat sizes, and what a file of one size adds to a state never changes.
         self._states: dict[tuple[int, bool], PartitionStats] = {}
-        # Without removals nobody asks where the bytes of a file went, and long streams need not remember it.
+        # Without removals the location of a file's bytes does not matter, and long streams need not keep it.
         self._remembers = any(commit.removed for commit in history.commits)
         for file in history.initial:
             partition = self._partition(file.partition)

@@ -21,7 +21,7 @@ MAX_COMMITS = 20_000
 """Commits replayed at most, the newest ones: a minute of one core, and more history than a policy outlives."""
 
 RefusalRule = Callable[[TableMetadata, TableProtocol], Refusal | None]
-"""Says why a table must not be rewritten; the rule of its format."""
+"""Returns why a table must not be rewritten; the rule of its format."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ async def read_history(
     """
     retained = await log.retained()
     if not retained.positions:
-        # Checkpoints may be all that is left; where there is no log at all, this says so.
+        # Checkpoints may be all that is left; where there is no log at all, this reports it.
         base = await log.snapshot()
         raise _TraceBuilder(base, log.refusal).nothing(log.location)
     positions = retained.positions[-max_commits - 1 :]
@@ -139,7 +139,7 @@ class _TraceBuilder:
         )
 
     def nothing(self, location: str) -> InvalidInput:
-        """Return the refusal where there is nothing to replay, with what can be said of the table all the same."""
+        """Return the refusal where there is nothing to replay, with what is known of the table all the same."""
         version = self._base.version
         why = (
             f"no commit from version {version} on added or removed data"
@@ -149,7 +149,7 @@ class _TraceBuilder:
         count, total = len(self._files), sum(file.size_bytes for file in self._files.values())
         advice = (
             f"The table has {count:,} live file{'' if count == 1 else 's'} of {total:,} bytes in all: a dry run of "
-            "optimize shows which of them would be merged now, and what-if can tell more when the table has been "
+            "optimize shows which of them would be merged now, and what-if can show more when the table has been "
             "written to again"
             if self._files
             else "The table has no files; try one that has been written to"
@@ -174,7 +174,7 @@ class _TraceBuilder:
         for file in commit.added:
             outputs[file.partition].append(file)
         for partition, files in outputs.items():
-            # Which input went into which output a log does not say; each output gets an equal share of them.
+            # A log does not record which input went into which output; each output gets an equal share of them.
             for index, file in enumerate(files):
                 self._origins[file.path] = inputs[partition][index :: len(files)]
 
@@ -192,6 +192,6 @@ class _TraceBuilder:
 
 
 def _spelled(file: DataFile) -> DataFile:
-    """Return a file under the one spelling of its path that a replay tells it apart by."""
+    """Return a file under the one spelling of its path that identifies it in a replay."""
     path = canonical_path(file.path)
     return file if path == file.path else replace(file, path=path)

@@ -79,7 +79,7 @@ def _run(settings: ActorSettings, scratch: Path, environment: Mapping[str, str],
 
 
 def _about(settings: ActorSettings, java: str, abilities: tuple[str, ...]) -> ActorInfo:
-    """What this actor says of itself."""
+    """Information that this actor reports about itself."""
     packages = {"lakewright": "lakewright", "spark": "pyspark", "delta": "delta-spark"}
     versions = {name: found for name, package in packages.items() if (found := installed(package))}
     return ActorInfo(settings.slots, time.time_ns() // 1_000_000, host_name(), {**versions, "java": java}, abilities)

@@ -20,12 +20,13 @@ from actor.worker import ActorContext, ProgressHook, Worker, WorkerSettings
 from services.actor.settings import ActorSettings
 from shared.errors import LakewrightError, RetryableError
 from shared.queue.model import JobId
+from shared.retry import RetryPolicy
 
 BEATS_KEPT = 6
 """Words that may be missed before an actor is no longer listed: half of its lease."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-"""Pauses before Redis is asked again at the start: soon where it starts beside the actor, rarely where it is away."""
+NO_REDIS = RetryPolicy(max_attempts=None, first_s=1.0, longest_s=30.0)
+"""Retries of a Redis that does not answer at the start: soon where it starts beside the actor, rarely in an outage."""
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ BEATS_PER_LEASE = 12
 def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached: ProgressHook) -> None:
     """Run the slots until SIGTERM or SIGINT; they stop at the next group boundary and finish what they hold.
 
-    A slot that cannot go on ends the whole actor: an actor with fewer slots than it says would be a lie. Raises what
+    A slot that cannot continue ends the whole actor: it must not report more slots than it has. Raises what
     that slot raised, after the others have finished.
     """
     times, draining, outage = _times(settings.lease_s), threading.Event(), OutageLog()
@@ -77,14 +78,15 @@ def serve(settings: ActorSettings, engines: EngineSet, about: ActorInfo, reached
 
 def wait_for_redis(settings: ActorSettings) -> None:
     """Return once Redis answers: Spark takes a minute to start, and nothing can be done without a queue."""
-    redis, pause_s = connect(settings.redis_url), FIRST_PAUSE_S
+    redis, failures = connect(settings.redis_url), 0
     while True:
         try:
             redis.ping()
         except RedisError as problem:
+            failures += 1
+            pause_s = NO_REDIS.pause_s(failures)
             log.warning("waiting_for_redis", address=address(redis), error=str(problem), next_try_s=pause_s)
             time.sleep(pause_s)
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         else:
             redis.close()
             return

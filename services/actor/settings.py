@@ -1,4 +1,4 @@
-"""What an actor is told by its environment: names, units, defaults and reasons."""
+"""Settings of an actor from its environment: names, units, defaults and reasons."""
 
 import os
 from collections.abc import Mapping

@@ -10,7 +10,7 @@ import uvicorn
 
 from services.decider import settings as decider_variables
 from services.decider.build import build_app
-from services.decider.header_timeout import MAX_HEAD_BYTES, HeaderTimeoutProtocol
+from services.decider.header_timeout import HeaderTimeoutProtocol
 from services.decider.settings import DeciderSettings, decider_settings
 from services.logs import configure_logs
 from services.process_exit import ProcessExit
@@ -41,8 +41,8 @@ def server(settings: DeciderSettings) -> uvicorn.Server:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,
             http=HeaderTimeoutProtocol,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
             timeout_keep_alive=IDLE_S,
             timeout_graceful_shutdown=STOP_S,
         )
@@ -61,7 +61,8 @@ def main(environment: Mapping[str, str] = os.environ) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         # Uvicorn handles them while it serves and raises them again when it is done; these make that a normal end.
         signal.signal(number, lambda _number, _frame: setattr(serving, "should_exit", True))
-    log.info("decider_starting", address=f"{settings.address.host}:{settings.address.port}", roots=settings.roots)
+    address = f"{settings.address.host}:{settings.address.port}"
+    log.info("decider_starting", address=address, roots=settings.locations.roots)
     serving.run()
     log.info("decider_stopped")
     return 0 if serving.started else 1

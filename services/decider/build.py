@@ -1,4 +1,4 @@
-"""The decider's parts are built here and nowhere else: clients, stores, follower, inbox, and the API over them.
+"""The composition root: builds every service of the decider, one function per group, and the API over them.
 
 Nothing connects while it is built, so the decider starts and answers its probes whether Redis is there yet or not.
 """
@@ -6,27 +6,26 @@ Nothing connects while it is built, so the decider starts and answers its probes
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from fastapi import FastAPI
 
 from decider.api.app import create_app
-from decider.api.dependencies import CallLimits, HttpSettings, ProcessStart, Services
+from decider.api.http_settings import HttpSettings
 from decider.api.metrics import Metrics
+from decider.api.services import (
+    HttpServices,
+    OperationServices,
+    ProcessStart,
+    QueueServices,
+    RequestServices,
+    Services,
+    TableServices,
+)
 from decider.api.sns_confirmation import SubscriptionConfirmer
-from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
-from decider.archive.ledger_batches import LedgerBatches
 from decider.archive.ledger_reader import LedgerReader
-from decider.archive.ledger_rows import LEDGER_SCHEMA
-from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
 from decider.background.discovery import LEASE_MS, Discovery, DiscoveryLimits
-from decider.background.finished_runs import FinishedRuns
-from decider.background.ledger_archiver import APP, LEDGER_KEPT, TENANT, LedgerArchiver
-from decider.background.queue_maintenance import QueueMaintenance
-from decider.background.rewrite_archiver import APP as OPTIMIZATIONS_APP
-from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
-from decider.background.sweep import Sweep
-from decider.background.timer_runner import TimerRunner
+from decider.background.ledger_archiver import LEDGER_KEPT
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.events.refresh_queue import RefreshQueue
 from decider.events.resolver import AllowedRoots, EventResolver
@@ -53,16 +52,16 @@ from decider.tracking.drift_check import DriftCheck
 from decider.tracking.refresh import TableRefresher
 from decider.tracking.shared_defaults import SharedDefaults
 from decider.tracking.tracker import TableTracker
-from services.decider.settings import DeciderSettings
+from services.decider.build_background import build_background
+from services.decider.settings import DeciderSettings, DiscoverySettings, LocationSettings
 from services.settings import host_name
 from services.versions import installed
 from shared.boundary import Boundary
-from shared.locations import canonical_location, deltalake_location, table_id
-from shared.table import TableRef
+from shared.locations import canonical_location
 
 
 def now_ms() -> int:
-    """Return milliseconds since 1970-01-01 UTC: the clock that the parts are given."""
+    """Return milliseconds since 1970-01-01 UTC: the clock that the services are given."""
     return time.time_ns() // 1_000_000
 
 
@@ -71,127 +70,154 @@ def release() -> str:
     return installed("lakewright") or "unreleased"
 
 
+def build_app(settings: DeciderSettings) -> FastAPI:
+    """Build the application; its lifespan runs the background tasks and closes the connections."""
+    return create_app(build_services(settings))
+
+
 def build_services(
     settings: DeciderSettings,
     actions: ActionRegistry = ACTIONS,
     *,
     with_formats: Callable[[StorageAccess], TableFormats] = table_formats,
 ) -> Services:
-    """Build every part. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
+    """Build every service. Raises InvalidInput for roots, addresses and tokens that cannot be used together.
 
     actions: those that partitions are evaluated for. with_formats: makes the table formats that are read.
     """
-    require_credentials_beyond_loopback(settings.address.host, settings.credentials)
+    require_credentials_beyond_loopback(settings.address.host, settings.access.credentials)
+    boundary = build_boundary(settings.locations)
+    http = build_http(settings)
+    operations = build_operations(settings)
+    queue = build_queue(settings, operations)
+    stores = ObjectStores(settings.locations.store_options)
+    formats = with_formats(StorageAccess(operations.read_meter, stores, boundary))
+    tables = build_tables(settings, operations, queue, formats, actions)
+    requests = build_requests(settings, operations, queue, tables, boundary)
+    background = build_background(settings, operations, queue, tables, requests)
+    return Services(tables, queue, requests, operations, http, background)
+
+
+def build_boundary(settings: LocationSettings) -> Boundary:
+    """Build the rule of which locations and files may be read."""
     roots = tuple(canonical_location(root) for root in settings.roots)
-    buckets = {bucket: canonical_location(uri) for bucket, uri in settings.buckets.items()}
+    return Boundary(roots, settings.allow_external_files, os.path.realpath)
+
+
+def build_http(settings: DeciderSettings) -> HttpServices:
+    """Build the API's settings and limits."""
+    return HttpServices(
+        HttpSettings(
+            release=release(),
+            limits=settings.limits,
+            credentials=settings.access.credentials,
+            webhook_origins=settings.access.webhook_origins,
+            bucket_locations={bucket: canonical_location(uri) for bucket, uri in settings.locations.buckets.items()},
+        )
+    )
+
+
+def build_operations(settings: DeciderSettings) -> OperationServices:
+    """Build the connection to Redis, the clock and the meters."""
     redis = connect(settings.redis_url)
-    safety = RedisSafety(redis, clock_s=time.monotonic)
-    queue = AsyncQueueExecutor(redis, settings.queue, safety=safety)
-    registry = TableRegistry(redis, safety)
-    levers, actors = QueueAdmin(queue), ActorRegistry(queue)
-    standing = SharedDefaults(redis, PolicyDefaults(settings.policy, settings.tenants, settings.queue))
-    meter, metrics = ReadMeter(), Metrics()
-    stores = ObjectStores(settings.store_options)
-    boundary = Boundary(roots, settings.allow_external_files, os.path.realpath)
-    formats = with_formats(StorageAccess(meter, stores, boundary))
-    states, wishes = TableStateStore(queue), ManualRunStore(redis)
-    drift = DriftCheck(states, now_ms, every_ms=int(settings.drift_s * 1000))
-    follower = TableTracker(
-        queue,
-        formats.open,
-        now_ms,
-        standing,
-        ledger_kept=LEDGER_KEPT if settings.archive else None,
-        drift=drift,
-        actions=actions,
-    )
-    adhoc = OnDemandOptimizer(queue, follower, formats.open, now_ms, standing=standing)
-    manual = PropertyTriggers(wishes, states, adhoc, standing, now_ms)
-    inbox = RefreshQueue(metrics.measured(TableRefresher(follower, registry, queue, now_ms, after=manual.look).look))
-    intake = EventResolver(registry, inbox, AllowedRoots(roots, formats.scanner, settings.tenant, boundary))
-    rounds = DiscoveryLeases(redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
-    pace = DiscoveryLimits(settings.discovery_s, settings.discovery_requests_per_s, settings.discovery_depth)
-    return Services(
+    return OperationServices(
         redis=redis,
-        safety=safety,
-        queue=queue,
-        registry=registry,
-        states=states,
-        ledgers=LedgerReader(queue, actions),
-        counters=CounterReader(queue),
-        runs=RunQueries(queue),
-        actors=actors,
-        steering=levers,
-        tails=StreamReader(queue),
-        queue_care=QueueMaintenance(levers, actors.slots),
-        settle=TimerRunner(queue, registry, follower, now_ms),
-        intake=intake,
-        discovery=Discovery(roots, formats.scanner, intake.register_if_new, rounds, pace=pace, now_ms=now_ms),
-        archive=ledger_archive(settings, queue, registry, inbox, actions),
-        optimizations=optimizations_table(
-            settings, RewriteSources(registry, TableStateStore(queue), CounterReader(queue), formats.rewrites), inbox
-        ),
-        inbox=inbox,
-        standing=standing,
-        sweep=Sweep(registry, inbox, interval_s=settings.sweep_s),
-        finished_runs=FinishedRuns(StreamReader(queue), registry, inbox),
-        adhoc=adhoc,
-        wishes=wishes,
-        confirmer=SubscriptionConfirmer(settings.sns_topics),
-        open_log=formats.open,
-        open_history=formats.rewrites,
-        meter=meter,
-        metrics=metrics,
-        now_ms=now_ms,
+        safety=RedisSafety(redis, clock_s=time.monotonic),
+        read_meter=ReadMeter(),
+        metrics=Metrics(),
         started=ProcessStart(now_ms(), time.monotonic()),
-        settings=_http_settings(settings, buckets),
+        now_ms=now_ms,
+    )
+
+
+def build_queue(settings: DeciderSettings, operations: OperationServices) -> QueueServices:
+    """Build the queue's scripts, administration and queries."""
+    executor = AsyncQueueExecutor(operations.redis, settings.queue, safety=operations.safety)
+    return QueueServices(
+        executor=executor,
+        admin=QueueAdmin(executor),
+        runs=RunQueries(executor),
+        actors=ActorRegistry(executor),
+        streams=StreamReader(executor),
+        counters=CounterReader(executor),
+    )
+
+
+def build_tables(
+    settings: DeciderSettings,
+    operations: OperationServices,
+    queue: QueueServices,
+    formats: TableFormats,
+    actions: ActionRegistry,
+) -> TableServices:
+    """Build the stores of what is known of tables."""
+    own = PolicyDefaults(settings.tracking.policy, settings.tracking.tenants, settings.queue)
+    return TableServices(
+        registry=TableRegistry(operations.redis, operations.safety),
+        states=TableStateStore(queue.executor),
+        ledgers=LedgerReader(queue.executor, actions),
+        manual_runs=ManualRunStore(operations.redis),
+        defaults=SharedDefaults(operations.redis, own),
+        formats=formats,
         actions=actions,
     )
 
 
-def _http_settings(settings: DeciderSettings, buckets: Mapping[str, str]) -> HttpSettings:
-    return HttpSettings(
-        release=release(),
-        limits=CallLimits(
-            max_body_bytes=settings.max_body_bytes,
-            body_timeout_s=settings.body_timeout_s,
-            events_per_s=settings.events_per_s,
-            calls_per_s=settings.calls_per_s,
-        ),
-        credentials=settings.credentials,
-        webhook_origins=settings.webhook_origins,
-        bucket_locations=buckets,
+def build_requests(
+    settings: DeciderSettings,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    boundary: Boundary,
+) -> RequestServices:
+    """Build the ways in which tables come to be read or rewritten."""
+    clock, open_table = operations.now_ms, tables.formats.open
+    tracker = build_tracker(settings, operations, queue, tables)
+    on_demand = OnDemandOptimizer(queue.executor, tracker, open_table, clock, defaults=tables.defaults)
+    triggers = PropertyTriggers(tables.manual_runs, tables.states, on_demand, tables.defaults, clock)
+    refresher = TableRefresher(tracker, tables.registry, queue.executor, clock, after=triggers.process)
+    refresh_queue = RefreshQueue(operations.metrics.measured(refresher.refresh))
+    allowed = AllowedRoots(boundary.roots, tables.formats.scanner, settings.locations.tenant, boundary)
+    resolver = EventResolver(tables.registry, refresh_queue, allowed)
+    return RequestServices(
+        resolver=resolver,
+        subscriptions=SubscriptionConfirmer(settings.access.sns_topics),
+        discovery=build_discovery(settings.discovery, operations, tables, resolver, boundary),
+        refresh_queue=refresh_queue,
+        tracker=tracker,
+        on_demand=on_demand,
     )
 
 
-def ledger_archive(
-    settings: DeciderSettings,
-    queue: AsyncQueueExecutor,
-    registry: TableRegistry,
-    inbox: RefreshQueue,
-    actions: ActionRegistry = ACTIONS,
-) -> LedgerArchiver | None:
-    """Build what carries the ledger into its archive, None where no archive is wanted."""
-    if settings.archive is None:
-        return None
-    location = deltalake_location(settings.archive)
-    place = ArchiveSpec(location, LEDGER_SCHEMA, ("day",), settings.store_options.at(location))
-    own = TableRef(table_id(location), APP, location, TENANT)
-    return LedgerArchiver(DeltaArchive(place), LedgerBatches(queue), registry, inbox, own=own, actions=actions)
+def build_tracker(
+    settings: DeciderSettings, operations: OperationServices, queue: QueueServices, tables: TableServices
+) -> TableTracker:
+    """Build what follows the logs of tables; with an archive, Redis keeps fewer decisions."""
+    return TableTracker(
+        queue.executor,
+        tables.formats.open,
+        operations.now_ms,
+        tables.defaults,
+        ledger_kept=LEDGER_KEPT if settings.archives.ledger else None,
+        drift=DriftCheck(tables.states, operations.now_ms, every_ms=int(settings.tracking.drift_s * 1000)),
+        actions=tables.actions,
+    )
 
 
-def optimizations_table(
-    settings: DeciderSettings, sources: RewriteSources, inbox: RefreshQueue
-) -> RewriteArchiver | None:
-    """Build what lists every rewrite in a table, None where no such table is wanted."""
-    if settings.optimizations is None:
-        return None
-    location = deltalake_location(settings.optimizations)
-    place = ArchiveSpec(location, OPTIMIZATIONS_SCHEMA, (), settings.store_options.at(location))
-    own = TableRef(table_id(location), OPTIMIZATIONS_APP, location, TENANT)
-    return RewriteArchiver(DeltaArchive(place), sources, inbox, own=own)
-
-
-def build_app(settings: DeciderSettings) -> FastAPI:
-    """Build the application; its lifespan runs the duties and closes the connections."""
-    return create_app(build_services(settings))
+def build_discovery(
+    settings: DiscoverySettings,
+    operations: OperationServices,
+    tables: TableServices,
+    resolver: EventResolver,
+    boundary: Boundary,
+) -> Discovery:
+    """Build the scan of the allowed roots, whose leases this process holds under a name of its own."""
+    leases = DiscoveryLeases(operations.redis, f"{host_name()}-{secrets.token_hex(4)}", lease_ms=LEASE_MS)
+    return Discovery(
+        boundary.roots,
+        tables.formats.scanner,
+        resolver.register_if_new,
+        leases,
+        pace=DiscoveryLimits(settings.interval_s, settings.requests_per_s, settings.depth),
+        now_ms=operations.now_ms,
+    )

@@ -1,7 +1,7 @@
 """A call's head must arrive in a few seconds and have few lines, or its connection ends; a body has no tiny chunks.
 
 Thousands that trickle would use up all sockets, and one of many lines holds everybody up while it is read. The server
-bounds how long a connection idles between calls, and how large a head may be, but neither of these.
+bounds how long a connection idles between calls, and how large a head may be, but neither of these (docs/adr/0007).
 """
 
 import asyncio
@@ -9,13 +9,13 @@ import re
 from typing import Any
 
 import h11
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD_S = 10.0
 """Seconds from a connection's start, or from a head's first byte, to its last; over any line it takes less than one."""
 
 MAX_HEAD_BYTES = 262_144
-"""Bytes of a call's head: a cell's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
+"""Bytes of a call's head: a partition's name of 20,000 characters in a query is up to 240,000 when it is escaped."""
 
 MAX_HEAD_LINES = 200
 """Lines of a call's head; browsers and proxies together send fewer than fifty, and 65,000 take a tenth of a second."""
@@ -25,6 +25,9 @@ MAX_TINY_CHUNKS = 1_000
 
 TINY_CHUNK_BYTES = 64
 """Bytes of a chunk; writers that stream send whole events, which are longer."""
+
+_RESPONDING = (h11.SEND_RESPONSE, h11.SEND_BODY)
+"""States of a connection from the end of a head to the end of its response."""
 
 _BLANK_LINE = re.compile(rb"\n\r?\n")
 
@@ -50,34 +53,55 @@ class LimitedConnection(h11.Connection):
         return event
 
 
-class HeaderTimeoutProtocol(H11Protocol):
-    """The server's protocol for HTTP with a clock for heads; bodies have their own."""
+class HeaderTimeoutProtocol(asyncio.Protocol):
+    """Stands between a transport and the server's protocol for HTTP, with a clock for heads; bodies have their own.
+
+    It reads the state of its own h11 connection, which replaces that of the server's protocol: the only thing that is
+    not public there, and the tests of this file's limits notice if it moves.
+    """
 
     head_s = HEAD_S
 
-    def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+    def __init__(self, **given: Any) -> None:
+        self._http = H11Protocol(**given)
+        self._connection = self._http.conn = LimitedConnection(h11.SERVER, MAX_HEAD_BYTES)
+        self._transport: asyncio.Transport | None = None
         self._end: asyncio.TimerHandle | None = None
-        self.conn = LimitedConnection(h11.SERVER, self.config.h11_max_incomplete_event_size or MAX_HEAD_BYTES)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the clock of the first head."""
-        super().connection_made(transport)
-        self._end = self.loop.call_later(self.head_s, transport.close)
+        self._transport = transport
+        self._http.connection_made(transport)
+        self._start()
 
     def data_received(self, data: bytes) -> None:
         """Stop the clock once a head is there, and start it with the first byte of the next."""
-        super().data_received(data)
-        cycle: RequestResponseCycle | None = self.cycle
-        if cycle is not None and not cycle.response_complete:
+        self._http.data_received(data)
+        if self._connection.our_state in _RESPONDING:
             self._stop()
         elif self._end is None:
-            self._end = self.loop.call_later(self.head_s, self.transport.close)
+            self._start()
+
+    def eof_received(self) -> None:
+        """Pass it on."""
+        self._http.eof_received()
+
+    def pause_writing(self) -> None:
+        """Pass it on."""
+        self._http.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Pass it on."""
+        self._http.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the clock for good."""
         self._stop()
-        super().connection_lost(exc)
+        self._http.connection_lost(exc)
+
+    def _start(self) -> None:
+        if self._transport is not None:
+            self._end = asyncio.get_running_loop().call_later(self.head_s, self._transport.close)
 
     def _stop(self) -> None:
         if self._end is not None:
@@ -86,7 +110,7 @@ class HeaderTimeoutProtocol(H11Protocol):
 
 
 def _has_many_lines(received: bytes) -> bool:
-    """Say whether a head, as much of it as is there, has too many lines; what follows it does not count."""
+    """Return whether a head, as much of it as is there, has too many lines; what follows it does not count."""
     if received.count(b"\n") <= MAX_HEAD_LINES:
         return False
     end = _BLANK_LINE.search(received)

@@ -1,4 +1,4 @@
-"""What the decider is told by its environment; a value that it cannot use stops the start and is named."""
+"""Settings of the decider from its environment; a value that cannot be used stops the start and is named."""
 
 import json
 import os
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from decider.gateway.call_limits import CallLimits
 from decider.gateway.credentials import Credentials, Role, TokenHash, parse_secrets, parse_tokens
 from services.settings import (
     ALLOW_EXTERNAL_FILES,
@@ -64,49 +65,81 @@ _BODY_TIMEOUT_RANGE_S = (0.1, 300.0)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen; `host` may be a name or an IP address, in brackets for IPv6 in the text form."""
+    """Address to listen on; `host` may be a name or an IP address, in brackets for IPv6 in the text form."""
 
     host: str
     port: int
 
 
 @dataclass(frozen=True, slots=True)
+class AccessSettings:
+    """Who may call: the administrator's token, other tokens and secrets, SNS topics, and origins of webhooks."""
+
+    token: str | None = field(default=None, repr=False)
+    known: Credentials = field(default_factory=Credentials)
+    sns_topics: tuple[str, ...] = ()
+    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
+
+    @property
+    def credentials(self) -> Credentials:
+        """Return all credentials, the administrator's token first."""
+        if self.token is None:
+            return self.known
+        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class LocationSettings:
+    """Where tables may lie, how their stores are opened, and whose they are by default."""
+
+    roots: tuple[str, ...] = ()
+    buckets: Mapping[str, str] = field(default_factory=dict)
+    tenant: str = "path"
+    store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
+    allow_external_files: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DiscoverySettings:
+    """Seconds between two scans of a root (0: none), requests per second, and maximum depth of folders."""
+
+    interval_s: float = 3_600.0
+    requests_per_s: float = 10.0
+    depth: int = 5
+
+
+@dataclass(frozen=True, slots=True)
+class TrackingSettings:
+    """Policy defaults of the service and of tenants, and seconds between two sweeps and two drift checks."""
+
+    policy: Policy = field(default_factory=Policy)
+    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sweep_s: float = 300.0
+    drift_s: float = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSettings:
+    """Locations of the Delta tables that keep decisions and rewrites; None where none is wanted."""
+
+    ledger: str | None = None
+    rewrites: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class DeciderSettings:
-    """What the decider is told by its environment; see the variables above for units and reasons."""
+    """Settings of a decider, in groups by subject; see the variables for units and reasons."""
 
     redis_url: str = field(default_factory=default_redis_url, repr=False)
     queue: str = "default"
     address: Address = Address("127.0.0.1", 7420)
-    token: str | None = field(default=None, repr=False)
-    known: Credentials = field(default_factory=Credentials)
-    roots: tuple[str, ...] = ()
-    drift_s: float = 3_600.0
-    tenant: str = "path"
-    discovery_s: float = 3_600.0
-    discovery_requests_per_s: float = 10.0
-    discovery_depth: int = 5
-    buckets: Mapping[str, str] = field(default_factory=dict)
-    sweep_s: float = 300.0
-    store_options: StoreOptions = field(default_factory=StoreOptions, repr=False)
-    policy: Policy = field(default_factory=Policy)
-    tenants: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    max_body_bytes: int = 1_048_576
-    body_timeout_s: float = 10.0
-    events_per_s: float = 1_000.0
-    calls_per_s: float = 200.0
-    sns_topics: tuple[str, ...] = ()
-    webhook_origins: tuple[str, ...] = ("eventgrid.azure.net",)
-    allow_external_files: bool = False
-    archive: str | None = None
-    optimizations: str | None = None
     log_level: str = "info"
-
-    @property
-    def credentials(self) -> Credentials:
-        """Return what callers must show: what is known, and the one administrator's token."""
-        if self.token is None:
-            return self.known
-        return replace(self.known, tokens=(TokenHash.of(Role.ADMIN, self.token), *self.known.tokens))
+    access: AccessSettings = field(default_factory=AccessSettings)
+    limits: CallLimits = field(default_factory=CallLimits)
+    locations: LocationSettings = field(default_factory=LocationSettings)
+    discovery: DiscoverySettings = field(default_factory=DiscoverySettings)
+    tracking: TrackingSettings = field(default_factory=TrackingSettings)
+    archives: ArchiveSettings = field(default_factory=ArchiveSettings)
 
 
 def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSettings:
@@ -117,43 +150,76 @@ def decider_settings(environment: Mapping[str, str] = os.environ) -> DeciderSett
         redis_url=read(REDIS_URL, parse_redis_url, default_redis_url(environment)),
         queue=read(QUEUE, str, defaults.queue),
         address=read(HTTP_ADDRESS, parse_address, defaults.address),
+        log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
+        access=_access(read),
+        limits=_limits(read),
+        locations=_locations(read, environment),
+        discovery=_discovery(read),
+        tracking=_tracking(read),
+        archives=ArchiveSettings(ledger=read(ARCHIVE, str.strip, None), rewrites=read(OPTIMIZATIONS, str.strip, None)),
+    )
+
+
+def _access(read: EnvironmentReader) -> AccessSettings:
+    defaults = AccessSettings()
+    known = Credentials(
+        tokens=(
+            *read(TOKENS, parse_tokens, defaults.known.tokens),
+            *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
+        ),
+        secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
+        window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
+    )
+    return AccessSettings(
         token=read(TOKEN, _token, None),
-        known=Credentials(
-            tokens=(
-                *read(TOKENS, parse_tokens, defaults.known.tokens),
-                *read(TOKENS_FILE, _tokens_of_file, defaults.known.tokens),
-            ),
-            secrets=read(HMAC_SECRETS, parse_secrets, defaults.known.secrets),
-            window_s=read(HMAC_WINDOW_S, number(float, *_WINDOW_RANGE_S), defaults.known.window_s),
-        ),
-        roots=read(ROOTS, comma_separated, ()),
-        allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
-        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
-        tenant=read(TENANT, _tenant, defaults.tenant),
-        discovery_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.discovery_s),
-        discovery_requests_per_s=read(
-            DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.discovery_requests_per_s
-        ),
-        discovery_depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.discovery_depth),
-        buckets=read(BUCKETS, _pairs, {}),
-        sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
-        store_options=store_options(environment),
-        policy=read(POLICY, parse_policy, defaults.policy),
-        tenants=read(TENANTS, _tenants, {}),
+        known=known,
+        sns_topics=read(SNS_TOPICS, comma_separated, ()),
+        webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
+    )
+
+
+def _limits(read: EnvironmentReader) -> CallLimits:
+    defaults = CallLimits()
+    return CallLimits(
         max_body_bytes=read(MAX_BODY_BYTES, number(int, *_BODY_RANGE_BYTES), defaults.max_body_bytes),
         body_timeout_s=read(BODY_TIMEOUT_S, number(float, *_BODY_TIMEOUT_RANGE_S), defaults.body_timeout_s),
         events_per_s=read(EVENTS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.events_per_s),
         calls_per_s=read(CALLS_PER_S, number(float, *_RATE_RANGE_PER_S), defaults.calls_per_s),
-        sns_topics=read(SNS_TOPICS, comma_separated, ()),
-        webhook_origins=read(WEBHOOK_ORIGINS, comma_separated, defaults.webhook_origins),
-        archive=read(ARCHIVE, str.strip, None),
-        optimizations=read(OPTIMIZATIONS, str.strip, None),
-        log_level=read(LOG_LEVEL, log_level_name, defaults.log_level),
+    )
+
+
+def _locations(read: EnvironmentReader, environment: Mapping[str, str]) -> LocationSettings:
+    defaults = LocationSettings()
+    return LocationSettings(
+        roots=read(ROOTS, comma_separated, ()),
+        buckets=read(BUCKETS, _pairs, {}),
+        tenant=read(TENANT, _tenant, defaults.tenant),
+        store_options=store_options(environment),
+        allow_external_files=read(ALLOW_EXTERNAL_FILES, boolean, defaults.allow_external_files),
+    )
+
+
+def _discovery(read: EnvironmentReader) -> DiscoverySettings:
+    defaults = DiscoverySettings()
+    return DiscoverySettings(
+        interval_s=read(DISCOVERY_S, number(float, 0, _MONTH_S), defaults.interval_s),
+        requests_per_s=read(DISCOVERY_REQUESTS_PER_S, number(float, *_DISCOVERY_RATE), defaults.requests_per_s),
+        depth=read(DISCOVERY_DEPTH, number(int, *_DISCOVERY_DEPTHS), defaults.depth),
+    )
+
+
+def _tracking(read: EnvironmentReader) -> TrackingSettings:
+    defaults = TrackingSettings()
+    return TrackingSettings(
+        policy=read(POLICY, parse_policy, defaults.policy),
+        tenants=read(TENANTS, _tenants, {}),
+        sweep_s=read(SWEEP_S, number(float, *_SWEEP_RANGE_S), defaults.sweep_s),
+        drift_s=read(DRIFT_S, number(float, 0, _MONTH_S), defaults.drift_s),
     )
 
 
 def parse_address(text: str) -> Address:
-    """Read `host:port`; an IPv6 address stands in brackets. Raises ValueError."""
+    """Read `host:port`; an IPv6 address is in brackets. Raises ValueError."""
     host, colon, port = text.strip().rpartition(":")
     bare = host.removeprefix("[").removesuffix("]")
     bracketed = host != bare

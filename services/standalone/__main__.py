@@ -43,7 +43,7 @@ def run(options: StandaloneOptions) -> None:
 
 @contextmanager
 def _logs(data_dir: Path, api: str) -> Iterator[Callable[[str], None]]:
-    """Log into a file where a shell shows its prompt on our terminal; yields what tells people of the start there."""
+    """Log into a file where a shell shows its prompt on our terminal; yields the printer of start messages there."""
     if not is_in_background():
         yield lambda _text: None
         return

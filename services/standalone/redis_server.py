@@ -33,7 +33,7 @@ class AppendFsync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RedisBinary:
-    """A server program and what it says it is."""
+    """A server program and its own version text."""
 
     path: Path
     version: str
@@ -83,7 +83,7 @@ a queued job takes 728 instead of 1,155 bytes, at no more time per script (docs/
 
 
 def command(binary: RedisBinary, options: RedisOptions) -> tuple[str, ...]:
-    """The server's command line; all of its configuration stands there, so none can be left over in a file."""
+    """The server's command line, with all of its configuration, so none can be left over in a file."""
     settings = {
         "port": "0",  # No network at all: a port of the loopback address is open to every user of the machine.
         "unixsocket": str(options.socket),
@@ -122,7 +122,7 @@ def explain_failure(log_tail: str, options: RedisOptions) -> str:
     if "append only file" in log_tail or "AOF" in log_tail:
         return (
             f"its append-only file is damaged before the end: move {options.data_dir / 'appendonlydir'} away and start "
-            "again; tables are then read anew from their own logs, only the age of waiting jobs is lost"
+            "again; tables are then read again from their own logs, only the age of waiting jobs is lost"
         )
     if "Permission denied" in log_tail or "No space left" in log_tail:
         return f"{options.data_dir} cannot be written: check its owner and the disk"
@@ -151,7 +151,7 @@ def _fitting_version(binary: Path) -> str:
     if found is None or int(found[2]) < OLDEST_REDIS:
         output = (answer.stdout or answer.stderr).strip()[:120] or "nothing"
         raise InvalidInput(
-            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (it says: {output}); "
+            f"{binary} is no Redis >= {OLDEST_REDIS} and no Valkey (its output: {output}); "
             "choose another with --redis-server",
             field="redis_server",
         )

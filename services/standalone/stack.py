@@ -1,10 +1,10 @@
 """One laptop, one command: Redis, decider and one actor, each as the same program that a cluster would run.
 
-Here stands what the three are told: commands, environment, files below one data directory, when they count as ready
+This is the configuration of the three: commands, environment, files below one data directory, when they count as ready
 and how long they may take to end. The data directory has one household at a time, which a lock keeps.
 
 Whatever lies below the data directory is this user's alone. The decider and the actor write into tables of others, too,
-and so get back the umask of whoever started the standalone.
+and so get back the umask of the user who started the standalone.
 """
 
 import errno

@@ -19,14 +19,15 @@ from typing import Self
 import structlog
 
 from shared.errors import PermanentError
+from shared.retry import RetryPolicy
 
-FIRST_DELAY_S = 0.5  # Long enough for a port to be free again.
-LONGEST_DELAY_S = 30.0  # Long enough to spare the machine, short enough that a person waits for it.
+# The first delay is long enough for a port to be free again; the longest spares the machine, and a person waits for it.
+# 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
+RESTARTS = RetryPolicy(max_attempts=9, first_s=0.5, longest_s=30.0)
 HEALTHY_AFTER_S = 60.0  # A run this long was not a failed start: delays begin again.
-MAX_QUICK_ENDS = 8  # 0.5 + 1 + ... + 30 s: about a minute and a half of trying, then a person is needed.
-POLL_S = 0.1  # How late an end is noticed; ten looks a second cost nothing.
+POLL_S = 0.1  # How late an end is noticed; ten polls a second cost nothing.
 LOG_LIMIT_BYTES = 10_000_000  # A log larger than this is moved aside at the next start, once: 20 MB per child at most.
-REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that nobody takes the start for hung.
+REPORT_EVERY_S = 10.0  # While a child is not ready: often enough that the start does not seem to hang.
 _TAIL_BYTES = 2_000  # Of a log in an error: some twenty lines.
 
 _PARENT_WATCHDOG = Path(__file__).with_name("parent_watchdog.py")  # Run as a file: isolated, it starts in some 15 ms.
@@ -38,7 +39,7 @@ log = structlog.get_logger()
 class ChildSpec:
     """A program to keep running. `environment` is all it sees; `explain` may turn its last output into advice.
 
-    `obstacle` says what is missing until the child can be used, and nothing once it can. `umask` is the child's; None
+    `obstacle` is what is missing until the child can be used, and empty once it can. `umask` is the child's; None
     leaves it this process's.
     """
 
@@ -68,8 +69,15 @@ class Supervisor:
     Use as a context manager: leaving it stops the children, whatever happened.
     """
 
-    def __init__(self, specs: Sequence[ChildSpec], *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        specs: Sequence[ChildSpec],
+        *,
+        restarts: RetryPolicy = RESTARTS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._children = [_Child(spec) for spec in specs]
+        self._restarts = restarts
         self._clock = clock
 
     def __enter__(self) -> Self:
@@ -86,7 +94,7 @@ class Supervisor:
         self.stop()
 
     def start(self, *, should_stop: Callable[[], bool] = lambda: False) -> None:
-        """Start the children in order; returns when the last is ready, or early when `should_stop` says so.
+        """Start the children in order; returns when the last is ready, or early when `should_stop` returns True.
 
         Raises:
             PermanentError: a child ended or was not ready in time; the message carries the end of its log.
@@ -181,9 +189,9 @@ class Supervisor:
         child.process = None
         lived_s = self._clock() - child.started_at_s
         child.quick_ends = 1 if lived_s >= HEALTHY_AFTER_S else child.quick_ends + 1
-        if child.quick_ends > MAX_QUICK_ENDS:
+        if self._restarts.is_exhausted(child.quick_ends):
             raise PermanentError(f"{child.spec.name} ended {child.quick_ends} times in a row{_why(child.spec)}")
-        delay_s = restart_delay_s(child.quick_ends)
+        delay_s = self._restarts.pause_s(child.quick_ends)
         child.start_again_at_s = self._clock() + delay_s
         log.warning(
             "child_exited",
@@ -206,14 +214,9 @@ class Supervisor:
         log.info("child_stopped", child=child.spec.name, ended=how, after_s=round(self._clock() - began_s, 2))
 
 
-def restart_delay_s(quick_ends: int) -> float:
-    """Delay before the next start after so many short runs in a row (1 or more): doubling, bounded."""
-    return min(LONGEST_DELAY_S, FIRST_DELAY_S * 2.0 ** (quick_ends - 1))
-
-
 def _release(process: subprocess.Popen[bytes]) -> None:
     """Kill what is left of the child's group (a JVM that outlived its Python, the guard itself) and reap the guard."""
-    # Nobody may be left; macOS says EPERM for a group of zombies.
+    # No process may be left; macOS returns EPERM for a group of zombies.
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()

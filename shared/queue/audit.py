@@ -10,6 +10,7 @@ from typing import Any
 
 from shared.queue import decode, keys
 from shared.queue.command import Command
+from shared.queue.keys import KeyKind
 from shared.queue.limits import require_count
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState, Scope
@@ -71,21 +72,21 @@ def _page(raw: Any) -> PageAudit:
 
 @dataclass(frozen=True, slots=True)
 class AuditedKey:
-    """One key of the queue that an audit reads: `kind` is its letter, `name` the rest."""
+    """One key of the queue that an audit goes through; `name` is what follows the kind."""
 
-    kind: str
+    kind: KeyKind
     name: str
 
     @property
     def is_throttled(self) -> bool:
-        """Whether it lists throttled members, which are read last."""
-        return self.kind == "p"
+        """Whether it says who is parked, which is read last."""
+        return self.kind is KeyKind.THROTTLED
 
 
 def parse_key(queue: str, key: bytes | str) -> AuditedKey | None:
     """Read a key that SCAN returned; None if audits do not read such keys."""
-    kind, _, name = decode.text(key).removeprefix(keys.prefix(queue)).partition(":")
-    return AuditedKey(kind, name) if kind in ("j", "f", "n", "h", "p") and name else None
+    found = keys.kind_and_name(queue, decode.text(key))
+    return AuditedKey(*found) if found else None
 
 
 STATES = tuple(JobState)
@@ -93,16 +94,16 @@ STATES = tuple(JobState)
 
 def steps(queue: str, keys_found: Sequence[AuditedKey]) -> Iterator[Command[int] | Command[PageAudit]]:
     """Plan the calls for these keys, in the order in which they build on one another; `next_page` continues a page."""
-    ids = [one.name for one in keys_found if one.kind == "j"]
+    ids = [one.name for one in keys_found if one.kind is KeyKind.JOB]
     for first in range(0, len(ids), PAGE):
         yield jobs(queue, ids[first : first + PAGE])
     for one in keys_found:
         match one.kind:
-            case "f":
+            case KeyKind.FLOW:
                 yield flow(queue, one.name, 0)
-            case "n":
+            case KeyKind.READY:
                 yield node(queue, one.name, "ready", 0)
-            case "h":
+            case KeyKind.HELD:
                 yield node(queue, one.name, "held", 0)
 
 

@@ -10,11 +10,16 @@ from typing import Any, Generic, TypeVar
 
 from shared.errors import LakewrightError, PermanentError, RetryableError
 from shared.queue.lua_library import ScriptName
+from shared.retry import RetryPolicy
 
 R = TypeVar("R")
 
 _TEMPORARY = ("OOM", "BUSY", "LOADING", "READONLY", "MISCONF", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS")
 """Error codes of a server that cannot serve at the moment: full, busy, loading, a replica, unable to persist."""
+
+LOST_REPLY = RetryPolicy(max_attempts=3, first_s=0.1)
+"""Retries of a transition whose reply was lost: three tries with 0.1 s and 0.2 s between ride out a reconnect; longer
+outages are the caller's to wait for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,21 +30,6 @@ class Command(Generic[R]):
     keys: tuple[str, ...]
     args: tuple[str | int | bytes, ...]
     decode: Callable[[Any], R]
-
-
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
-    """How often an executor sends a transition whose reply was lost, and how long it pauses in between.
-
-    Three tries with 0.1 s and 0.2 s between ride out a reconnect; longer outages are the caller's to wait for.
-    """
-
-    max_attempts: int = 3
-    base_delay_s: float = 0.1
-
-    def delay_after_s(self, failed_attempts: int) -> float:
-        """Return the seconds to wait after so many failed tries: doubled each time."""
-        return float(self.base_delay_s * 2 ** (failed_attempts - 1))
 
 
 def error_of_reply(script: ScriptName, address: str, message: str) -> LakewrightError:

@@ -1,7 +1,11 @@
-"""Every key of a queue has a name here and nowhere else; `lua/include/keys.lua` is this file's twin in Lua.
+"""Every key in Redis has a name here and nowhere else; `lua/include/keys.lua` is this file's twin in Lua.
 
-All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script may touch them all in a cluster.
+All keys of one queue carry the same hash tag `{lw:<queue>}`, so that one script may touch them all in a cluster. No
+script touches the other keys, at the end of this file: only deciders use them.
 """
+
+import hashlib
+from enum import StrEnum
 
 from shared.queue.limits import require_queue
 from shared.queue.model import Band, JobId, Scope
@@ -13,10 +17,31 @@ NO_KEY = "lw:none"
 """A key that never exists: deleting it changes nothing, and is refused by a server that takes no writes."""
 
 
+class KeyKind(StrEnum):
+    """First letter of the keys of one kind; audits go through them."""
+
+    JOB = "j"
+    FLOW = "f"
+    READY = "n"
+    HELD = "h"
+    THROTTLED = "p"
+
+
 def prefix(queue: str) -> str:
-    """Return the beginning of every key; it is KEYS[1] of every script."""
+    """Return the beginning of every key of a queue; it is KEYS[1] of every script."""
     require_queue(queue)
     return f"{{lw:{queue}}}:"
+
+
+def all_keys(queue: str) -> str:
+    """Pattern of SCAN for every key of a queue."""
+    return prefix(queue) + "*"
+
+
+def kind_and_name(queue: str, key: str) -> tuple[KeyKind, str] | None:
+    """Split a key that SCAN returned; None for a key of no `KeyKind`."""
+    kind, _, name = key.removeprefix(prefix(queue)).partition(":")
+    return (KeyKind(kind), name) if kind in tuple(KeyKind) and name else None
 
 
 def config(queue: str) -> str:
@@ -26,12 +51,23 @@ def config(queue: str) -> str:
 
 def job(queue: str, job_id: JobId) -> str:
     """Hash: one job; `d_*` fields hold what arrived while it ran."""
-    return f"{prefix(queue)}j:{job_id}"
+    return f"{prefix(queue)}{KeyKind.JOB}:{job_id}"
 
 
 def flow(queue: str, band: Band, tenant: str, table: str) -> str:
-    """Zset: the queued jobs of one table in one band for one tenant, by first_ms + priority * aging_ms."""
-    return f"{prefix(queue)}f:{leaf_node(band, tenant)}|{table}"
+    """Zset: the queued jobs of one table in one band for one tenant, by aged priority t0 + priority * aging_ms."""
+    return f"{prefix(queue)}{KeyKind.FLOW}:{leaf_node(band, tenant)}|{table}"
+
+
+def all_flows(queue: str) -> str:
+    """Pattern of SCAN for every flow of a queue."""
+    return f"{prefix(queue)}{KeyKind.FLOW}:*"
+
+
+def flow_parts(queue: str, key: str) -> tuple[Band, str, str]:
+    """Return band, tenant and table of a flow's key."""
+    band, tenant, table = key.removeprefix(f"{prefix(queue)}{KeyKind.FLOW}:").split("|")
+    return Band(int(band)), tenant, table
 
 
 def leaf_node(band: Band, tenant: str) -> str:
@@ -41,7 +77,7 @@ def leaf_node(band: Band, tenant: str) -> str:
 
 def ready(queue: str, node: str) -> str:
     """Zset: the children of a node that have something queued, by start tag."""
-    return f"{prefix(queue)}n:{node}"
+    return f"{prefix(queue)}{KeyKind.READY}:{node}"
 
 
 def idle(queue: str, node: str) -> str:
@@ -51,7 +87,7 @@ def idle(queue: str, node: str) -> str:
 
 def held(queue: str, node: str) -> str:
     """Sorted set of a node's children that wait without being served (paused, or at a limit), by start tag."""
-    return f"{prefix(queue)}h:{node}"
+    return f"{prefix(queue)}{KeyKind.HELD}:{node}"
 
 
 def virtual_times(queue: str) -> str:
@@ -86,7 +122,7 @@ def in_flight(queue: str) -> str:
 
 def throttled(queue: str, scope: Scope, name: str) -> str:
     """Zset: the flows of a table (`band|tenant`), or bands of a tenant, that are out of the tree while at a limit."""
-    return f"{prefix(queue)}p:{scope}|{name}"
+    return f"{prefix(queue)}{KeyKind.THROTTLED}:{scope}|{name}"
 
 
 def reply(queue: str, worker: str, nonce: str) -> str:
@@ -182,3 +218,39 @@ def actor(queue: str, name: str) -> str:
 def drain(queue: str, name: str) -> str:
     """Return the key of the request that an actor take no more jobs (string with TTL)."""
     return f"{prefix(queue)}dr:{name}"
+
+
+TABLES = "lw:tables"
+"""Hash: table id to the registered table."""
+
+TABLE_NAMES = "lw:names"
+"""Hash: table name to table id; it makes names unique."""
+
+TABLE_ORDER = "lw:order"
+"""Zset: table names in their order, for paging."""
+
+REFUSED_TABLES = "lw:refused"
+"""Hash: table id to the reason why it is not rewritten."""
+
+DISCOVERY = "lw:discovery"
+"""Hash: root to the progress of its scan."""
+
+
+def discovery_lease(root: str) -> str:
+    """Return the key of the lease of one root's scan (string with TTL: its holder)."""
+    return f"{DISCOVERY}:{hashlib.blake2b(root.encode(), digest_size=8).hexdigest()}"
+
+
+def manual_run(table: str) -> str:
+    """Return the key of the last run that a table's properties requested (string)."""
+    return f"lw:manual:{table}"
+
+
+def owned_queue_limits(queue: str) -> str:
+    """Hash: table to those of its limits in this queue (`limit weight`) that a property may have set."""
+    return f"lw:levers:{queue}"
+
+
+def policy_defaults(queue: str) -> str:
+    """Return the key of the policy defaults that all deciders of a queue share (string)."""
+    return f"lw:defaults:{queue}"

@@ -23,7 +23,7 @@ from tests.support.redis_server import RedisServer
 def worker_killed(world: World) -> None:
     """Kill -9 two workers, each where it stands still at a labelled point: those that have been met least often.
 
-    All five at once would leave nobody to work until five new processes have started.
+    All five at once would leave no one to work until five new processes have started.
     """
     for label in _least_met(world, "killed", LABELS):
         name = world.stopped(world.request(label))
@@ -86,7 +86,7 @@ def power_lost(world: World) -> None:
         with world.redis.client() as client:
             client.bgrewriteaof()
             is_written = wait(lambda: client.info("persistence")["aof_last_rewrite_time_sec"] >= 0, seconds=20)
-            world.expect(is_written, "power_lost: the log was not written anew within 20 s")
+            world.expect(is_written, "power_lost: the log was not written again within 20 s")
         world.take_back("power_lost", since)
     world.await_service("power_lost", since)
     queue = world.queue()
@@ -234,7 +234,7 @@ class _Paused:
 def _go_on_without_lease(world: World, paused: _Paused, successor: str | None) -> None:
     where = f"worker_paused at {paused.label}"
     if successor is None and (paused.request or not wait(lambda: _is_overtaken(world, paused.run), seconds=10)):
-        world.not_shown.append(f"{where}: nobody took over {paused.run['job']}")
+        world.not_shown.append(f"{where}: no one took over {paused.run['job']}")
         return
     world.go_on(paused.name)
     _must_have_lost(world, paused, where)

@@ -53,7 +53,7 @@ class Ended:
 
     @property
     def is_done(self) -> bool:
-        """Whether the run served what it saw, as far as anybody can know."""
+        """Whether the run served what it saw, as far as anyone can know."""
         return self.verdict == "done" and self.outcome != "STALE"
 
 

@@ -21,9 +21,10 @@ from actor.heartbeat import Heartbeat, LeaseTimes
 from actor.queue_executor import SyncQueueExecutor, connect
 from actor.worker import ActorContext, Worker, WorkerSettings
 from shared.errors import PermanentError
-from shared.queue.command import Command, RetryPolicy
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary, ScriptName, source
 from shared.queue.model import Claim
+from shared.retry import RetryPolicy
 from tests.chaos.history import now_ns
 from tests.chaos.table import FileTable
 

@@ -16,8 +16,8 @@ from actor.queue_executor import connect
 from shared.errors import PermanentError, RetryableError
 from shared.job_payload import COMPACT
 from shared.queue import commands
-from shared.queue.command import RetryPolicy
 from shared.queue.model import Band, JobKey, JobRequest
+from shared.retry import RetryPolicy
 from tests.chaos.history import Ack, History, Rollback, now_ns, read_workers, records
 from tests.chaos.network import Network
 from tests.chaos.table import payload
@@ -131,7 +131,7 @@ class World:
         return name
 
     def kill_worker(self, name: str) -> None:
-        """SIGKILL, and somebody takes its place."""
+        """SIGKILL, and someone takes its place."""
         process = self.workers.pop(name)
         process.kill()
         process.wait()
@@ -144,7 +144,7 @@ class World:
         return request
 
     def stopped(self, request: Path) -> str | None:
-        """Return the name of the worker that has stopped as was wished; None if none came by."""
+        """Return the name of the worker that has stopped on request; None if none did."""
         wait(lambda: not request.exists(), seconds=10)
         try:
             request.unlink()

@@ -141,7 +141,7 @@ def test_a_stale_plan_is_refused_before_any_work(lab: DeltaLab) -> None:
     assert tables.parquet_files(table.path) == on_disk
 
 
-def test_a_plan_that_another_actor_made_is_looked_up_in_the_snapshot(lab: DeltaLab) -> None:
+def test_a_plan_that_another_actor_made_is_found_in_the_snapshot(lab: DeltaLab) -> None:
     """The engine that rewrites need not be the one that read the partition; what it cannot remember it asks Delta."""
     table = tables.table(lab.directory / "t")
     good, stale = lab.group(table.location), lab.group(table.location, first=4)

@@ -251,6 +251,21 @@ def test_a_column_whose_name_needs_escaping_is_in_no_folder(column: str) -> None
     assert encoded_folder((), {}, []) is None
 
 
+def test_polars_does_not_read_a_column_whose_name_needs_escaping_beside_random_folders_without_us_either(
+    lab: DeltaLab,
+) -> None:
+    """The proof for a difference that `tests/interop/known.py` names: Spark alone has written this table."""
+    polars = pytest.importorskip("polars", reason="polars is in the group `dev`")
+    path = lab.directory / "t"
+    lab.sql(f"CREATE TABLE delta.`{path}` (id BIGINT, `größe` STRING) USING DELTA PARTITIONED BY (`größe`)")
+    lab.sql(f"INSERT INTO delta.`{path}` VALUES (1, 'a')")
+    lab.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ('delta.randomizeFilePrefixes' = 'true')")
+    lab.sql(f"INSERT INTO delta.`{path}` VALUES (2, 'b')")
+
+    with pytest.raises(polars.exceptions.PolarsError, match="größe"):
+        polars.scan_delta(str(path)).collect()
+
+
 @pytest.mark.parametrize("in_files", ["true", "false"])
 def test_an_engine_that_takes_values_from_folders_finds_them(lab: DeltaLab, in_files: str) -> None:
     """Polars does: without the values in the folders it fails, or without them in the files either shows nulls."""

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.skipif(not GOLDEN.is_dir(), reason=NO_GOLDEN)
 REFUSED: dict[str, tuple[type[LakewrightError], str]] = {
     "versions-not-contiguous": (Corrupt, "version 1, .*: this commit is missing, later ones exist"),
 }
-"""Tables that we refuse, with the error and why: a commit that nobody can know of may have changed anything."""
+"""Tables that we refuse, with the error and why: a commit that no one can know of may have changed anything."""
 
 DELTALAKE_FAILS: dict[str, dict[str, int]] = {
     "canonicalized-paths-normal-a": {},

@@ -24,7 +24,7 @@ def many_attempts(bench: Bench) -> None:
 
 
 def end_once(bench: Bench, verdict: RunResult | str) -> FinishOutcome | None:
-    """Claim the job and end its run so; returns where it is then, None if nobody said so."""
+    """Claim the job and end its run so; returns where it is then, None if no one said so."""
     bench.clock.advance(20)
     (claim,) = bench.claim()
     if verdict == EXPIRED:

@@ -6,7 +6,6 @@ import redis
 from actor.queue_executor import SyncQueueExecutor, connect
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, queries
-from shared.queue.command import RetryPolicy
 from shared.queue.model import (
     Band,
     CancelOutcome,
@@ -21,6 +20,7 @@ from shared.queue.model import (
     StopReason,
     Token,
 )
+from shared.retry import RetryPolicy
 from tests.support.queue_bench import LEASE_MS, QUEUE, SETTINGS, Bench, spec
 from tests.support.queue_executors import EXECUTORS
 from tests.support.redis_server import RedisServer
@@ -143,7 +143,7 @@ def test_an_expired_lease_counts_as_an_attempt_and_names_its_token_to_the_next(b
 
 
 def test_a_run_whose_lease_ran_out_is_in_the_history(bench: Bench) -> None:
-    """Nobody reports it, and yet it held a slot: whoever searches for a crash finds it there."""
+    """No one reports it, and yet it held a slot: whoever searches for a crash finds it there."""
     bench.enqueue(spec())
     (first,) = bench.claim(worker="w-1")
     bench.clock.advance(LEASE_MS)
@@ -328,7 +328,7 @@ def test_a_request_that_may_wait_waits_when_it_came_beside_a_run_too(bench: Benc
     (claim,) = bench.claim()
     bench.enqueue(spec(5, debounce=Debounce(5_000, 20_000)))
     bench.enqueue(spec(6))
-    assert bench.finish(claim) is FinishOutcome.REQUEUED, "somebody did not want to wait"
+    assert bench.finish(claim) is FinishOutcome.REQUEUED, "someone did not want to wait"
 
 
 def test_a_job_of_the_release_before_is_merged_as_if_what_it_lacks_were_none(bench: Bench) -> None:

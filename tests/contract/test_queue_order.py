@@ -183,7 +183,7 @@ def test_a_timer_rings_again_later_where_the_partition_has_a_job(bench: Bench, *
     assert "led:t-1" not in bench.state().streams
 
 
-def test_a_recount_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
+def test_a_rebuild_puts_in_place_what_was_staged_or_nothing(bench: Bench) -> None:
     bench.ingest(-1, 1, partitions={"old": "1"}, timers=[Timer("old", 1)])
     before = bench.state()
     assert not bench.ingest(1, 2, reset=StagedState("gone", 2, 1)).applied

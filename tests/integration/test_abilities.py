@@ -1,4 +1,4 @@
-"""Actors claim only what they can do; what nobody there can do waits in sight and holds up nobody."""
+"""Actors claim only what they can do; what no one there can do waits in sight and holds up no one."""
 
 import asyncio
 from collections.abc import Sequence

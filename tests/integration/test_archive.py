@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from decider.archive import delta_archive
 from decider.archive.ledger_batches import LedgerBatches
-from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS
+from decider.background.ledger_archiver import APP, BATCH_RECORDS, KEPT_MS, LedgerArchiver
 from decider.decide import ledger
 from decider.store.counters import CounterReader
 from shared.errors import RetryableError
@@ -287,11 +287,11 @@ def test_only_what_is_archived_and_old_leaves_redis(redis_url: str, tmp_path: Pa
 def test_an_archive_that_keeps_its_own_decisions_comes_to_rest(redis_url: str, tmp_path: Path) -> None:
     """Each append is a commit that is decided on, and the decision is a record; that must not lead to another one."""
     table = WrittenTable(tmp_path / "orders")
-    decider = LiveDecider(decider_settings(redis_url, archive=str(tmp_path / "ledger"))).start()
+    decider = LiveDecider(decider_settings(redis_url, ledger=str(tmp_path / "ledger"))).start()
     try:
         decider.register(table.path, "orders")
-        duty = decider.services.archive
-        assert duty is not None
+        duty = decider.task("ledger_archive")
+        assert isinstance(duty, LedgerArchiver)
 
         def version() -> int:
             return DeltaTable(str(tmp_path / "ledger")).version()

@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from services.decider.settings import DiscoverySettings
 from tests.support import delta_tables
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 
 pytestmark = pytest.mark.redis
+
+FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture
@@ -25,7 +28,7 @@ def lake(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def decider(redis_url: str, lake: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery_requests_per_s=10_000.0)).start()
+    live = LiveDecider(decider_settings(redis_url, roots=(lake.as_uri(),), discovery=FAST)).start()
     yield live
     live.close()
 
@@ -44,7 +47,7 @@ def test_a_link_out_of_the_roots_is_registered_by_no_call_event_or_walk(decider:
         assert "by a link" in answer.text
         reported = decider.post("/v1/events", {"table": place.as_uri()}).json()
         assert reported["ignored"] == [{"reason": "outside_allowed_roots", "count": 1}]
-    (found,) = decider.run(decider.services.discovery.run_once())
+    (found,) = decider.run(decider.services.requests.discovery.run_once())
     assert (found.tables, found.new_tables, found.unreadable) == (1, 1, 2)
     assert "by a link" in found.error
     assert names(decider) == ["sales.orders"]

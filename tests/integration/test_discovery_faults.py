@@ -27,13 +27,13 @@ class FaultyLake:
 
     faults: Mapping[str, list[LakewrightError | None]] = field(default_factory=dict)
     requests: int = 2
-    looks: Counter[str] = field(default_factory=Counter)
+    scans: Counter[str] = field(default_factory=Counter)
 
-    async def look(self, path: str) -> ScannedFolder:
+    async def scan(self, path: str) -> ScannedFolder:
         """Fail, or return the tables below the root, or one of them."""
-        self.looks[path] += 1
+        self.scans[path] += 1
         stated = self.faults.get(path, [None])
-        problem = stated[min(self.looks[path], len(stated)) - 1]
+        problem = stated[min(self.scans[path], len(stated)) - 1]
         if problem is not None:
             raise problem
         return ScannedFolder(is_table=bool(path), folders=() if path else tuple(TABLES), requests=self.requests)
@@ -141,7 +141,7 @@ def test_a_root_stays_with_its_walk_however_long_one_folder_takes(redis_url: str
 
 def test_a_lease_that_ran_out_is_taken_again_unless_another_decider_has_it(redis_url: str) -> None:
     async def reported(rounds: DiscoveryLeases, others: DiscoveryLeases) -> None:
-        assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "nobody took it"
+        assert await rounds.save(DiscoveryProgress(ROOT, last_path="a")), "no one took it"
         assert not await others.acquire(ROOT)
         await rounds.release(ROOT)
         assert await others.acquire(ROOT)

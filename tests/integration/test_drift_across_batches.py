@@ -81,7 +81,7 @@ def test_a_file_removed_again_later_and_a_strangers_file_are_found_and_the_missi
     in_world(redis_url, story)
 
 
-def test_more_removals_than_there_were_files_are_recounted_at_once(redis_url: str) -> None:
+def test_more_removals_than_there_were_files_are_rebuilt_at_once(redis_url: str) -> None:
     async def story(world: World) -> None:
         files = [small(number) for number in range(2)]
         world.log.add(files)

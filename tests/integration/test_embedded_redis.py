@@ -114,7 +114,7 @@ def test_another_user_of_the_machine_can_neither_talk_to_it_nor_read_its_files(
 
 
 def as_another_user(action: Callable[[], object]) -> str:
-    """Do something in a process of the user nobody; returns what went wrong, empty if nothing did."""
+    """Do something in a process of the user no one; returns what went wrong, empty if nothing did."""
     read, write = os.pipe()
     child = os.fork()
     if child == 0:

@@ -1,4 +1,4 @@
-"""A finished job refreshes its table at once: nobody waits for the sweep to see what a rewrite did."""
+"""A finished job refreshes its table at once: no one waits for the sweep to see what a rewrite did."""
 
 import json
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def test_after_a_job_the_table_shows_the_new_version_without_event_or_sweep(
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     table.append(11)
     name = decider.register(table.path, "orders")
-    decider.run(decider.services.finished_runs.run_once())  # From here on it reads, as it does within a second.
+    decider.run(decider.task("finished_runs").run_once())  # From here on it reads, as it does within a second.
     run_one_job(SyncQueueExecutor(connect(redis_url), "default"), table, commits=1)
 
     def shown() -> int:
@@ -56,9 +56,9 @@ def test_a_job_that_committed_nothing_costs_no_read(decider: LiveDecider, redis_
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     table.append(11)
     decider.register(table.path, "orders")
-    decider.run(decider.services.finished_runs.run_once())
+    decider.run(decider.task("finished_runs").run_once())
     reads = decider.reads()
     run_one_job(SyncQueueExecutor(connect(redis_url), "default"), table, commits=0)
-    decider.run(decider.services.finished_runs.run_once())
+    decider.run(decider.task("finished_runs").run_once())
     decider.drain()
     assert decider.reads() == reads

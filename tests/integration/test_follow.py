@@ -96,7 +96,7 @@ def test_wide_commits_are_taken_and_every_partition_that_needs_a_job_gets_one(
 
 
 @pytest.mark.parametrize("hint", [None, 3])
-def test_a_table_made_again_at_its_place_is_recounted(redis_url: str, hint: int | None) -> None:
+def test_a_table_made_again_at_its_place_is_rebuilt(redis_url: str, hint: int | None) -> None:
     async def story(world: World) -> None:
         for number in range(5):
             world.log.add(files(partition("old"), 1, number))
@@ -127,7 +127,7 @@ def test_a_table_made_again_that_is_longer_already_is_not_folded_onto_the_dead_o
     in_world(redis_url, story)
 
 
-def test_a_log_that_was_cleaned_up_behind_the_cursor_is_recounted(redis_url: str) -> None:
+def test_a_log_that_was_cleaned_up_behind_the_cursor_is_rebuilt(redis_url: str) -> None:
     async def story(world: World) -> None:
         world.log.add(files(partition(1), 1))
         await world.decider.follow(TABLE)
@@ -170,7 +170,7 @@ def test_a_changed_default_of_the_service_reaches_idle_partitions(redis_url: str
     in_world(redis_url, story)
 
 
-def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(redis_url: str) -> None:
+def test_a_fold_is_refused_where_another_decider_rebuilt_under_another_policy(redis_url: str) -> None:
     """The version is the same and the levels are others: mixing them would be a silent, lasting drift."""
 
     async def story(world: World) -> None:
@@ -182,7 +182,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
         world.log.add(files(partition(1), 1, "new"))
         read, before = world.log.changes, []
 
-        async def recounted_meanwhile(
+        async def rebuilt_meanwhile(
             after: Position, metadata: TableMetadata, *, until: int | None = None
         ) -> AsyncGenerator[Commit, None]:
             async for commit in read(after, metadata, until=until):
@@ -190,7 +190,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
                     before.append(await other.follow(TABLE))
                 yield commit
 
-        world.log.changes = recounted_meanwhile  # type: ignore[method-assign]
+        world.log.changes = rebuilt_meanwhile  # type: ignore[method-assign]
         await world.decider.follow(TABLE)
         assert before
         await world.expect_exact()
@@ -198,7 +198,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_under_another_policy(
     in_world(redis_url, story)
 
 
-def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(redis_url: str) -> None:
+def test_a_fold_is_refused_where_another_decider_rebuilt_at_the_same_version(redis_url: str) -> None:
     """A drift is repaired at the version that it was found at: partitions that were read before would bring it back."""
 
     async def story(world: World) -> None:
@@ -216,7 +216,7 @@ def test_a_fold_is_refused_where_another_decider_recounted_at_the_same_version(r
         ) -> PartitionStates:
             known = await read(states, table, wanted)
             if not repaired:
-                repaired.append(await other.recount(TABLE, lagging, await states.state(table), "drift"))
+                repaired.append(await other.count_files(TABLE, lagging, await states.state(table), "drift"))
             return known
 
         world.log.add(files(partition(1), 1, "new"))

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.support.defaults import Alone
 
 from decider.archive.ledger_reader import LedgerReader
 from decider.decide import ledger
@@ -23,7 +24,6 @@ from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -40,8 +40,8 @@ class World:
         self.log = MemoryLog(TableMetadata("u-1", (PartitionColumn("dt", "dt", "string"),), configuration))
         self.queue = AsyncQueueExecutor(connect(url), "default")
         self.now_ms = NOON
-        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
-        self.follower = TableTracker(self.queue, lambda _: self.log, lambda: self.now_ms, standing)
+        defaults = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        self.follower = TableTracker(self.queue, lambda _: self.log, lambda: self.now_ms, defaults)
         self._files = 0
 
     def files(self, partition: PartitionKey, count: int) -> list[DataFile]:
@@ -125,7 +125,7 @@ def test_the_tables_dml_policy_says_what_becomes_of_a_hot_partition(
     in_world(redis_url, story, {"lakewright.dml-policy": policy})
 
 
-def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_recount(redis_url: str) -> None:
+def test_a_partition_that_has_cooled_down_is_served_at_once_and_heat_outlasts_a_rebuild(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.merges(6)
         changed = TableMetadata(

@@ -8,6 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from decider.background.runner import Schedule
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
 from tests.support.stack import ROOT, Stack, free_port
@@ -88,10 +89,12 @@ def test_livez_fails_when_a_duty_has_died(redis_url: str) -> None:
     live = LiveDecider(decider_settings(redis_url))
 
     class Dying:
-        async def run(self) -> None:
+        schedule = Schedule(1.0, "sweep_failed")
+
+        async def run_once(self) -> None:
             raise RuntimeError("a bug")
 
-    live.start(sweep=Dying())
+    live.start(tasks={"sweep": Dying()})
     try:
         until("the duty has died", lambda: live.client.get("/livez").status_code == 503)
         assert "sweep" in live.client.get("/livez").json()["detail"]

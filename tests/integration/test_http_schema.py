@@ -94,7 +94,7 @@ def test_a_made_up_call_is_answered_as_described(decider: LiveDecider, path: str
             case.body = sample.body
             case.path_parameters = {"source": sample.source} if case.path_parameters else {}
         if is_known and (method, path) == ("post", "/v1/tables"):
-            case.body = {"location": f"{decider.settings.roots[0]}/orders", "name": NAME}
+            case.body = {"location": f"{decider.settings.locations.roots[0]}/orders", "name": NAME}
         answer = case.call(base_url=decider.url)
         answers[answer.status_code] += 1
         case.validate_response(answer, checks=CHECKS)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens, signature
+from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
 from decider.gateway.security_headers import HEADERS
 from tests.support.event_samples import ARN, SAMPLES, dumped
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings, s3_event
@@ -16,6 +16,7 @@ from tests.support.redis_server import RedisServer
 from tests.support.stack import Stack
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
+from tests.support.webhook_signing import signed_headers
 
 pytestmark = pytest.mark.redis
 
@@ -90,9 +91,7 @@ def test_a_webhook_may_show_its_token_as_a_password_or_a_key_and_no_one_else_may
 
 
 def signed(body: bytes, secret: str = SECRET, at_s: float | None = None) -> dict[str, str]:
-    timestamp = str(int(time.time() if at_s is None else at_s))
-    proof = signature(secret.encode(), timestamp, body).hex()
-    return {"x-lakewright-timestamp": timestamp, "x-lakewright-signature": f"v1={proof}"}
+    return signed_headers(secret.encode(), at_s=int(time.time() if at_s is None else at_s), body=body)
 
 
 def test_a_signed_webhook_is_taken_once_and_signs_nothing_else(
@@ -102,10 +101,10 @@ def test_a_signed_webhook_is_taken_once_and_signs_nothing_else(
     headers = signed(EVENT)
     assert live.client.post("/v1/events", content=EVENT, headers=headers).status_code == 202
     again = live.client.post("/v1/events", content=EVENT, headers=headers)
-    assert (again.status_code, again.json()["field"]) == (409, "x-lakewright-signature")
+    assert (again.status_code, again.json()["field"]) == (409, "webhook-signature")
     for bad in (signed(EVENT, "another-secret-for-tests-of-32-chars"), signed(b"other"), signed(EVENT, at_s=1.0)):
         refused = live.client.post("/v1/events", content=EVENT, headers=bad)
-        assert (refused.status_code, refused.json()["field"].startswith("x-lakewright")) == (401, True)
+        assert (refused.status_code, refused.json()["field"].startswith("webhook-")) == (401, True)
     assert live.client.get("/v1/tables", headers=signed(b"")).status_code == 401
     large = live.client.post("/v1/events", content=iter([b" " * 600_000] * 2), headers=signed(b""))
     assert (large.status_code, large.json()["field"]) == (413, "body")
@@ -156,7 +155,7 @@ def test_without_tokens_no_other_sites_page_may_call(start: Callable[..., LiveDe
 
 def test_every_answer_is_armoured_and_a_stranger_learns_no_version(start: Callable[..., LiveDecider]) -> None:
     live = start()
-    release = live.services.settings.release
+    release = live.services.http.settings.release
     for path in ("/livez", "/readyz", "/v1/status", "/metrics", "/docs", "/openapi.json", "/nothing"):
         answer = live.client.get(path)
         for name, value in HEADERS.items():
@@ -236,7 +235,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
     log = process.log.read_text()
     assert "decider_starting" in log
     assert "subscription_rejected" in log
-    shown = [*TOKENS.values(), "wr0ng-t0ken", SECRET, proof["x-lakewright-signature"][3:], body["Token"]]
+    shown = [*TOKENS.values(), "wr0ng-t0ken", SECRET, proof["webhook-signature"][3:], body["Token"]]
     assert [secret for secret in shown if secret in log] == []
 
 
@@ -244,7 +243,7 @@ def test_no_secret_is_ever_logged(redis_server: RedisServer, tmp_path: Any) -> N
 def test_passwords_of_stores_are_neither_logged_nor_answered(redis_server: RedisServer, tmp_path: Any) -> None:
     stack = Stack(tmp_path, redis_server)
     environment = {
-        "LAKEWRIGHT_REDIS_URL": redis_server.url.replace("//", "//somebody:r3dis-passw0rd@"),
+        "LAKEWRIGHT_REDIS_URL": redis_server.url.replace("//", "//someone:r3dis-passw0rd@"),
         "LAKEWRIGHT_STORE_OPTIONS": '{"aws_secret_access_key": "st0re-passw0rd", "aws_region": "eu-west-1"}',
         "LAKEWRIGHT_LOG_LEVEL": "debug",
     }

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -51,7 +50,7 @@ def test_a_known_table_is_not_given_other_properties_without_a_word(decider: Liv
 def test_one_what_if_at_a_time_and_the_next_is_told_when_to_come_again(decider: LiveDecider, tmp_path: Path) -> None:
     WrittenTable(tmp_path / "orders")
     decider.register(tmp_path / "orders", "orders")
-    turn = decider.services.dear.what_if.turn()
+    turn = decider.services.http.expensive_calls.what_if.turn()
     decider.run(turn.__aenter__())
     refused = decider.post("/v1/tables/orders/what-if", {})
     assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
@@ -121,7 +120,7 @@ def _set_property(path: Path, name: str, value: str) -> None:
     (log / f"{version:020d}.json").write_text(json.dumps(metadata))
 
 
-def test_partitions_come_page_by_page_and_equal_the_recount(decider: LiveDecider, tmp_path: Path) -> None:
+def test_partitions_come_page_by_page_and_equal_the_rebuild(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders", days=[f"2026-01-{day:02d}" for day in range(1, 9)])
     table.append(20)
     name = decider.register(table.path)
@@ -132,7 +131,7 @@ def test_partitions_come_page_by_page_and_equal_the_recount(decider: LiveDecider
         cursor = page["next_page_token"]
         if cursor is None:
             break
-    expected = table.recount()
+    expected = table.count_files()
     assert [partition["partition_key"] for partition in partitions] == sorted(expected)
     for partition in partitions:
         state, layout = expected[partition["partition_key"]], partition["layout"]
@@ -172,7 +171,7 @@ def test_a_dry_run_shows_the_plan_and_changes_nothing(decider: LiveDecider, tmp_
     assert plan["files_removed"] == 11
     (partition,) = plan["plans"]
     assert partition["before"]["files"] - partition["after"]["files"] == 11
-    assert partition["bytes"] == table.recount()['{"dt":"2026-01-01"}'].bytes
+    assert partition["bytes"] == table.count_files()['{"dt":"2026-01-01"}'].bytes
     assert decider.get("/v1/jobs") == before
 
 
@@ -225,7 +224,7 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
 ) -> None:
     table = WrittenTable(tmp_path / "orders")
     stranger = TableRef(TableId("stranger-1"), "stranger", table.path.as_uri())
-    registry = decider.services.registry
+    registry = decider.services.tables.registry
     assert decider.run(registry.register(stranger))
     real = registry.get
 
@@ -236,10 +235,10 @@ def test_a_removal_that_races_with_a_look_leaves_no_state(
         return known
 
     monkeypatch.setattr(registry, "get", removed_when_read)
-    decider.run(decider.services.inbox.put(stranger, None))
+    decider.run(decider.services.requests.refresh_queue.put(stranger, None))
     decider.drain()
-    assert decider.run(decider.services.states.state(stranger.id)) is None
-    assert decider.run(decider.services.states.all_partitions(stranger.id)) == {}
+    assert decider.run(decider.services.tables.states.state(stranger.id)) is None
+    assert decider.run(decider.services.tables.states.all_partitions(stranger.id)) == {}
     assert decider.get("/v1/jobs")["jobs"] == []
 
 
@@ -267,7 +266,7 @@ def test_jobs_are_listed_page_by_page_over_all_states(decider: LiveDecider, tmp_
 
 def test_no_table_outside_the_allowed_roots_can_be_registered(redis_url: str, tmp_path: Path) -> None:
     """Whoever may call the API must not make the decider read with its credentials where it was not told to."""
-    settings = replace(decider_settings(redis_url), roots=((tmp_path / "lake").as_uri(),))
+    settings = decider_settings(redis_url, roots=((tmp_path / "lake").as_uri(),))
     with closing(LiveDecider(settings).start()) as live:
         outside = live.client.post("/v1/tables", json={"location": (tmp_path / "lake-private" / "t").as_uri()})
         assert outside.status_code == 422

@@ -1,4 +1,4 @@
-"""A look that failed for the moment is taken again by itself, after pauses that grow, are bounded and differ."""
+"""A refresh that failed for the moment is taken again by itself, after pauses that grow, are bounded and differ."""
 
 import asyncio
 from pathlib import Path
@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from decider.events.refresh_queue import RefreshQueue, RefreshRetryPolicy
+from decider.events.refresh_queue import FAILED_REFRESH, RefreshQueue
+from services.decider.settings import DiscoverySettings
 from shared.errors import RetryableError
+from shared.retry import RetryPolicy
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.redis_server import RedisServer
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
+
+FAST = DiscoverySettings(interval_s=0, requests_per_s=10_000.0)
 
 
 @pytest.fixture
@@ -25,91 +30,97 @@ def lake(tmp_path: Path) -> Path:
 
 def settings(redis_url: str, lake: Path) -> Any:
     roots, buckets = (lake.as_uri(),), {"lake": lake.as_uri()}
-    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery_requests_per_s=10_000.0)
+    return decider_settings(redis_url, roots=roots, buckets=buckets, discovery=FAST)
 
 
 def test_a_look_that_failed_for_the_moment_is_taken_again_by_itself(own_redis_server: RedisServer, lake: Path) -> None:
     """The store is away while an event is read, and no other event and no sweep comes."""
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        away, real = [True], live.services.inbox._handle
+        away, real = [True], refreshes._handle
 
         async def hiccup(found: Any, version: int | None) -> None:
             if away[0]:
                 raise RetryableError("the store is away")
             await real(found, version)
 
-        live.services.inbox._handle = hiccup
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._handle = hiccup
+        refreshes._retry_policy = RetryPolicy(1_000, 0.05, 0.2)
         table.append(3)
         live.post("/v1/events", table.event(table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         away[0] = False
         until("it was followed", lambda: live.get(f"/v1/tables/{name}")["state"]["version"] == table.version)
-        assert live.partitions(name) == table.recount()
+        assert live.partitions(name) == table.count_files()
     finally:
         live.close()
 
 
 def test_a_redis_that_was_away_is_come_back_to(own_redis_server: RedisServer, lake: Path) -> None:
     live = LiveDecider(settings(own_redis_server.url, lake)).start()
+    refreshes = live.services.requests.refresh_queue
     try:
-        live.services.inbox._patience = RefreshRetryPolicy(first_s=0.05, longest_s=0.2, tries=1_000)
+        refreshes._retry_policy = RetryPolicy(1_000, 0.05, 0.2)
         table = WrittenTable(lake / "orders")
         name = live.register(table.path)
-        known = live.run(live.services.registry.find(name))
+        known = live.run(live.services.tables.registry.find(name))
         assert known is not None
         own_redis_server.kill()
         table.append(3)
-        live.run(live.services.inbox.put(known, table.version))
-        until("it waits for its retry", lambda: live.services.inbox.retrying == 1)
+        live.run(refreshes.put(known, table.version))
+        until("it waits for its retry", lambda: refreshes.retrying == 1)
         own_redis_server.start()
-        until("it was followed", lambda: live.services.inbox.backlog + live.services.inbox.retrying == 0)
+        until("it was followed", lambda: refreshes.backlog + refreshes.retrying == 0)
         assert live.get(f"/v1/tables/{name}")["state"]["version"] == table.version
     finally:
         live.close()
 
 
 def test_retries_are_bounded_and_events_do_not_shorten_the_pause() -> None:
-    looks: list[str] = []
+    refreshes: list[str] = []
 
     async def story() -> None:
         fourth = asyncio.Event()
 
         async def fails(found: Any, _version: int | None) -> None:
-            looks.append(found.name)
-            if len(looks) == 4:
+            refreshes.append(found.name)
+            if len(refreshes) == 4:
                 fourth.set()
             raise RetryableError("away")
 
-        inbox = RefreshQueue(fails, workers=2, patience=RefreshRetryPolicy(first_s=0.001, longest_s=0.002, tries=4))
-        work = asyncio.create_task(inbox.run())
+        inbox = RefreshQueue(fails, workers=2, retry_policy=RetryPolicy(4, 0.001, 0.002))
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.put(_table(), None)
         await fourth.wait()
         await inbox.drained()
         assert inbox.retrying == 0
-        inbox._patience = RefreshRetryPolicy(first_s=60)
+        inbox._retry_policy = RetryPolicy(8, 60.0)
         await inbox.put(_table(), 5)
         await inbox.drained()
         for version in range(6, 10):
             await inbox.put(_table(), version)
-        assert (len(looks), inbox.retrying, inbox.backlog) == (5, 1, 0)
+        assert (len(refreshes), inbox.retrying, inbox.backlog) == (5, 1, 0)
         await inbox.put(_table(), None)
         await inbox.drained()
-        assert len(looks) == 6
+        assert len(refreshes) == 6
         work.cancel()
 
     asyncio.run(asyncio.wait_for(story(), scaled(20)))
 
 
 def test_pauses_double_up_to_a_bound_and_are_never_the_same_for_all() -> None:
-    patience = RefreshRetryPolicy(first_s=1, longest_s=60)
+    queue = RefreshQueue(_fails, retry_policy=FAILED_REFRESH)
     for failures in range(1, 30):
-        drawn = [patience.pause_s(failures) for _ in range(50)]
+        drawn = [queue._pause_s(failures) for _ in range(50)]
         longest = min(60, 2 ** (failures - 1))
         assert longest / 2 <= min(drawn) < max(drawn) <= longest
+
+
+async def _fails(found: Any, version: int | None) -> None:
+    raise RetryableError(f"the store of {found} is away at {version}")
 
 
 def _table() -> Any:

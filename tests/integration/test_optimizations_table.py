@@ -28,7 +28,7 @@ RUNGS = build_size_levels(POLICY.target_bytes, POLICY.fan_in, POLICY.full_file_t
 
 @pytest.fixture
 def decider(redis_url: str, tmp_path: Path) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url, optimizations=str(tmp_path / "optimizations"))).start()
+    live = LiveDecider(decider_settings(redis_url, rewrites=str(tmp_path / "optimizations"))).start()
     yield live
     live.close()
 
@@ -56,8 +56,8 @@ def orders(path: Path, rewrites: int) -> tables.HandTable:
 
 
 def taken(decider: LiveDecider) -> int:
-    duty = decider.services.optimizations
-    assert duty is not None
+    duty = decider.task("rewrite_archive")
+    assert isinstance(duty, RewriteArchiver)
     return decider.run(duty.run_once())
 
 
@@ -105,12 +105,12 @@ def test_two_deciders_at_once_take_each_rewrite_once(decider: LiveDecider, tmp_p
     async def race() -> list[int]:
         # A second decider shares nothing with the first one but Redis and the tables.
         other = build_services(decider.settings)
-        duties = (decider.services.optimizations, other.optimizations)
+        duties = (decider.task("rewrite_archive"), other.background["rewrite_archive"])
         assert all(isinstance(duty, RewriteArchiver) for duty in duties)
         try:
-            return list(await asyncio.gather(*(duty.run_once() for duty in duties if duty is not None)))
+            return list(await asyncio.gather(*(duty.run_once() for duty in duties)))
         finally:
-            await other.redis.aclose()
+            await other.operations.redis.aclose()
 
     assert sum(decider.run(race())) == 6
     rows = ask(tmp_path / "optimizations", "SELECT table_id, write_id FROM optimizations")
@@ -127,8 +127,8 @@ def test_a_decider_that_did_not_see_the_newest_batch_writes_nothing_beside_it(
     decider.post("/v1/events", {"table": name})
     decider.drain()
     other = build_services(decider.settings)
-    late = other.optimizations
-    assert late is not None
+    late = other.background["rewrite_archive"]
+    assert isinstance(late, RewriteArchiver)
 
     async def nothing_yet(_app: str) -> int:
         return -1
@@ -139,16 +139,14 @@ def test_a_decider_that_did_not_see_the_newest_batch_writes_nothing_beside_it(
         try:
             return await late.run_once()
         finally:
-            await other.redis.aclose()
+            await other.operations.redis.aclose()
 
     assert decider.run(run_late()) == 0
     assert taken(decider) == 1
     assert ask(tmp_path / "optimizations", "SELECT count(*) n FROM optimizations") == [{"n": 3}]
 
 
-def test_the_table_is_looked_after_like_others_and_lists_no_rewrites_of_itself(
-    decider: LiveDecider, tmp_path: Path
-) -> None:
+def test_the_table_is_managed_like_others_and_lists_no_rewrites_of_itself(decider: LiveDecider, tmp_path: Path) -> None:
     decider.register(orders(tmp_path / "orders", 1).path, "orders")
     assert taken(decider) == 1
     decider.drain()

@@ -10,8 +10,9 @@ import pytest
 from redis import Redis
 
 from shared.queue import admin_commands, audit, commands, keys, queries
-from shared.queue.command import Command, RetryPolicy
+from shared.queue.command import Command
 from shared.queue.model import Claim, FinishOutcome, HeartbeatStatus, JobState, Scope
+from shared.retry import RetryPolicy
 from tests.support.queue_calls import (
     CALLS,
     FIRST,
@@ -171,7 +172,7 @@ DAMAGE: dict[str, tuple[Callable[[Redis], Any], Command[Any]]] = {
     "index": (lambda client: client.zadd(f"{START}dead", {"gone": 1}), audit.index(QUEUE, JobState.QUARANTINED, 0)),
     "in_flight": (lambda client: client.hset(f"{START}infl", "table|t-9", 3), audit.in_flight(QUEUE)),
     "throttled": (
-        lambda client: client.zadd(f"{START}p:table|t-1", {"1|nobody": 0}),
+        lambda client: client.zadd(f"{START}p:table|t-1", {"1|no one": 0}),
         audit.throttled(QUEUE, Scope.TABLE, "t-1"),
     ),
 }
@@ -191,7 +192,7 @@ def test_an_audit_whose_reply_was_lost_has_repaired_once(
         thief.steal(1)
         again = executor.run(call)
         assert thief.left_to_steal == 0
-        assert again == 0 or again.repaired == 0, "the repetition mended once more"
+        assert again == 0 or again.repaired == 0, "the repetition repaired once more"
         assert without_times(read_state(client, QUEUE)) == sound
 
 

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from actor.presence import ActorInfo, Presence
 from actor.queue_executor import SyncQueueExecutor, connect
-from decider.background import queue_maintenance
+from decider.background import slot_count
 from services.cli.__main__ import app
 from shared.queue import admin_commands, commands, keys
 from shared.queue.admin_commands import SlotQuota
@@ -34,7 +34,7 @@ def queue(redis_url: str) -> Iterator[SyncQueueExecutor]:
 @pytest.fixture
 def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDecider]:
     """A decider that searches for slots all the time."""
-    monkeypatch.setattr(queue_maintenance, "SLOTS_EVERY_S", 0.02)
+    monkeypatch.setattr(slot_count, "EVERY_S", 0.02)
     live = LiveDecider(decider_settings(redis_url)).start()
     yield live
     live.close()
@@ -131,7 +131,7 @@ def test_the_command_line_takes_times_as_people_write_them(decider: LiveDecider)
     assert re.search(r"^backoff-base +250ms ", stated("settings"), re.MULTILINE)
 
 
-def test_what_is_shown_of_a_queue_that_somebody_wrote_by_hand_is_what_counts(
+def test_what_is_shown_of_a_queue_that_was_written_by_hand_is_what_counts(
     decider: LiveDecider, queue: SyncQueueExecutor
 ) -> None:
     queue.redis.hset(keys.config(QUEUE), mapping={"aging_ms": "soon", "strict_in_row": "4"})

@@ -1,4 +1,4 @@
-"""A table that a rewrite could damage gets no job from anybody, says why everywhere, and is decided again on change."""
+"""A table that a rewrite could damage gets no job from anyone, says why everywhere, and is decided again on change."""
 
 import json
 from collections.abc import Iterator

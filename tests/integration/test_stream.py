@@ -12,7 +12,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner
 
-from decider.api.dependencies import StreamSlots
+from decider.api.http_settings import StreamSlots
 from decider.gateway.credentials import Credentials, parse_tokens
 from decider.store.stream_reader import COUNT, LEDGER, NOTES, RUNS, StreamReader, position_after
 from services.cli.__main__ import app
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.redis
 
 @pytest.fixture
 def decider(redis_url: str) -> Iterator[LiveDecider]:
-    live = LiveDecider(decider_settings(redis_url)).start(seats=StreamSlots(limit=2, poll_s=0.1))
+    live = LiveDecider(decider_settings(redis_url)).start(stream_slots=StreamSlots(limit=2, poll_s=0.1))
     yield live
     live.close()
 
@@ -132,7 +132,7 @@ def test_readers_are_bounded_and_a_place_is_free_again_when_one_leaves(decider: 
     assert refused.status_code == 503
     assert "limit 2, per client" in refused.json()["detail"]
     leave_all(decider, *readers)
-    until("their places are free", lambda: decider.services.seats.taken == 0)
+    until("their places are free", lambda: decider.services.http.stream_slots.taken == 0)
     next_one = Reader(decider)
     next_one.next("connected")
     leave_all(decider, next_one)
@@ -142,7 +142,7 @@ def test_one_client_cannot_take_all_places(redis_url: str) -> None:
     tokens = {name: f"{name}-t0ken-for-tests-only" for name in ("one", "two")}
     known = Credentials(parse_tokens(",".join(f"viewer:{token}" for token in tokens.values())))
     live = LiveDecider(decider_settings(redis_url, known=known)).start(
-        seats=StreamSlots(limit=4, per_client=1, poll_s=0.1)
+        stream_slots=StreamSlots(limit=4, per_client=1, poll_s=0.1)
     )
     try:
         bearers = [{"authorization": f"Bearer {token}"} for token in tokens.values()]
@@ -164,7 +164,7 @@ def test_an_id_that_no_event_had_is_refused(decider: LiveDecider, last_id: str) 
 
 
 def test_trouble_is_told_and_the_stream_goes_on_when_redis_is_back(own_redis_server: RedisServer) -> None:
-    live = LiveDecider(decider_settings(own_redis_server.url)).start(seats=StreamSlots(poll_s=0.1))
+    live = LiveDecider(decider_settings(own_redis_server.url)).start(stream_slots=StreamSlots(poll_s=0.1))
     try:
         reader = Reader(live)
         reader.next("connected")
@@ -184,7 +184,7 @@ def test_a_record_of_a_newer_release_is_told_as_unreadable_and_hides_nothing(
     decider: LiveDecider, tmp_path: Path
 ) -> None:
     decider.register(WrittenTable(tmp_path / "orders").path, "orders")
-    found = decider.run(decider.services.registry.find("orders"))
+    found = decider.run(decider.services.tables.registry.find("orders"))
     assert found is not None
     reader = Reader(decider)
     reader.next("connected")
@@ -205,7 +205,7 @@ def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(dec
         for number in range(3 * COUNT):
             key = (keys.runs("default"), keys.events("default"), keys.ledger("default", "t"))[min(number % 5, 2)]
             client.xadd(key, {"n": number}, id=f"{1_000 + number // 2}-{number}")
-    tails: StreamReader = decider.services.tails
+    tails: StreamReader = decider.services.queue.streams
 
     def read_on(tail: Any) -> list[tuple[str, str]]:
         found = []
@@ -228,7 +228,7 @@ def test_entries_of_several_streams_come_once_each_in_the_order_of_the_clock(dec
 def test_the_command_line_watches(decider: LiveDecider, tmp_path: Path) -> None:
     table = WrittenTable(tmp_path / "orders", days=("2026-01-01",))
     name = decider.register(table.path, "orders")
-    start = decider.run(decider.services.tails.now()).start
+    start = decider.run(decider.services.queue.streams.now()).start
     table.append(1)
     decider.post("/v1/events", {"table": name})
     decider.drain()
@@ -251,4 +251,4 @@ def test_a_stream_is_no_cached_page(decider: LiveDecider) -> None:
     with httpx.stream("GET", f"{decider.url}/v1/stream", trust_env=False) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         assert answer.headers["cache-control"] == "no-cache"
-    until("its place is free", lambda: decider.services.seats.taken == 0)
+    until("its place is free", lambda: decider.services.http.stream_slots.taken == 0)

@@ -155,13 +155,13 @@ def test_a_child_that_is_never_ready_is_given_up_with_what_it_lacked_and_where_i
         command=(sys.executable, "-c", "import signal; signal.pause()"),
         environment={},
         log_file=tmp_path / "never.log",
-        obstacle=lambda: "an answer from http://nobody",
+        obstacle=lambda: "an answer from http://no one",
         ready_timeout_s=0.2,
     )
     with pytest.raises(PermanentError) as caught, Supervisor([never]):
         pytest.fail("not ready")
     stated = str(caught.value)
-    assert "never was not ready within 0.2 s, it still lacked an answer from http://nobody" in stated
+    assert "never was not ready within 0.2 s, it still lacked an answer from http://no one" in stated
     assert f"Its log {never.log_file} is empty" in stated
 
 
@@ -203,16 +203,15 @@ def test_a_slow_child_is_waited_for_and_what_it_lacks_is_said_meanwhile(
 
 
 def test_a_child_that_never_lives_long_is_given_up_after_a_bounded_number_of_starts(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "FIRST_DELAY_S", 0.001)
-    monkeypatch.setattr(supervisor_module, "LONGEST_DELAY_S", 0.002)
+    restarts = replace(supervisor_module.RESTARTS, first_s=0.001, longest_s=0.002)
     starts = tmp_path / "starts"
     code = f"open({str(starts)!r}, 'a').write('x')"
     crashing = ChildSpec("crashing", (sys.executable, "-c", code), {}, tmp_path / "crashing.log")
-    with Supervisor([crashing]) as supervisor, pytest.raises(PermanentError, match="times in a row"):
+    with Supervisor([crashing], restarts=restarts) as supervisor, pytest.raises(PermanentError, match="times in a row"):
         until("it is given up", supervisor.tick)
-    assert len(starts.read_text()) == supervisor_module.MAX_QUICK_ENDS + 1
+    assert len(starts.read_text()) == supervisor_module.RESTARTS.max_attempts == 9
 
 
 def test_a_child_has_the_umask_that_it_was_given_and_its_log_the_supervisors(tmp_path: Path) -> None:
@@ -258,5 +257,5 @@ def test_children_and_grandchildren_die_with_a_supervisor_that_is_killed(journal
     finally:
         supervisor.kill()
         supervisor.wait()
-    until("nobody is left", lambda: not any(is_running(pid) for pid in pids))
-    assert journal.lines()[-1].startswith("actor started"), "killed, not asked: there is nobody to wait for an answer"
+    until("no one is left", lambda: not any(is_running(pid) for pid in pids))
+    assert journal.lines()[-1].startswith("actor started"), "killed, not asked: there is no one to wait for an answer"

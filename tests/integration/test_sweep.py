@@ -9,6 +9,7 @@ from decider.background.sweep import Sweep
 from decider.events.refresh_queue import RefreshQueue
 from shared.table import TableId, TableRef
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 
 pytestmark = pytest.mark.redis
@@ -37,8 +38,8 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
             table.append(11)
             names.append(live.register(table.path, place))
         assert len(live.get("/v1/jobs")["jobs"]) == 2
-        held = Held(live.services.inbox)
-        sweep = Sweep(live.services.registry, held, interval_s=1)
+        held = Held(live.services.requests.refresh_queue)
+        sweep = Sweep(live.services.tables.registry, held, interval_s=1)
 
         async def begun() -> asyncio.Task[object]:
             task: asyncio.Task[object] = asyncio.ensure_future(sweep.run_once(spread_s=0.001))
@@ -60,7 +61,7 @@ def test_a_table_switched_off_during_a_sweep_stays_switched_off(redis_url: str, 
         live.run(ended())
         live.drain()
         assert live.get("/v1/jobs")["jobs"] == []
-        assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a recount"
+        assert {name: live.get(f"/v1/tables/{name}")["state"] for name in names} == before, "a rebuild"
     finally:
         live.close()
 
@@ -75,7 +76,7 @@ def test_of_two_askings_the_later_registration_is_handed_on() -> None:
         inbox = RefreshQueue(taken)
         for name in ("before", "after"):
             await inbox.put(TableRef(TableId("t"), name, "file:///t"), None)
-        work = asyncio.create_task(inbox.run())
+        work = asyncio.create_task(refreshing(inbox))
         await inbox.drained()
         work.cancel()
 

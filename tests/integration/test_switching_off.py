@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.defaults import Alone
 
 from decider.state.effective_policy import PolicyDefaults
 from decider.store.queue_executor import AsyncQueueExecutor, connect
@@ -18,7 +19,6 @@ from shared.queue.lua_library import ScriptName
 from shared.queue.model import JobState
 from shared.table import DataFile, PartitionColumn, PartitionKey, TableId, TableMetadata, TableRef
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 
@@ -65,8 +65,8 @@ class World:
         self.log.add(metadata=self.metadata(enabled=on), data_change=False)
 
     async def follow(self, queue: AsyncQueueExecutor) -> None:
-        standing = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
-        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, standing).follow(TABLE)
+        defaults = Alone(PolicyDefaults(Policy(target_bytes=8 * MIB)))
+        await TableTracker(queue, lambda _: self.log, lambda: 1_000_000, defaults).follow(TABLE)
 
     async def waiting(self) -> list[str]:
         """Partitions that have a job."""

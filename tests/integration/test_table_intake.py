@@ -15,13 +15,14 @@ from decider.background.discovery import DiscoveryLimits
 from decider.store.discovery_lease import DiscoveryState
 from decider.tracking.refresh import DAY_MS, VANISHED_DAYS
 from services.decider import build
+from services.decider.settings import DiscoverySettings
 from shared.store_options import StoreOptions
 from tests.support.live_decider import LiveDecider, WrittenTable, decider_settings
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.redis
 
-FAST = {"discovery_requests_per_s": 10_000.0}
+FAST: dict[str, Any] = {"discovery": DiscoverySettings(interval_s=0, requests_per_s=10_000.0)}
 
 
 @pytest.fixture
@@ -90,7 +91,7 @@ def test_a_table_that_was_found_first_takes_the_name_that_a_call_gives_it(decide
     first, again = (decider.post("/v1/tables", body) for _ in range(2))
     assert [first.status_code, again.status_code] == [200, 200]
     assert (first.json()["name"], first.json()["tenant"]) == ("shop.orders", "shop")
-    decider.run(decider.services.discovery.run_once())
+    decider.run(decider.services.requests.discovery.run_once())
     assert names(decider) == ["shop.orders"]
     assert decider.post("/v1/tables", body | {"name": "other"}).status_code == 409
 
@@ -116,7 +117,7 @@ def test_discovery_finds_every_table_below_the_roots_and_shows_how_far_it_came(
     (lake / "empty" / "_delta_log").mkdir(parents=True)
     (lake / "file").write_text("no folder")
     assert decider.get("/v1/discovery")["roots"][0]["state"] == "waiting"
-    (found,) = decider.run(decider.services.discovery.run_once())
+    (found,) = decider.run(decider.services.requests.discovery.run_once())
     assert (found.state, found.tables, found.new_tables, found.error) == (DiscoveryState.DONE, 4, 4, "")
     decider.drain()
     locations = {table["location"] for table in decider.get("/v1/tables")["tables"]}
@@ -134,7 +135,7 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
     monkeypatch.setattr(discovery_module, "SAVE_EVERY", 1)
     first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
     try:
-        walk = first.services.discovery
+        walk = first.services.requests.discovery
         adopt, seen = walk._adopt, []
 
         async def dies_at_the_fifth(location: str) -> bool:
@@ -148,7 +149,7 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
             first.run(walk.run_once())
         assert len(names(first)) == 4
         refreshed: list[str] = []
-        theirs = second.services.discovery
+        theirs = second.services.requests.discovery
         again = theirs._adopt
 
         async def noted(location: str) -> bool:
@@ -159,7 +160,7 @@ def test_a_walk_that_a_decider_left_is_continued_by_another_from_its_place(
         (found,) = second.run(theirs.run_once())
         assert found.state is DiscoveryState.DONE
         assert len(names(second)) == 9
-        assert len(refreshed) < 9, "the walk began anew"
+        assert len(refreshed) < 9, "the scan began again"
         theirs.pace = DiscoveryLimits(interval_s=3_600.0)
         assert second.run(theirs.run_once()) == (), "what was just walked is not due"
     finally:
@@ -171,11 +172,11 @@ def test_two_deciders_walk_one_root_once(redis_url: str, lake: Path) -> None:
     WrittenTable(lake / "t")
     first, second = (LiveDecider(settings(redis_url, lake)).start() for _ in range(2))
     try:
-        rounds = second.services.discovery._rounds
+        rounds = second.services.requests.discovery._rounds
         assert second.run(rounds.acquire(lake.as_uri()))
-        assert first.run(first.services.discovery.run_once()) == ()
+        assert first.run(first.services.requests.discovery.run_once()) == ()
         second.run(rounds.release(lake.as_uri()))
-        assert len(first.run(first.services.discovery.run_once())) == 1
+        assert len(first.run(first.services.requests.discovery.run_once())) == 1
     finally:
         for live in (first, second):
             live.close()
@@ -189,7 +190,7 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
     for table in tables:
         table.append(9)
     # The duty itself, not a call of it: what Redis knows nothing of is due at once.
-    live = LiveDecider(settings(redis_url, lake, discovery_s=3_600.0)).start()
+    live = LiveDecider(settings(redis_url, lake, discovery=DiscoverySettings(requests_per_s=10_000.0))).start()
     try:
         expected = [f"sales.t{number}" for number in range(3)]
         until("the tables are found", lambda: names(live) == expected)
@@ -201,7 +202,7 @@ def test_the_registry_comes_back_from_the_roots_after_redis_has_lost_everything(
         until("the tables are found again", lambda: names(live) == expected)
         live.drain()
         assert {name: live.partitions(name) for name in expected} == partitions
-        assert partitions["sales.t0"] == tables[0].recount()
+        assert partitions["sales.t0"] == tables[0].count_files()
     finally:
         live.close()
 
@@ -211,7 +212,7 @@ def test_a_root_that_cannot_be_listed_says_so_and_the_others_are_walked(redis_ur
     roots = ((lake.parent / "absent").as_uri(), lake.as_uri())
     live = LiveDecider(decider_settings(redis_url, roots=roots, **FAST)).start()
     try:
-        found = live.run(live.services.discovery.run_once())
+        found = live.run(live.services.requests.discovery.run_once())
         assert [one.state for one in found] == [DiscoveryState.FAILED, DiscoveryState.DONE]
         assert "absent" in live.get("/v1/discovery")["roots"][0]["error"]
         assert names(live) == ["t"]
@@ -278,7 +279,7 @@ def test_a_table_that_vanished_says_so_has_no_jobs_and_comes_back_as_it_then_is(
     decider.sweep()
     status = decider.get(f"/v1/tables/{name}")
     assert (status["refusal"], status["state"]["version"]) == (None, 10)
-    assert decider.partitions(name) == back.recount()
+    assert decider.partitions(name) == back.count_files()
     assert len(decider.get("/v1/jobs", table=name)["jobs"]) == 1
 
 
@@ -323,7 +324,7 @@ def test_tables_in_a_bucket_are_found_and_checked_as_those_in_folders_are(redis_
         )
         assert (answer.json()["accepted"], answer.json()["ignored"][0]["reason"]) == (1, "table_not_found")
         assert names(live) == ["ops.logs"]
-        (found,) = live.run(live.services.discovery.run_once())
+        (found,) = live.run(live.services.requests.discovery.run_once())
         assert (found.state, found.tables, found.new_tables) == (DiscoveryState.DONE, 2, 1)
         assert names(live) == ["ops.logs", "sales.orders"]
     finally:

@@ -29,7 +29,7 @@ def decider(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveDec
 def levers(decider: LiveDecider) -> list[str]:
     return sorted(
         name.partition(":")[0]
-        for name in decider.run(decider.services.steering.weights_and_limits())
+        for name in decider.run(decider.services.queue.admin.weights_and_limits())
         if "table" in name
     )
 
@@ -69,7 +69,7 @@ def cut_short(decider: LiveDecider, folder: Path, monkeypatch: pytest.MonkeyPatc
     return name
 
 
-def test_a_lever_set_by_a_recount_that_a_crash_cut_short_is_taken_back(
+def test_a_lever_set_by_a_rebuild_that_a_crash_cut_short_is_taken_back(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)
@@ -85,9 +85,9 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     """Before a rebuild sets its levers another decider sees the properties taken back, and moves the cursor first."""
     table = WrittenTable(tmp_path / "orders")
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
-    follower = decider.services.adhoc._follower
+    follower = decider.services.requests.tracker
     races: list[str] = []
     real = rebuild.apply_queue_limits
 
@@ -106,7 +106,7 @@ def test_who_loses_the_race_for_the_cursor_leaves_the_levers_as_the_winner_set_t
     assert levers(decider) == []
 
 
-def test_forgetting_a_table_lifts_what_a_cut_short_recount_had_set(
+def test_forgetting_a_table_lifts_what_a_cut_short_rebuild_had_set(
     decider: LiveDecider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = cut_short(decider, tmp_path, monkeypatch)

@@ -90,7 +90,7 @@ def expect_exact(decider: LiveDecider, name: str, table: WrittenTable) -> Any:
     status = decider.get(f"/v1/tables/{name}")
     assert status["state"]["version"] == table.version
     assert status["refusal"] is None
-    assert decider.partitions(name) == table.recount()
+    assert decider.partitions(name) == table.count_files()
     return status
 
 
@@ -131,7 +131,7 @@ def test_a_table_made_again_is_decided_under_its_new_id_although_a_job_of_the_ol
     assert reported() == {str(DeltaTable(str(again.path)).metadata().id)} != {old}
 
 
-def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_restored_table_is_rebuilt(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     DeltaTable(str(table.path)).restore(3)
     decider.sweep()
@@ -140,9 +140,7 @@ def test_a_restored_table_is_recounted(decider: LiveDecider, table: WrittenTable
     assert status["layout"]["files"] == 4
 
 
-def test_a_table_partitioned_again_is_recounted_in_its_new_partitions(
-    decider: LiveDecider, table: WrittenTable
-) -> None:
+def test_a_table_partitioned_again_is_rebuilt_in_its_new_partitions(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     replace_schema(table)
     decider.sweep()
@@ -153,7 +151,7 @@ def test_a_table_partitioned_again_is_recounted_in_its_new_partitions(
 
 
 @pytest.mark.parametrize("hint", ["event", "sweep"])
-def test_a_log_cleaned_up_behind_the_cursor_is_recounted_from_the_newer_checkpoint(
+def test_a_log_cleaned_up_behind_the_cursor_is_rebuilt_from_the_newer_checkpoint(
     decider: LiveDecider, table: WrittenTable, hint: str
 ) -> None:
     name = decider.register(table.path)
@@ -202,7 +200,7 @@ def test_a_copy_of_a_table_is_a_table_of_its_own(decider: LiveDecider, table: Wr
 
 def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
     """Take two files off what Redis holds of a partition, as a fold with a bug would."""
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
     with redis_library.Redis.from_url(redis_url) as client:
         key = keys.partitions("default", known.id)
@@ -212,13 +210,13 @@ def tamper(redis_url: str, decider: LiveDecider, name: str) -> None:
 
 
 def write_checksum(table: WrittenTable, *, files: int = 0) -> None:
-    state = table.recount().values()
+    state = table.count_files().values()
     stated = {"numFiles": sum(one.files for one in state) + files, "tableSizeBytes": sum(one.bytes for one in state)}
     stated |= {"numMetadata": 1, "numProtocol": 1}
     (table.path / "_delta_log" / f"{table.version:020d}.crc").write_text(json.dumps(stated))
 
 
-def test_a_state_that_drifted_is_found_by_the_checksum_recounted_and_counted(
+def test_a_state_that_drifted_is_found_by_the_checksum_rebuilt_and_counted(
     decider: LiveDecider, table: WrittenTable, redis_url: str
 ) -> None:
     name = decider.register(table.path)
@@ -236,7 +234,7 @@ def test_a_state_that_drifted_is_found_by_the_checksum_recounted_and_counted(
     assert expect_exact(decider, name, table)["counters"]["drift"] == 1
 
 
-def test_a_wrong_checksum_is_noticed_once_and_costs_no_recount(decider: LiveDecider, table: WrittenTable) -> None:
+def test_a_wrong_checksum_is_noticed_once_and_costs_no_rebuild(decider: LiveDecider, table: WrittenTable) -> None:
     name = decider.register(table.path)
     for _ in range(3):
         table.append()
@@ -300,11 +298,11 @@ def test_priority_weight_and_limits_reach_the_queue_and_are_taken_back(
     decider: LiveDecider, table: WrittenTable
 ) -> None:
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
 
     def levers() -> dict[str, str]:
-        found = decider.run(decider.services.steering.weights_and_limits())
+        found = decider.run(decider.services.queue.admin.weights_and_limits())
         return {key: value for key, value in found.items() if known.id in key}
 
     asked = {"lakewright.priority": "high", "lakewright.weight": "2.5", "self-optimizing.quota": "0.25"}
@@ -326,12 +324,12 @@ def test_a_lever_that_a_person_set_stays_while_the_policy_says_nothing(
     from shared.queue.model import Scope
 
     name = decider.register(table.path)
-    known = decider.run(decider.services.registry.find(name))
+    known = decider.run(decider.services.tables.registry.find(name))
     assert known is not None
-    decider.run(decider.services.steering.set_limit(Scope.TABLE, known.id, SlotLimit(7)))
+    decider.run(decider.services.queue.admin.set_limit(Scope.TABLE, known.id, SlotLimit(7)))
     alter(table, {"lakewright.fan-in": "4"})
     decider.sweep()
-    assert decider.run(decider.services.steering.weights_and_limits())[f"limit:table|{known.id}"] == "7"
+    assert decider.run(decider.services.queue.admin.weights_and_limits())[f"limit:table|{known.id}"] == "7"
 
 
 def test_a_run_asked_for_by_a_property_starts_once_and_is_ignored_visibly_otherwise(
@@ -448,7 +446,7 @@ def test_a_bad_value_and_an_unknown_property_keep_the_last_good_policy_and_are_s
     decider.sweep()
     policy = decider.get(f"/v1/tables/{name}")["policy"]
     assert {one["property"]: one["value"] for one in policy["values"]}["lakewright.fan-in"] == 3
-    assert decider.partitions(name) == table.recount(replace(POLICY, fan_in=3))
+    assert decider.partitions(name) == table.count_files(replace(POLICY, fan_in=3))
 
 
 def test_a_request_is_left_to_the_deciders_of_the_tables_group(

@@ -138,7 +138,7 @@ def test_any_number_of_deciders_settle_a_partition_once(redis_url: str, deciders
     in_world(redis_url, story)
 
 
-def test_timers_outlast_a_restart_and_a_recount(redis_url: str) -> None:
+def test_timers_outlast_a_restart_and_a_rebuild(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)
         await world.write(partition(2), [2 * MIB])
@@ -251,7 +251,7 @@ def test_a_full_rewrite_comes_once_per_interval_and_only_after_a_change(redis_ur
     in_world(redis_url, story, {"lakewright.full-rewrite-interval": "24h", "lakewright.idle-compaction-after": "off"})
 
 
-def test_a_recount_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
+def test_a_rebuild_does_not_put_a_full_rewrite_off(redis_url: str) -> None:
     async def story(world: World) -> None:
         await world.write(partition(1), TWO_SMALL)
         before = await world.timers.all(TABLE.id)
@@ -315,7 +315,7 @@ def test_tables_that_cannot_be_followed_do_not_keep_the_others_waiting(redis_url
             if location == TABLE.location:
                 return world.log
             if location == broken[0].location:
-                raise ValueError("a log that nobody foresaw")
+                raise ValueError("a log that no one foresaw")
             raise RetryableError("the bucket is away")
 
         follower = TableTracker(world.queue, opened, lambda: world.now_ms, Alone(PolicyDefaults(POLICY)))

@@ -116,7 +116,7 @@ def test_each_actor_takes_the_jobs_of_its_format_and_the_others_wait_in_sight(
 def test_discovery_finds_tables_of_every_format(decider: LiveDecider, tmp_path: Path) -> None:
     toy_table(tmp_path / "sales" / "toys", commits=1)
     WrittenTable(tmp_path / "sales" / "orders")
-    decider.run(decider.services.discovery.run_once())
+    decider.run(decider.services.requests.discovery.run_once())
     decider.drain()
     assert {one["name"] for one in decider.get("/v1/tables")["tables"]} == {"sales.toys", "sales.orders"}
 

@@ -72,7 +72,7 @@ def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: Writte
     status = pair[0].get(f"/v1/tables/{name}")
     counters = status["counters"]
     assert status["state"]["version"] == table.version == COMMITS
-    assert pair[1].partitions(name) == table.recount()
+    assert pair[1].partitions(name) == table.count_files()
     assert status["state"]["rebuilds"] == 0
     assert (counters["commits"], counters["tables_initialized"]) == (COMMITS, 1)
     decisions = pair[1].get(f"/v1/tables/{name}/decisions", limit=500)["decisions"]
@@ -88,7 +88,7 @@ def expect_exact(pair: tuple[LiveDecider, LiveDecider], name: str, table: Writte
     assert worth <= set(waiting), "a job was lost"
 
 
-def test_deciders_of_different_defaults_come_to_agree_and_recount_each_table_once(
+def test_deciders_of_different_defaults_come_to_agree_and_rebuild_each_table_once(
     redis_url: str, tmp_path: Path
 ) -> None:
     tables = [WrittenTable(tmp_path / f"t{number}", seed=number) for number in range(4)]
@@ -104,7 +104,7 @@ def test_deciders_of_different_defaults_come_to_agree_and_recount_each_table_onc
             for name, table in zip(names, tables, strict=True):
                 status = older.get(f"/v1/tables/{name}")
                 assert status["state"]["rebuilds"] == 1
-                assert older.partitions(name) == newer.partitions(name) == table.recount(OTHER)
+                assert older.partitions(name) == newer.partitions(name) == table.count_files(OTHER)
                 assert status["policy"] == newer.get(f"/v1/tables/{name}")["policy"]
             ours, theirs = (live.get("/v1/status")["defaults"] for live in (older, newer))
             assert (ours["in_sync"], theirs["in_sync"]) == (False, True)
@@ -121,12 +121,12 @@ def test_the_older_decider_takes_over_the_newer_ones_defaults_for_new_tables_too
     older = LiveDecider(of_lake(redis_url, tmp_path)).start()
     newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
     try:
-        newer.run(newer.services.standing.refresh())
-        older.run(older.services.standing.refresh())
+        newer.run(newer.services.tables.defaults.refresh())
+        older.run(older.services.tables.defaults.refresh())
         table = WrittenTable(tmp_path / "t")
         name = older.register(table.path)
         newer.sweep()
-        assert older.partitions(name) == table.recount(OTHER)
+        assert older.partitions(name) == table.count_files(OTHER)
         assert newer.get(f"/v1/tables/{name}")["state"]["rebuilds"] == 0
     finally:
         for live in (older, newer):
@@ -140,13 +140,13 @@ def test_defaults_that_redis_lost_are_put_back_and_stay_in_force(redis_url: str,
     newer = LiveDecider(of_lake(redis_url, tmp_path, OTHER)).start()
     try:
         for live in (older, newer, older):
-            live.run(live.services.standing.refresh())
+            live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
             client.flushall()
         for live in (older, newer):
-            live.run(live.services.standing.refresh())
+            live.run(live.services.tables.defaults.refresh())
         versions = {live.get("/v1/status")["defaults"]["version"] for live in (older, newer)}
-        assert versions == {newer.services.standing.own.version}
+        assert versions == {newer.services.tables.defaults.own.version}
     finally:
         for live in (older, newer):
             live.close()
@@ -157,10 +157,10 @@ def test_a_decider_that_cannot_read_what_another_one_set_keeps_its_own(redis_url
 
     live = LiveDecider(of_lake(redis_url, tmp_path)).start()
     try:
-        live.run(live.services.standing.refresh())
+        live.run(live.services.tables.defaults.refresh())
         with redis_library.Redis.from_url(redis_url) as client:
             client.set("lw:defaults:default", '{"policy": "{\\"fan_in\\": 1}", "tenants": {}}')
-        assert live.run(live.services.standing.refresh()) is False
+        assert live.run(live.services.tables.defaults.refresh()) is False
         assert live.get("/v1/status")["defaults"]["in_sync"] is True
     finally:
         live.close()

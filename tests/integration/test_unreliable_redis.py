@@ -125,19 +125,19 @@ def test_the_queue_takes_no_new_job_and_no_table_while_redis_is_unreliable(
     reason: str,
 ) -> None:
     """Also where no call requests it: the sweep, discovery and timers write by themselves."""
-    decider.services.safety.max_age_s = 0.0
+    decider.services.operations.safety.max_age_s = 0.0
     table = WrittenTable(tmp_path / "found")
     with own_redis_server.client() as client:
         break_it(own_redis_server, client)
         before = stored(client)
         with pytest.raises(RetryableError, match=reason):
-            decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
+            decider.run(decider.services.queue.executor.run(commands.enqueue("default", spec())))
         with pytest.raises(RetryableError, match=reason):
-            decider.run(decider.services.intake.register_if_new(table.path.as_uri()))
+            decider.run(decider.services.requests.resolver.register_if_new(table.path.as_uri()))
         assert stored(client) == before
         repair_it(own_redis_server, client)
-    decider.run(decider.services.queue.run(commands.enqueue("default", spec())))
-    assert decider.run(decider.services.intake.register_if_new(table.path.as_uri()))
+    decider.run(decider.services.queue.executor.run(commands.enqueue("default", spec())))
+    assert decider.run(decider.services.requests.resolver.register_if_new(table.path.as_uri()))
 
 
 def test_a_reliable_redis_is_asked_once_a_second_at_most(decider: LiveDecider, own_redis_server: RedisServer) -> None:
@@ -145,7 +145,7 @@ def test_a_reliable_redis_is_asked_once_a_second_at_most(decider: LiveDecider, o
         for _ in range(200):
             await safety.require_safe()
 
-    safety = RedisSafety(decider.services.redis, clock_s=lambda: 5.0)
+    safety = RedisSafety(decider.services.operations.redis, clock_s=lambda: 5.0)
     with own_redis_server.client() as client:
         before = client.info("commandstats")["cmdstat_info"]["calls"]
         decider.run(many())

@@ -54,7 +54,7 @@ class Remote:
         self.close()
 
     def close(self) -> None:
-        """End the engine's process, which ends by itself when nobody speaks to it any more."""
+        """End the engine's process, which ends by itself when no one speaks to it any more."""
         if self._process is not None:
             self._process.communicate(timeout=scaled(_ENDING_S))
             self._process = None

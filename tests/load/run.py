@@ -74,7 +74,7 @@ class Figures:
             "no big body was refused": self.nuisance.get("big: 413", 0) > 0,
             f"memory grew from {early} to {self.rss_mb[-1]} MB": self.rss_mb[-1] <= MEMORY_BOUND * early,
             f"not caught up within {scaled(CATCH_UP_S):g} s": self.caught_up_s is not None,
-            f"{self.wrong_tables} tables differ from a recount": self.wrong_tables == 0,
+            f"{self.wrong_tables} tables differ from a count": self.wrong_tables == 0,
         }
         return [sentence for sentence, kept in checks.items() if not kept]
 

@@ -20,7 +20,7 @@ from shared.table import Commit, CommitOrigin, PartitionColumn, PartitionKey
 from tests.support.decisions import context_of, encoded
 
 BELIEVED = (Reason.OWN_COMMIT, Reason.NO_DATA_CHANGE, Reason.REQUESTED)
-"""Reasons that lie outside of the numbers: what the commit was, and that somebody asked."""
+"""Reasons that lie outside of the numbers: what the commit was, and that someone asked."""
 
 MAPPED = (PartitionColumn("dt", "col-1", "date"),)
 PLAIN = (PartitionColumn("dt", "dt", "date"),)

@@ -132,7 +132,9 @@ def test_the_bound_is_reached_by_whoever_adds_just_enough_for_the_next_level() -
 
 
 @given(policies(), st.lists(sizes, min_size=1, max_size=40), st.randoms(use_true_random=False))
-def test_state_is_a_recount_in_any_order_of_adds_and_removes(policy: Policy, sizes_bytes: list[int], rng) -> None:
+def test_state_is_a_count_of_all_files_in_any_order_of_adds_and_removes(
+    policy: Policy, sizes_bytes: list[int], rng
+) -> None:
     size_levels = policy.size_levels
     kept = [size for size in sizes_bytes if rng.random() < 0.5]
     gone = list(sizes_bytes)

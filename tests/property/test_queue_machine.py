@@ -296,7 +296,7 @@ class QueueMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model.of(JobState.LEASED))
     @rule()
     def preempt(self) -> None:
-        """Only for a strict job, only at the cost of a weighted one, and nobody more than twice."""
+        """Only for a strict job, only at the cost of a weighted one, and no one more than twice."""
         for one in self.run(admin_commands.preempt(QUEUE, admin_commands.Preemption(0, 0, 2))):
             waiting, victim = self.model.jobs[one.waiting], self.model.jobs[one.victim]
             assert one.waiting in self.model.ready()

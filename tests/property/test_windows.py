@@ -180,7 +180,7 @@ def test_a_stream_into_windows_has_few_useless_scans_and_one_small_file_for_each
     assert done.wa <= 4
 
 
-def test_a_recount_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all_that_are_overdue() -> None:
+def test_a_rebuild_sets_a_timer_for_each_window_that_is_not_over_and_one_for_all_that_are_overdue() -> None:
     policy = Policy(time_window_s=3600)
     hour = 3_600_000
     files = [DataFile(f"f{n}", MIB, PARTITION, modified_ms=n * hour // 2) for n in range(48)]

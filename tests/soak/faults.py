@@ -18,7 +18,7 @@ POINT_S = 25.0
 FULL_S = 10.0
 """How long the disk stays full."""
 TOP_UP_EVERY_S = 0.2
-"""Between two checks whether somebody freed something on the full disk."""
+"""Between two checks whether someone freed something on the full disk."""
 
 
 @dataclass(slots=True)

@@ -35,7 +35,7 @@ FINDINGS_AT_ONCE = 3
 FULL_AT = 0.45
 """Share of the run after which the disk is filled."""
 REST_S = 90.0
-"""Within which all work is done once nobody writes any more."""
+"""Within which all work is done once no one writes any more."""
 WRITERS_END_S = 60.0
 
 

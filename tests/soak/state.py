@@ -29,7 +29,7 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
         _values(spec, log, json.loads(partition)): PartitionStats.decode(text.decode())
         for partition, text in raw.items()
     }
-    counted = recount(spec, log)
+    counted = count_files(spec, log)
     return [
         f"{spec.name} {partition}: stored {stored.get(partition)}, counted {counted.get(partition)}"
         for partition in sorted(stored.keys() | counted.keys(), key=str)
@@ -37,7 +37,7 @@ def state_differences(stack: Stack, spec: TableSpec, log: TableLog) -> list[str]
     ]
 
 
-def recount(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
+def count_files(spec: TableSpec, log: TableLog) -> dict[tuple[Value, ...], PartitionStats]:
     """Return the state of each partition by its values, from the live files alone."""
     partitions: dict[tuple[Value, ...], PartitionStats] = {}
     for live in log.live.values():

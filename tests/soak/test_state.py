@@ -6,7 +6,7 @@ from typing import Any
 
 from shared.layout.partition_stats import PartitionStats, file_stats
 from tests.soak.log import TableLog
-from tests.soak.state import recount, state_differences
+from tests.soak.state import count_files, state_differences
 from tests.soak.tables import spec_of
 from tests.soak.test_log import file, write
 from tests.support.outside import POLICY
@@ -61,5 +61,5 @@ def test_an_empty_partition_is_no_difference(tmp_path: Path) -> None:
 
 def test_deletion_vectors_are_counted(tmp_path: Path) -> None:
     vector = {"storageType": "i", "pathOrInlineDv": "x", "cardinality": 3}
-    (state,) = recount(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
+    (state,) = count_files(spec_of("stamps"), log_of(tmp_path, add("a", "", 9, deletionVector=vector))).values()
     assert (state.dv_files, state.deleted_rows) == (1, 3)

@@ -44,7 +44,7 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WriterOptions:
-    """What a writer is told. `events_url` empty: it tells nobody."""
+    """What a writer is told. `events_url` empty: it tells no one."""
 
     name: str
     tables: Path

@@ -27,7 +27,7 @@ from tests.support.decisions import decide_on_state, encoded
 
 
 async def _ignored(_table: TableRef, _version: int | None) -> None:
-    """Nobody follows tables here."""
+    """No one follows tables here."""
 
 
 class World:

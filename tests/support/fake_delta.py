@@ -496,7 +496,7 @@ def group_of(table: FakeTable, *paths: str, mode: RewriteMode = RewriteMode.MINO
 
 
 def live_group(table: FakeTable, *paths: str) -> LiveGroup:
-    """The same, as it was looked up in the newest snapshot."""
+    """The same, as it was found in the newest snapshot."""
     log = table.log()
     snapshot = log.snapshot()
     (live,) = find_live(log, snapshot, [group_of(table, *paths)], log.shape(snapshot).metadata.partition_columns)

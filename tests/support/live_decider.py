@@ -8,7 +8,7 @@ import random
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,13 +19,15 @@ import uvicorn
 from deltalake import DeltaTable, write_deltalake
 
 from decider.api.app import create_app
-from decider.api.dependencies import Services
+from decider.api.http_settings import StreamSlots
+from decider.api.services import Services
 from decider.decide.actions import ACTIONS, ActionRegistry
 from decider.formats.registry import TableFormats, table_formats
 from decider.formats.table_format import StorageAccess
+from decider.gateway.call_limits import CallLimits
 from services.decider.build import build_services
 from services.decider.header_timeout import MAX_HEAD_BYTES
-from services.decider.settings import Address, DeciderSettings, parse_policy
+from services.decider.settings import Address, DeciderSettings, DiscoverySettings, TrackingSettings, parse_policy
 from shared.layout.partition_stats import PartitionStats, stats_of_sizes
 from shared.policy import Policy
 from tests.support.time_limits import scaled
@@ -52,12 +54,15 @@ class LiveDecider:
     services: Services = field(init=False)
     client: httpx.Client = field(init=False)
 
-    def start(self, **parts: Any) -> "LiveDecider":
-        """Start; `parts` replace those that were built."""
+    def start(
+        self, *, stream_slots: StreamSlots | None = None, tasks: Mapping[str, Any] | None = None
+    ) -> "LiveDecider":
+        """Start; `stream_slots` and the background `tasks` replace those that were built."""
         # Standard output belongs to the command line that a test may run beside the decider.
         structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.__stderr__))
         made = build_services(self.settings, self.actions, with_formats=self.with_formats)
-        self.services = replace(made, **parts)
+        http = made.http if stream_slots is None else replace(made.http, stream_slots=stream_slots)
+        self.services = replace(made, http=http, background={**made.background, **(tasks or {})})
         config = uvicorn.Config(
             create_app(self.services),
             host="127.0.0.1",
@@ -70,7 +75,7 @@ class LiveDecider:
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve(server)), name="live-decider")
         self._thread.start()
         until("the decider serves", lambda: server.started)
-        headers = {"authorization": f"Bearer {self.settings.token}"} if self.settings.token else {}
+        headers = {"authorization": f"Bearer {self.settings.access.token}"} if self.settings.access.token else {}
         self.client = httpx.Client(base_url=self.url, headers=headers, timeout=scaled(30), trust_env=False)
         return self
 
@@ -85,13 +90,17 @@ class LiveDecider:
         assert self._loop is not None
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(scaled(30))
 
+    def task(self, name: str) -> Any:
+        """Return a background task by name."""
+        return self.services.background[name]
+
     def drain(self) -> None:
         """Return once every table that was requested has been read."""
-        self.run(asyncio.wait_for(self.services.inbox.drained(), scaled(30)))
+        self.run(asyncio.wait_for(self.services.requests.refresh_queue.drained(), scaled(30)))
 
     def sweep(self) -> None:
         """Sweep once, and return when all tables have been read."""
-        self.run(self.services.sweep.run_once())
+        self.run(self.task("sweep").run_once(spread_s=0.0))
         self.drain()
 
     def get(self, path: str, **params: Any) -> Any:
@@ -113,13 +122,13 @@ class LiveDecider:
 
     def partitions(self, name: str) -> dict[str, PartitionStats]:
         """Return the stored state of every partition, as integers."""
-        table = self.run(self.services.registry.find(name))
+        table = self.run(self.services.tables.registry.find(name))
         assert table is not None
-        return dict(self.run(self.services.states.all_partitions(table.id)))
+        return dict(self.run(self.services.tables.states.all_partitions(table.id)))
 
     def reads(self) -> int:
         """Requests to object stores so far."""
-        return sum(self.services.meter.counts.values())
+        return sum(self.services.operations.read_meter.counts.values())
 
     def close(self) -> None:
         """End the server and its thread."""
@@ -137,16 +146,21 @@ class LiveDecider:
 
 
 def decider_settings(redis_url: str, **changes: Any) -> DeciderSettings:
-    """Settings for tests: the small policy, no sweep unless requested, and rates that no test reaches by accident."""
+    """Settings for tests: the small policy, no sweep unless requested, and rates that no test reaches by accident.
+
+    changes: fields of the settings or of one of their groups, by name; a group's other fields stay as they are here.
+    """
     base = DeciderSettings(
         redis_url=redis_url,
         address=Address("127.0.0.1", 0),
-        sweep_s=NO_SWEEP_S,
-        policy=POLICY,
-        discovery_s=0,
-        events_per_s=100_000.0,
-        calls_per_s=100_000.0,
+        limits=CallLimits(events_per_s=100_000.0, calls_per_s=100_000.0),
+        discovery=DiscoverySettings(interval_s=0),
+        tracking=TrackingSettings(sweep_s=NO_SWEEP_S, policy=POLICY),
     )
+    groups = {name: getattr(base, name) for name in ("access", "limits", "locations", "tracking", "archives")}
+    for group, value in groups.items():
+        own = {one.name: changes.pop(one.name) for one in fields(value) if one.name in changes}
+        base = replace(base, **{group: replace(value, **own)})
     return replace(base, **changes)
 
 
@@ -192,7 +206,7 @@ class WrittenTable:
         """Return the S3 notification of one commit."""
         return s3_event(f"{self.path.name}/_delta_log/{version:020d}.json", bucket)
 
-    def recount(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
+    def count_files(self, policy: Policy = POLICY) -> dict[str, PartitionStats]:
         """Count the live files as `deltalake` lists them, partition by partition."""
         actions = pa.table(DeltaTable(str(self.path)).get_add_actions(flatten=True)).to_pydict()
         sizes: dict[str, list[int]] = {}

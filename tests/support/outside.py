@@ -45,7 +45,7 @@ def is_at_rest(stack: Stack, name: str, table: Path) -> bool:
     )
 
 
-def assert_state_equals_recount(stack: Stack, table_id: str, table: Path) -> None:
+def assert_state_equals_files(stack: Stack, table_id: str, table: Path) -> None:
     """Compare the stored partitions with a rebuild of the live files by another reader, integer for integer."""
     raw = stack.redis.client().hgetall(f"{{lw:default}}:partitions:{table_id}")
     stored = {json.loads(partition)["day"]: PartitionStats.decode(text.decode()) for partition, text in raw.items()}

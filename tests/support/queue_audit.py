@@ -17,7 +17,7 @@ def repaired(queue: Any, client: redis.Redis) -> Iterator[int]:
 
 def repaired_by(executor: Executor, queue: str, client: redis.Redis) -> Iterator[int]:
     """The same by an executor that does not say which queue it serves."""
-    found = [one for key in client.scan_iter(match=keys.prefix(queue) + "*") if (one := audit.parse_key(queue, key))]
+    found = [one for key in client.scan_iter(match=keys.all_keys(queue)) if (one := audit.parse_key(queue, key))]
     for asked in (*audit.steps(queue, found), *audit.final_steps(queue, found)):
         yield from _pages(executor, asked)
 

@@ -110,7 +110,7 @@ def replaced(expected: int, *, timers: list[Timer] | None = None, staged: Staged
         reset=staged or True,
         jobs=[spec(version=expected + 1)],
         timers=timers or (),
-        counters={"recounts": 1},
+        counters={"rebuilds": 1},
     )
 
 

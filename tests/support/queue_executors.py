@@ -7,8 +7,9 @@ from typing import Any, Protocol, TypeVar
 
 from actor import queue_executor as for_threads
 from decider.store import queue_executor as for_asyncio
-from shared.queue.command import Command, RetryPolicy
+from shared.queue.command import Command
 from shared.queue.lua_library import ScriptLibrary
+from shared.retry import RetryPolicy
 from tests.support.time_limits import scaled
 
 R = TypeVar("R")

@@ -126,7 +126,7 @@ class QueueModel:
     def take_up_due(self, *, serves: bool) -> list[JobId]:
         """Do what time does before a claim; return the jobs whose leases ran out.
 
-        A claim that serves nobody writes nothing down, so that the next one looks again.
+        A claim that serves no one writes nothing down, so that the next one looks again.
         """
         if self.now_ms - self.refreshed_at_ms < DUE_EVERY_MS:
             return []

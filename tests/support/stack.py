@@ -80,7 +80,7 @@ class Stack:
             "LAKEWRIGHT_POLICY": POLICY,
             "LAKEWRIGHT_LEASE_S": f"{scaled(5):.0f}",
             # Each path runs a few times only: the JVM's first compiler serves a test better than its second.
-            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
+            "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         }
         with log.open("wb") as output:
             popen = subprocess.Popen(

@@ -35,7 +35,7 @@ def until(what: str, condition: Callable[[], T], *, seconds: float = 20.0) -> T:
 
 
 def is_running(pid: int) -> bool:
-    """True while the process exists and is not a zombie that nobody has reaped yet."""
+    """True while the process exists and is not a zombie that no one has reaped yet."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -67,7 +67,7 @@ def test_compose_gives_settings_that_the_services_accept() -> None:
     services = compose()["services"]
     decider = decider_settings(services["decider"]["environment"])
     assert decider.address == Address("0.0.0.0", 7420)  # noqa: S104 - inside a container
-    assert decider.token
+    assert decider.access.token
     build_services(decider)
     assert not actor_settings(services["actor"]["environment"]).allow_s3
     for name in ("decider", "actor"):
@@ -113,7 +113,7 @@ def test_the_chart_gives_settings_that_the_services_accept(switches: str) -> Non
     }
     decider = decider_settings(environment_of(containers["x-decider"]))
     build_services(decider)
-    assert decider.roots == (("s3://lake", "s3://more") if switches else ())
+    assert decider.locations.roots == (("s3://lake", "s3://more") if switches else ())
     stated = environment_of(containers["x-actor"])
     assert actor_settings(stated).allow_s3 is bool(switches)
     assert stated.keys() <= known_variables()

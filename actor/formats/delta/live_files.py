@@ -98,11 +98,11 @@ def resolve_live(
     digest = log.digest(version) if any(live is not None for _, live in known) else None
     verdicts = still_live(log, [live for _, live in known if live is not None], at_version=version)
     unsure = [group for group, _ in known if group not in verdicts]
-    looked_up = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
+    resolved = {live.group: live for live in find_live(log, snapshot, unsure, columns)}
     moved = {
         group: LiveGroup(group, live.inputs, version, digest)
         for group, live in known
         if live is not None and verdicts.get(group)
     }
-    found = moved | looked_up
+    found = moved | resolved
     return [found[group] for group, _ in known if group in found]

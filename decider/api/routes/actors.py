@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from decider.api.dependencies import Parts
+from decider.api.dependencies import Queue
 from decider.api.openapi import failures
 from decider.api.schemas.actors import ActorList, ActorView, UnservedJobs
 from decider.api.schemas.queue import AdminResult
@@ -27,10 +27,10 @@ ActorPath = Annotated[
 
 
 @router.get("", summary="List actors", responses=failures())
-async def list_actors(parts: Parts) -> ActorList:
+async def list_actors(queue: Queue) -> ActorList:
     """List actors with their slots, jobs, versions and heartbeat age."""
-    seen = await parts.actors.all()
-    unserved = await parts.actors.unserved(seen)
+    seen = await queue.actors.all()
+    unserved = await queue.actors.unserved(seen)
     return ActorList(
         slots=sum(one.slots for one in seen if one.takes_jobs),
         busy_slots=sum(len(one.jobs) for one in seen),
@@ -40,12 +40,12 @@ async def list_actors(parts: Parts) -> ActorList:
 
 
 @router.post("/{actor}/drain", summary="Drain an actor", responses=failures(404, 422))
-async def drain_actor(actor: ActorPath, parts: Parts) -> AdminResult:
+async def drain_actor(actor: ActorPath, queue: Queue) -> AdminResult:
     """Let an actor finish its jobs and claim no more, so that it can be stopped without losing work.
 
     Takes effect with the next heartbeat and lasts until the actor restarts.
     """
-    if not await parts.actors.request_drain(actor):
+    if not await queue.actors.request_drain(actor):
         raise not_found("actor", actor)
     return AdminResult(message=f"Actor {actor} claims no more jobs; stop it when its state is drained.")
 

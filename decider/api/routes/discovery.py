@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from decider.api.dependencies import Parts
+from decider.api.dependencies import Requests
 from decider.api.openapi import failures
 from decider.api.schemas.discovery import Discoveries, RootProgress
 from decider.background.discovery import Discovery
@@ -13,16 +13,16 @@ router = APIRouter(prefix="/v1/discovery", tags=["tables"])
 
 
 @router.get("", summary="Show discovery progress", responses=failures())
-async def show_discovery(parts: Parts) -> Discoveries:
+async def show_discovery(requests: Requests) -> Discoveries:
     """Show the scan progress of each allowed root, over all deciders."""
-    return await _shown(parts.discovery)
+    return await _shown(requests.discovery)
 
 
 @router.post("", status_code=202, summary="Start discovery", responses=failures())
-async def start_discovery(parts: Parts) -> Discoveries:
+async def start_discovery(requests: Requests) -> Discoveries:
     """Start a scan of every root that is not being scanned; registered tables stay unchanged."""
-    await parts.discovery.call_for()
-    return await _shown(parts.discovery)
+    await requests.discovery.call_for()
+    return await _shown(requests.discovery)
 
 
 async def _shown(discovery: Discovery) -> Discoveries:

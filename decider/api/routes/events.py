@@ -4,10 +4,10 @@ import asyncio
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 
-from decider.api.dependencies import Parts, Services
+from decider.api.dependencies import Http, Operations, Requests
 from decider.api.event_examples import BODY
 from decider.api.openapi import failures
 from decider.api.schemas.events import EventsAccepted, IgnoredEvents, SubscriptionValidation
@@ -59,6 +59,49 @@ Origin = Annotated[
 ]
 
 
+class EventReceiver:
+    """Parses a request's events and has their tables refreshed."""
+
+    def __init__(self, requests: Requests, operations: Operations, http: Http) -> None:
+        self._requests = requests
+        self._metrics = operations.metrics
+        self._buckets = http.settings.bucket_locations
+
+    async def accept(self, request: Request, *, source: str | None = None) -> EventsAccepted | Response:
+        """Accept the events in a request's body; `source` is the only format that is tried, None tries all."""
+        body = await request.body()
+        try:
+            read = partial(parse_body, body, source=source, bucket_locations=self._buckets)
+            if len(body) > LONG_BODY_BYTES:
+                events = await asyncio.to_thread(read, headers=request.headers)
+            else:
+                events = read(headers=request.headers)
+        except InvalidInput as problem:
+            # A body of no known format is malformed, which is 400; a field that is read and invalid is 422.
+            raise ApiError(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
+        if isinstance(events.handshake, ValidationHandshake):
+            # Event Grid takes 200 for an answer and 202 for none.
+            return JSONResponse(
+                SubscriptionValidation(validationResponse=events.handshake.code).model_dump(mode="json")
+            )
+        return await self._resolve(events)
+
+    async def _resolve(self, events: ParsedEvents) -> EventsAccepted:
+        """Queue the refresh of the tables that the events name, and count what is ignored by reason."""
+        accepted, ignored = await self._requests.resolver.accept(events.hints)
+        for reason, count in events.ignored:
+            ignored[reason] += count
+        if isinstance(events.handshake, SubscriptionConfirmation):
+            ignored[str(await self._requests.subscriptions.confirm(events.handshake))] += 1
+        self._metrics.count_hints(accepted, ignored)
+        rows = tuple(IgnoredEvents(reason=reason, count=count) for reason, count in sorted(ignored.items()))
+        return EventsAccepted(accepted=accepted, ignored=rows)
+
+
+Receiver = Annotated[EventReceiver, Depends(EventReceiver)]
+"""Injects what takes the events of a request."""
+
+
 @router.post(
     "",
     status_code=202,
@@ -67,13 +110,13 @@ Origin = Annotated[
     openapi_extra=BODY,
     responses=failures(409) | _ANSWERS,
 )
-async def post_event(request: Request, parts: Parts) -> EventsAccepted | Response:
+async def post_event(request: Request, receiver: Receiver) -> EventsAccepted | Response:
     """Accept one event or a batch and detect its format.
 
     An event only triggers a read of the table's log, so lost, duplicate, reordered and forged events cost latency at
     most. Unknown tables are registered only below an allowed root. CloudEvents are accepted in binary mode as well.
     """
-    return await _take(request, None, parts)
+    return await receiver.accept(request)
 
 
 @router.post(
@@ -84,17 +127,17 @@ async def post_event(request: Request, parts: Parts) -> EventsAccepted | Respons
     openapi_extra=BODY,
     responses=failures(404, 409, 422) | _ANSWERS,
 )
-async def post_event_of(source: Source, request: Request, parts: Parts) -> EventsAccepted | Response:
+async def post_event_of(source: Source, request: Request, receiver: Receiver) -> EventsAccepted | Response:
     """Accept one event or a batch of one source; other formats are rejected."""
-    return await _take(request, _known(source), parts)
+    return await receiver.accept(request, source=_known(source))
 
 
 @router.options(
     "", response_class=Response, summary="CloudEvents webhook validation", responses=failures(422) | _GRANTED
 )
-async def ask_to_send(origin: Origin, parts: Parts) -> Response:
+async def ask_to_send(origin: Origin, http: Http) -> Response:
     """Return whether an origin may send events, and its rate limit."""
-    return _grant(origin, parts)
+    return _grant(origin, http)
 
 
 @router.options(
@@ -103,10 +146,10 @@ async def ask_to_send(origin: Origin, parts: Parts) -> Response:
     summary="CloudEvents webhook validation for one source",
     responses=failures(404, 422) | _GRANTED,
 )
-async def ask_to_send_of(source: Source, origin: Origin, parts: Parts) -> Response:
+async def ask_to_send_of(source: Source, origin: Origin, http: Http) -> Response:
     """Return whether an origin may send events of one source, and its rate limit."""
     _known(source)
-    return _grant(origin, parts)
+    return _grant(origin, http)
 
 
 def _known(source: str) -> str:
@@ -117,41 +160,13 @@ def _known(source: str) -> str:
     return source
 
 
-def _grant(origin: str, parts: Services) -> Response:
-    if origin not in parts.settings.webhook_origins:
+def _grant(origin: str, http: Http) -> Response:
+    if origin not in http.settings.webhook_origins:
         raise ApiError(
             403,
             "origin not allowed; add it to LAKEWRIGHT_WEBHOOK_ORIGINS",
             field="WebHook-Request-Origin",
             value=origin,
         )
-    per_minute = str(int(parts.settings.limits.events_per_s * MINUTE_S))
+    per_minute = str(int(http.settings.limits.events_per_s * MINUTE_S))
     return Response(headers={"WebHook-Allowed-Origin": origin, "WebHook-Allowed-Rate": per_minute})
-
-
-async def _take(request: Request, source: str | None, parts: Services) -> EventsAccepted | Response:
-    body = await request.body()
-    try:
-        read = partial(parse_body, body, source=source, bucket_locations=parts.settings.bucket_locations)
-        if len(body) > LONG_BODY_BYTES:
-            taken = await asyncio.to_thread(read, headers=request.headers)
-        else:
-            taken = read(headers=request.headers)
-    except InvalidInput as problem:
-        # A body of no known format is malformed, which is 400; a field that is read and invalid is 422.
-        raise ApiError(400, str(problem), field=problem.field, allowed=problem.allowed) from problem
-    if isinstance(taken.handshake, ValidationHandshake):
-        # Event Grid takes 200 for an answer and 202 for none.
-        return JSONResponse(SubscriptionValidation(validationResponse=taken.handshake.code).model_dump(mode="json"))
-    return await _take_hints(taken, parts)
-
-
-async def _take_hints(taken: ParsedEvents, parts: Services) -> EventsAccepted:
-    accepted, refused = await parts.intake.accept(taken.hints)
-    for reason, count in taken.ignored:
-        refused[reason] += count
-    if isinstance(taken.handshake, SubscriptionConfirmation):
-        refused[str(await parts.confirmer.confirm(taken.handshake))] += 1
-    parts.metrics.count_hints(accepted, refused)
-    ignored = tuple(IgnoredEvents(reason=reason, count=count) for reason, count in sorted(refused.items()))
-    return EventsAccepted(accepted=accepted, ignored=ignored)

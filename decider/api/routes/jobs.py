@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from decider.api.dependencies import Parts
+from decider.api.dependencies import Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.jobs import CancelResult, JobDetail, JobList
 from decider.api.schemas.queue import MoveResult
@@ -33,7 +33,8 @@ JobPath = Annotated[
 
 @router.get("", summary="List jobs", responses=failures(404, 422))
 async def list_jobs(
-    parts: Parts,
+    tables: Tables,
+    queue: Queue,
     state: Annotated[
         JobStage | None, Query(description="Job state; without it, all states.", examples=["queued"])
     ] = None,
@@ -49,18 +50,18 @@ async def list_jobs(
     """List jobs: running, queued, delayed, quarantined, then finished runs, newest first."""
     known = None
     if table is not None:
-        known = await parts.registry.find(table)
+        known = await tables.registry.find(table)
         if known is None:
             raise not_found("table", table)
-    page = await parts.runs.page(limit=limit, stage=state, table=known.id if known else None, page_token=page_token)
+    page = await queue.runs.page(limit=limit, stage=state, table=known.id if known else None, page_token=page_token)
     return JobList(jobs=tuple(map(job_view, page.entries)), next_page_token=page.next_page_token)
 
 
 @router.get("/{job}", summary="Show a job", responses=failures(404, 422))
-async def show_job(job: JobPath, parts: Parts) -> JobDetail:
+async def show_job(job: JobPath, queue: Queue) -> JobDetail:
     """Show a job with its timeline and the predicted and measured cost of its runs."""
-    live = await parts.runs.job(JobId(job))
-    runs = await parts.runs.runs_of(JobId(job), limit=RUNS_SHOWN)
+    live = await queue.runs.job(JobId(job))
+    runs = await queue.runs.runs_of(JobId(job), limit=RUNS_SHOWN)
     newest = live or (runs[0] if runs else None)
     if newest is None:
         raise not_found("job", job)
@@ -73,24 +74,24 @@ async def show_job(job: JobPath, parts: Parts) -> JobDetail:
 
 
 @router.delete("/{job}", summary="Cancel a job", responses=failures(404, 422))
-async def cancel_job(job: JobPath, parts: Parts) -> CancelResult:
+async def cancel_job(job: JobPath, queue: Queue) -> CancelResult:
     """Delete a waiting job, or ask the actor of a running job to stop. The next commit may enqueue it again."""
-    outcome = await parts.runs.cancel(JobId(job))
+    outcome = await queue.runs.cancel(JobId(job))
     if outcome is CancelOutcome.UNKNOWN:
         raise not_found("job", job)
     return cancelled_view(outcome)
 
 
 @router.post("/{job}/expedite", summary="Expedite a job", responses=failures(404, 422))
-async def expedite_job(job: JobPath, parts: Parts) -> MoveResult:
+async def promote_job(job: JobPath, queue: Queue) -> MoveResult:
     """Move a waiting job to the urgent band with the highest priority."""
-    return _moved(job, await parts.steering.expedite(JobId(job)))
+    return _moved(job, await queue.admin.expedite(JobId(job)))
 
 
 @router.post("/{job}/requeue", summary="Requeue a job", responses=failures(404, 422))
-async def requeue_job(job: JobPath, parts: Parts) -> MoveResult:
+async def requeue_job(job: JobPath, queue: Queue) -> MoveResult:
     """Make a delayed or quarantined job ready and reset its failed attempts."""
-    return _moved(job, await parts.steering.requeue(JobId(job)))
+    return _moved(job, await queue.admin.requeue(JobId(job)))
 
 
 def _moved(job: str, outcome: MoveOutcome) -> MoveResult:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from decider.api.dependencies import KnownTable, Parts
+from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.optimizations import FileStatsView, RewriteList, RewriteView
 from decider.formats import rewrites
@@ -26,7 +26,8 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
 @router.get("/{name}/optimizations", summary="List rewrites", responses=failures(404, 422, 502))
 async def list_optimizations(
     table: KnownTable,
-    parts: Parts,
+    tables: Tables,
+    http: Http,
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of items to return.")] = 50,
     before: Annotated[int | None, Query(ge=0, lt=2**63, description="`before` of the previous page.")] = None,
     files: Annotated[  # noqa: FBT002 - a query parameter
@@ -37,10 +38,10 @@ async def list_optimizations(
 
     A page reads at most a thousand commits, so it may be empty without being the last.
     """
-    state = await parts.states.state(table.id)
+    state = await tables.states.state(table.id)
     columns = state.metadata.partition_columns if state else ()
-    history = parts.open_history(table.location)
-    async with parts.dear.looks.turn():
+    history = tables.formats.rewrites(table.location)
+    async with http.expensive_calls.table_reads.turn():
         page = await history.page(limit=min(limit, MAX_WITH_FILES) if files else limit, before=before)
     return RewriteList(
         optimizations=tuple(event_view(event, table.id, columns, files=files) for event in page.events),

@@ -5,7 +5,7 @@
 from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
-from decider.api.dependencies import KnownTable, Parts
+from decider.api.dependencies import KnownTable, Requests
 from decider.api.openapi import failures
 from decider.api.schemas.optimize import OptimizePlan, OptimizeRequest, OptimizeResponse
 from decider.api.views.tables import dry_run_view, optimized_view
@@ -23,7 +23,9 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     responses=failures(400, 404, 409, 413, 422, 502)
     | {200: {"model": OptimizePlan, "description": "Plan of a dry run; nothing was changed."}},
 )
-async def optimize_table(table: KnownTable, asked: OptimizeRequest, parts: Parts) -> OptimizeResponse | JSONResponse:
+async def optimize_table(
+    table: KnownTable, asked: OptimizeRequest, requests: Requests
+) -> OptimizeResponse | JSONResponse:
     """Enqueue a job for every eligible partition, or return the plan with `dry_run`.
 
     A request that changes nothing returns the reason in `ignored`. The promotion rule always applies, so repeated
@@ -31,6 +33,6 @@ async def optimize_table(table: KnownTable, asked: OptimizeRequest, parts: Parts
     """
     request = OptimizeCommand(tuple(asked.partitions), Band[asked.priority.upper()], asked.force)
     if asked.dry_run:
-        plan = dry_run_view(await parts.adhoc.dry_run(table, request))
+        plan = dry_run_view(await requests.on_demand.dry_run(table, request))
         return JSONResponse(plan.model_dump(mode="json"))
-    return optimized_view(await parts.adhoc.optimize(table, request))
+    return optimized_view(await requests.on_demand.optimize(table, request))

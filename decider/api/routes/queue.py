@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from decider.api.dependencies import Parts
+from decider.api.dependencies import Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas import queue_settings
 from decider.api.schemas.queue import AdminResult, AuditReport, NextJobView, PauseRequest, QueueView, ShareRequest
@@ -28,14 +28,14 @@ router = APIRouter(prefix="/v1/queue", tags=["queue"])
 
 @router.get("", summary="Show the queue", responses=failures(422))
 async def show_queue(
-    parts: Parts, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
+    tables: Tables, queue: Queue, next_claims: Annotated[int, Query(ge=1, le=MAX_FORESEEN, description=FORESEEN)] = 20
 ) -> QueueView:
     """Show queue depth by band, tenant and table, settings, and the next jobs to be dispatched."""
-    depth = await parts.steering.depth()
-    waiting = await parts.steering.waiting_counts()
-    order = await parts.steering.order(next_claims)
-    oldest = await parts.steering.oldest_waits()
-    held = await parts.steering.occupancy()
+    depth = await queue.admin.depth()
+    waiting = await queue.admin.waiting_counts()
+    order = await queue.admin.order(next_claims)
+    oldest = await queue.admin.oldest_waits()
+    held = await queue.admin.occupancy()
     mentioned = {TableId(one) for one in (*waiting.tables, *held.tables, *(job.table for job in order))}
     return QueueView(
         depth={state.value: count for state, count in depth.depth.items()},
@@ -43,7 +43,7 @@ async def show_queue(
         bands=dict(waiting.bands),
         tenants=dict(waiting.tenants),
         tables=dict(waiting.tables),
-        table_names={one.id: one.name for one in (await parts.registry.get_many(mentioned)).values()},
+        table_names={one.id: one.name for one in (await tables.registry.get_many(mentioned)).values()},
         oldest_waits_s={
             "bands": _seconds(oldest.bands),
             "tenants": _seconds(oldest.tenants),
@@ -52,63 +52,63 @@ async def show_queue(
         slots=held.slots,
         occupancy_window_s=held.window_ms / 1000,
         occupancy={"tenants": dict(held.tenants), "tables": dict(held.tables)},
-        settings=dict(await parts.steering.weights_and_limits()),
+        settings=dict(await queue.admin.weights_and_limits()),
         next=tuple(map(_next, order)),
     )
 
 
 @router.get("/settings", summary="Show queue settings", responses=failures())
-async def show_settings(parts: Parts) -> queue_settings.QueueSettingsView:
+async def show_settings(queue: Queue) -> queue_settings.QueueSettingsView:
     """Show each setting with its value, unit, default, range and description."""
-    return _settings(await parts.steering.settings())
+    return _settings(await queue.admin.settings())
 
 
 @router.patch("/settings", summary="Change queue settings", responses=failures(400, 413, 422))
-async def change_settings(asked: queue_settings.QueueSettingsUpdate, parts: Parts) -> queue_settings.QueueSettingsView:
+async def change_settings(asked: queue_settings.QueueSettingsUpdate, queue: Queue) -> queue_settings.QueueSettingsView:
     """Change settings at run time; omitted settings stay unchanged.
 
     Delays and quarantines that have started keep their end.
     """
-    await parts.steering.configure({name: value for name, value in asked.model_dump().items() if value is not None})
-    return _settings(await parts.steering.settings())
+    await queue.admin.configure({name: value for name, value in asked.model_dump().items() if value is not None})
+    return _settings(await queue.admin.settings())
 
 
 @router.put("/weights", summary="Set a weight, limit or quota", responses=failures(422))
-async def set_weight(body: ShareRequest, parts: Parts) -> AdminResult:
+async def set_weight(body: ShareRequest, queue: Queue) -> AdminResult:
     """Set the weight of a band, tenant or table, or the maximum number of its concurrent jobs."""
     level = Scope(body.scope)
     changes = []
     if body.weight is not None:
-        await parts.steering.set_weight(level, body.name, body.weight)
+        await queue.admin.set_weight(level, body.name, body.weight)
         changes.append(f"weight {body.weight:g}")
     if body.quota_percent is not None:
-        await parts.steering.set_limit(level, body.name, SlotQuota(body.quota_percent))
+        await queue.admin.set_limit(level, body.name, SlotQuota(body.quota_percent))
         changes.append(f"at most {body.quota_percent}% of the slots")
     elif body.limit is not None:
-        await parts.steering.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
+        await queue.admin.set_limit(level, body.name, SlotLimit(body.limit) if body.limit else None)
         jobs = "job" if body.limit == 1 else "jobs"
         changes.append(f"at most {body.limit} concurrent {jobs}" if body.limit else "no limit")
     return AdminResult(message=f"{body.scope.capitalize()} {body.name}: {', '.join(changes) or 'nothing changed'}.")
 
 
 @router.post("/pause", summary="Pause a scope", responses=failures(422))
-async def pause(body: PauseRequest, parts: Parts) -> AdminResult:
+async def pause(body: PauseRequest, queue: Queue) -> AdminResult:
     """Stop dispatching jobs of the queue, a band, a tenant or a table; running jobs continue."""
-    await parts.steering.pause(Scope(body.scope), body.name, paused=True)
+    await queue.admin.pause(Scope(body.scope), body.name, paused=True)
     return AdminResult(message=f"{_named(body)} is paused; running jobs continue.")
 
 
 @router.post("/resume", summary="Resume a scope", responses=failures(422))
-async def resume(body: PauseRequest, parts: Parts) -> AdminResult:
+async def resume(body: PauseRequest, queue: Queue) -> AdminResult:
     """Dispatch jobs of a paused scope again, within its limits."""
-    await parts.steering.pause(Scope(body.scope), body.name, paused=False)
+    await queue.admin.pause(Scope(body.scope), body.name, paused=False)
     return AdminResult(message=f"{_named(body)} is resumed.")
 
 
 @router.post("/audit", summary="Audit and repair the queue", responses=failures())
-async def audit(parts: Parts) -> AuditReport:
+async def audit(queue: Queue) -> AuditReport:
     """Rebuild queue indexes from the jobs and repair inconsistencies; the queue stays available."""
-    report = await parts.steering.audit()
+    report = await queue.admin.audit()
     return AuditReport(keys_checked=report.keys, repaired=report.repaired)
 
 

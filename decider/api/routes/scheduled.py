@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from decider.api.dependencies import Parts, Services
+from decider.api.dependencies import Operations, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.optimizations import ScheduledTable, ScheduledTables
 from decider.store.run_queries import JobStage
@@ -45,7 +45,9 @@ class _QueuedWork:
 
 @router.get("", summary="List automatically optimized tables", responses=failures(422))
 async def list_scheduled(
-    parts: Parts,
+    tables: Tables,
+    queue: Queue,
+    operations: Operations,
     prefix: Annotated[str, Query(max_length=200, description="Name prefix.", examples=["sales."])] = "",
     limit: Annotated[int, Query(ge=1, le=MAX_PAGE, description="Maximum number of tables to check.")] = 100,
     page_token: Annotated[
@@ -53,23 +55,25 @@ async def list_scheduled(
     ] = None,
 ) -> ScheduledTables:
     """List automatically optimized tables with their next due time and latest result."""
-    page = await parts.registry.page(prefix=prefix, after=page_token or "", limit=limit)
-    work = await _work(parts)
-    shown = [await _scheduled(table, work, parts) for table in page.tables]
+    page = await tables.registry.page(prefix=prefix, after=page_token or "", limit=limit)
+    work = await _work(queue)
+    shown = [await _scheduled(table, work, tables, operations) for table in page.tables]
     return ScheduledTables(tables=tuple(table for table in shown if table is not None), next_page_token=page.next_after)
 
 
-async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> ScheduledTable | None:
+async def _scheduled(
+    table: TableRef, work: _QueuedWork, tables: Tables, operations: Operations
+) -> ScheduledTable | None:
     """Return a table, or None if it is disabled, refused, or not yet read."""
-    state = await parts.states.state(table.id)
-    if state is None or await parts.registry.refusal(table.id) is not None:
+    state = await tables.states.state(table.id)
+    if state is None or await tables.registry.refusal(table.id) is not None:
         return None
-    in_force = parts.standing.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
+    in_force = tables.defaults.current.resolve(table, state.metadata.configuration, state.last_good, state.log_status)
     if not in_force.policy.enabled:
         return None
     jobs: Mapping[JobState, int] = work.jobs.get(table.id, Counter())
     doing = next((label for state, label in _STATES.items() if jobs.get(state)), "idle")
-    due_ms = parts.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
+    due_ms = operations.now_ms() if jobs.get(JobState.QUEUED) else work.ready_ms.get(table.id)
     last = work.last.get(table.id)
     origin = in_force.origins["enabled"]
     return ScheduledTable(
@@ -85,15 +89,15 @@ async def _scheduled(table: TableRef, work: _QueuedWork, parts: Services) -> Sch
     )
 
 
-async def _work(parts: Services) -> _QueuedWork:
+async def _work(queue: Queue) -> _QueuedWork:
     """Read all jobs once; queued jobs are counted per table, because there may be very many."""
     work = _QueuedWork()
-    for table, waiting in (await parts.steering.waiting_counts()).tables.items():
+    for table, waiting in (await queue.admin.waiting_counts()).tables.items():
         work.count(table, JobState.QUEUED, waiting)
     for stage in (JobStage.LEASED, JobStage.DELAYED, JobStage.QUARANTINED, JobStage.FINISHED):
         cursor: str | None = None
         for _ in range(MAX_PAGES):
-            page = await parts.runs.page(limit=QUEUE_PAGE, stage=stage, page_token=cursor)
+            page = await queue.runs.page(limit=QUEUE_PAGE, stage=stage, page_token=cursor)
             for entry in page.entries:
                 _note(work, entry)
             cursor = page.next_page_token

@@ -1,96 +1,31 @@
 """Status of the service, available while Redis is not."""
 
-import asyncio
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from fastapi import APIRouter
 
-from decider.api.dependencies import Parts, Services
+from decider.api.dependencies import Http, Operations, Probes, Requests, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.status import Backlog, DeciderStatus, DefaultsInForce, QueueStatus, RedisStatus, Savings
-from decider.store.redis_health import ServerStatus
 from decider.web.base_model import moment
-from shared.errors import LakewrightError
-from shared.queue import queries
-from shared.queue.model import JobState
-from shared.queue.records import QueueDepth
 
 router = APIRouter(prefix="/v1/status", tags=["status"])
 
-PULSE_S = 1.0
-"""Seconds for which health is cached: probes and scrapers call every few seconds, and each read costs five requests."""
-
-NO_DEPTH = QueueDepth(0, dict.fromkeys(JobState, 0), None)
-
-
-@dataclass(frozen=True, slots=True)
-class HealthSnapshot:
-    """Health as read from Redis; `server` is None and `trouble` holds the error if Redis does not respond."""
-
-    server: ServerStatus | None
-    tables: int | None
-    refused: int | None
-    depth: QueueDepth
-    funnel: dict[str, int]
-    actors: dict[str, int]
-    trouble: str
-    unserved: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def reasons(self) -> tuple[str, ...]:
-        """Reasons for not being ready; empty if ready."""
-        if self.server is None:
-            return (self.trouble,)
-        return self.server.issues
-
-
-async def read_health(parts: Services) -> HealthSnapshot:
-    """Read everything that a status shows from Redis."""
-    try:
-        server = await parts.safety.read()
-        tables, refused = await parts.registry.count(), await parts.registry.count_refused()
-        depth = await parts.queue.run(queries.depth(parts.queue.name))
-        funnel = dict(await parts.counters.read())
-        seen = await parts.actors.all()
-        actors, unserved = dict(Counter(one.state for one in seen)), await parts.actors.unserved(seen)
-    except LakewrightError as problem:
-        return HealthSnapshot(None, None, None, NO_DEPTH, {}, {}, str(problem))
-    return HealthSnapshot(server, tables, refused, depth, funnel, actors, "", unserved)
-
-
-class CachedHealth:
-    """Caches health for concurrent probes and scrapers, which need no token."""
-
-    def __init__(self, parts: Services, clock_s: Callable[[], float]) -> None:
-        self._parts = parts
-        self._clock_s = clock_s
-        self._found: tuple[float, HealthSnapshot] | None = None
-        self._asking = asyncio.Lock()
-
-    async def feel(self) -> HealthSnapshot:
-        """Return health that is at most PULSE_S seconds old."""
-        async with self._asking:
-            if self._found is None or self._clock_s() - self._found[0] >= PULSE_S:
-                pulse = await read_health(self._parts)
-                self._found = (self._clock_s(), pulse)
-            return self._found[1]
-
 
 @router.get("", summary="Show service status", responses=failures())
-async def show_status(parts: Parts) -> DeciderStatus:
+async def show_status(
+    tables: Tables, requests: Requests, operations: Operations, http: Http, probes: Probes
+) -> DeciderStatus:
     """Show version, Redis configuration, backlog, the funnel from commits to rewrites, and savings."""
-    pulse = await read_health(parts)
-    server = pulse.server
-    started_at = moment(parts.started.at_ms)
+    health = await probes.health.read()
+    server = health.server
+    started_at = moment(operations.started.at_ms)
     if started_at is None:
         raise ValueError("the service was built without a clock")
     return DeciderStatus(
-        version=parts.settings.release,
+        version=http.settings.release,
         started_at=started_at,
-        uptime_s=round(time.monotonic() - parts.started.monotonic_s, 3),
+        uptime_s=round(time.monotonic() - operations.started.monotonic_s, 3),
         redis=RedisStatus(
             reachable=server is not None,
             name=server.name if server else "",
@@ -98,29 +33,29 @@ async def show_status(parts: Parts) -> DeciderStatus:
             aof_enabled=server.aof_enabled if server else False,
             eviction_policy=server.eviction_policy if server else "",
             used_memory_bytes=server.used_memory_bytes if server else 0,
-            issues=pulse.reasons,
+            issues=health.reasons,
         ),
-        tables=pulse.tables,
-        tables_refused=pulse.refused,
-        defaults=_defaults(parts),
+        tables=health.tables,
+        tables_refused=health.refused,
+        defaults=_defaults(tables),
         backlog=Backlog(
-            tables_waiting=parts.inbox.backlog,
-            tables_retrying=parts.inbox.retrying,
-            oldest_wait_s=round(parts.inbox.oldest_wait_s, 3),
+            tables_waiting=requests.refresh_queue.backlog,
+            tables_retrying=requests.refresh_queue.retrying,
+            oldest_wait_s=round(requests.refresh_queue.oldest_wait_s, 3),
         ),
         queue=QueueStatus(
-            depth={str(state): count for state, count in pulse.depth.depth.items()},
-            oldest_wait_s=pulse.depth.oldest_wait_ms / 1000,
+            depth={str(state): count for state, count in health.depth.depth.items()},
+            oldest_wait_s=health.depth.oldest_wait_ms / 1000,
         ),
-        actors=pulse.actors,
-        object_store_requests={str(kind): count for kind, count in parts.meter.counts.items()},
-        funnel=pulse.funnel,
-        savings=savings(pulse.funnel),
+        actors=health.actors,
+        object_store_requests={str(kind): count for kind, count in operations.read_meter.counts.items()},
+        funnel=health.funnel,
+        savings=savings(health.funnel),
     )
 
 
-def _defaults(parts: Services) -> DefaultsInForce:
-    version, own = parts.standing.current.version, parts.standing.own.version
+def _defaults(tables: Tables) -> DefaultsInForce:
+    version, own = tables.defaults.current.version, tables.defaults.own.version
     return DefaultsInForce(version=version, own_version=own, in_sync=version == own)
 
 

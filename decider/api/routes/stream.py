@@ -14,9 +14,10 @@ import structlog
 from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from decider.api.dependencies import Parts, Services
+from decider.api.dependencies import Http, Queue, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.stream import ConnectedEvent, DecisionEvent, JobStreamEvent, QueueStreamEvent
+from decider.api.services import QueueServices, TableServices
 from decider.api.views.tables import UNREADABLE
 from decider.decide.ledger import LedgerRecord
 from decider.gateway.rate_limit import address
@@ -50,32 +51,32 @@ log = structlog.get_logger()
 router = APIRouter(prefix="/v1/stream", tags=["status"])
 
 
-async def _seat(request: Request, parts: Parts) -> AsyncIterator[None]:
+async def _stream_slot(request: Request, http: Http) -> AsyncIterator[None]:
     """Hold one of the readers' places until the answer is over."""
-    seats, client = parts.seats, request.scope.get("lakewright.client") or address(request.scope)
-    if not seats.take(client):
+    slots, client = http.stream_slots, request.scope.get("lakewright.client") or address(request.scope)
+    if not slots.take(client):
         raise ApiError(
             503,
-            f"Too many stream readers (limit {seats.limit}, per client {seats.per_client}); retry later or use another "
+            f"Too many stream readers (limit {slots.limit}, per client {slots.per_client}); retry later or use another "
             "decider",
         )
     try:
         yield
     finally:
-        seats.leave(client)
+        slots.leave(client)
 
 
-async def _reader(
-    parts: Parts,
+async def _position(
+    queue: Queue,
     last_event_id: Annotated[
         str | None, Header(max_length=400, description="Id of the last received event; the stream resumes after it.")
     ] = None,
 ) -> StreamPosition:
-    return await parts.tails.now() if last_event_id is None else position_after(last_event_id)
+    return await queue.streams.now() if last_event_id is None else position_after(last_event_id)
 
 
 async def _named(
-    parts: Parts,
+    tables: Tables,
     table: Annotated[
         list[str] | None,
         Query(max_length=MAX_TABLES, description="Table names or ids; without it, all tables.", examples=["a.b"]),
@@ -85,7 +86,7 @@ async def _named(
         return None
     found = []
     for name in table:
-        known = await parts.registry.find(name)
+        known = await tables.registry.find(name)
         if known is None:
             raise not_found("table", name)
         found.append(known)
@@ -96,7 +97,7 @@ async def _named(
     "",
     summary="Stream decisions, jobs and queue depth",
     response_class=EventSourceResponse,
-    dependencies=[Depends(_seat)],
+    dependencies=[Depends(_stream_slot)],
     responses=failures(404, 422)
     | {
         200: {
@@ -107,8 +108,10 @@ async def _named(
     },
 )
 async def watch(
-    parts: Parts,
-    tail: Annotated[StreamPosition, Depends(_reader)],
+    tables: Tables,
+    queue: Queue,
+    http: Http,
+    tail: Annotated[StreamPosition, Depends(_position)],
     named: Annotated[tuple[TableRef, ...] | None, Depends(_named)],
     about: Annotated[
         list[About] | None, Query(max_length=3, description="Kinds of events; without it, all kinds.")
@@ -119,7 +122,7 @@ async def watch(
     Resume with `Last-Event-ID`: events of one millisecond may be delivered twice, and events that the capped streams
     have dropped are lost.
     """
-    watching = _Subscription(parts, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
+    watching = _Subscription(tables, queue, tail, named, frozenset(about or ("decisions", "jobs", "queue")))
     yield await watching.begin()
     while True:
         try:
@@ -127,14 +130,15 @@ async def watch(
                 yield event
         except LakewrightError as problem:
             yield ServerSentEvent(event="error", data={"detail": str(problem)})
-        await asyncio.sleep(parts.seats.poll_s)
+        await asyncio.sleep(http.stream_slots.poll_s)
 
 
 @dataclass(slots=True)
 class _Subscription:
     """One reader: the events it selects, its position, and the depth that it received last."""
 
-    parts: Services
+    known_tables: TableServices
+    queue: QueueServices
     tail: StreamPosition
     named: tuple[TableRef, ...] | None
     about: frozenset[str]
@@ -157,7 +161,7 @@ class _Subscription:
         streams = [RUNS, NOTES] if "jobs" in self.about else []
         streams += [LEDGER + table for table in self.tables]
         events = [
-            event for entry in await self.parts.tails.read(self.tail, streams) if (event := self._event_of(entry))
+            event for entry in await self.queue.streams.read(self.tail, streams) if (event := self._event_of(entry))
         ]
         return events + ([depth] if (depth := await self._depth()) else [])
 
@@ -168,14 +172,14 @@ class _Subscription:
         if self.named is not None:
             self.tables = {table.id: table for table in self.named}
             return True
-        page = await self.parts.registry.page(prefix="", after="", limit=MAX_TABLES)
+        page = await self.known_tables.registry.page(prefix="", after="", limit=MAX_TABLES)
         self.tables = {table.id: table for table in page.tables}
         return page.next_after is None
 
     async def _depth(self) -> ServerSentEvent | None:
         if "queue" not in self.about:
             return None
-        found = await self.parts.steering.depth()
+        found = await self.queue.admin.depth()
         depth = {state.value: count for state, count in found.depth.items()}
         if depth == self.depth:
             return None
@@ -196,7 +200,7 @@ class _Subscription:
 
     def _decided(self, entry: StreamEntry, of: TableId) -> DecisionEvent:
         table = self.tables[of]
-        record = self.parts.ledgers.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
+        record = self.known_tables.ledgers.read(entry.fields["record"], entry.fields["out"], entry.at_ms)
         verdict, reason = (
             (record.verdict, record.reason) if isinstance(record, LedgerRecord) else (UNREADABLE, UNREADABLE)
         )

@@ -6,7 +6,7 @@ import asyncio
 
 from fastapi import APIRouter
 
-from decider.api.dependencies import KnownTable, Parts
+from decider.api.dependencies import Http, KnownTable, Tables
 from decider.api.openapi import failures
 from decider.api.schemas.what_if import WhatIfRequest, WhatIfResponse
 from decider.state.effective_policy import LogStatus
@@ -22,7 +22,7 @@ router = APIRouter(prefix="/v1/tables", tags=["tables"])
     summary="Compare policies on a table's history",
     responses=failures(400, 404, 409, 413, 422, 502),
 )
-async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -> WhatIfResponse:
+async def what_if_table(table: KnownTable, asked: WhatIfRequest, tables: Tables, http: Http) -> WhatIfResponse:
     """Replay the latest commits without compaction, under Lakewright and other engines' rules; recommend a policy.
 
     The history is read from the table's own log. `properties` adds a replay under these overrides. Costs are
@@ -34,10 +34,10 @@ async def what_if_table(table: KnownTable, asked: WhatIfRequest, parts: Parts) -
         queries_per_hour=asked.queries_per_hour,
         tail_hours=asked.tail_hours,
     )
-    async with parts.dear.what_if.turn():
-        history = await read_history(parts.open_log(table.location), max_commits=asked.max_commits)
-        state = await parts.states.state(table.id)
-        in_force = parts.standing.current.resolve(
+    async with http.expensive_calls.what_if.turn():
+        history = await read_history(tables.formats.open(table.location), max_commits=asked.max_commits)
+        state = await tables.states.state(table.id)
+        in_force = tables.defaults.current.resolve(
             table,
             history.metadata.configuration,
             state.last_good if state else {},

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import ConfigDict, Field
 
-from decider.api.schemas.tables import LayoutView
+from decider.api.schemas.partition_layout import LayoutView
 from decider.web.base_model import RequestModel, ResponseModel
 
 MAX_PARTITIONS = 1_000

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from decider.api.dependencies import Services
 from decider.api.schemas.jobs import JobSummary
-from decider.api.schemas.tables import CursorView, ManualRun, PartitionContention, TableStatus
+from decider.api.schemas.table_status import CursorView, ManualRun, PartitionContention, TableStatus
+from decider.api.services import QueueServices, TableServices
 from decider.api.views.calibration import table_calibration
 from decider.api.views.jobs import job_view
 from decider.api.views.tables import decision_view, layout_view, policy_view, refusal_view, table_view
@@ -39,21 +39,21 @@ class _TableTotals:
     total: PartitionStats = EMPTY_STATS
 
 
-async def table_status(table: TableRef, parts: Services) -> TableStatus:
+async def table_status(table: TableRef, tables: TableServices, queue: QueueServices, *, now_ms: int) -> TableStatus:
     """Put together what is known of a table."""
-    cursor = await parts.states.state(table.id)
-    in_force = parts.standing.current.resolve(
+    cursor = await tables.states.state(table.id)
+    in_force = tables.defaults.current.resolve(
         table,
         cursor.metadata.configuration if cursor else {},
         cursor.last_good if cursor else {},
         cursor.log_status if cursor else LogStatus(),
     )
     columns = cursor.metadata.partition_columns if cursor else ()
-    learned = await parts.states.calibration(table.id)
-    counters = dict(await parts.counters.read(table.id))
-    summary = await _summary(table.id, learned.with_learned_shrink(in_force.policy), columns, parts)
-    records = await parts.ledgers.newest(table.id, limit=LEDGER_DEPTH)
-    refusal = _now_refused(await parts.registry.refusal(table.id), cursor)
+    learned = await tables.states.calibration(table.id)
+    counters = dict(await queue.counters.read(table.id))
+    summary = await _summary(table.id, learned.with_learned_shrink(in_force.policy), columns, tables)
+    records = await tables.ledgers.newest(table.id, limit=LEDGER_DEPTH)
+    refusal = _now_refused(await tables.registry.refusal(table.id), cursor)
     return TableStatus(
         **table_view(table).model_dump(),
         state=_cursor_view(cursor) if cursor else None,
@@ -62,11 +62,11 @@ async def table_status(table: TableRef, parts: Services) -> TableStatus:
         layout=layout_view(summary.total, in_force.policy.size_levels),
         policy=policy_view(in_force),
         last_decision=decision_view(records[0], columns) if records else None,
-        last_job=await _last_job(table.id, records, parts),
+        last_job=await _last_job(table.id, records, queue),
         refusal=refusal_view(refusal) if refusal else None,
-        manual_run=await _manual_run(table.id, parts),
+        manual_run=await _manual_run(table.id, tables),
         counters=counters,
-        write_contention=_heat_views(cursor.contention, columns, parts.now_ms()) if cursor else (),
+        write_contention=_heat_views(cursor.contention, columns, now_ms) if cursor else (),
         calibration=table_calibration(learned, counters),
     )
 
@@ -86,8 +86,8 @@ def _now_refused(noted: StoredRefusal | None, cursor: TableState | None) -> Stor
     return StoredRefusal(cursor.folded_ms, by_rule.message, code=by_rule.code)
 
 
-async def _manual_run(table: TableId, parts: Services) -> ManualRun | None:
-    record = await parts.wishes.read(table)
+async def _manual_run(table: TableId, tables: TableServices) -> ManualRun | None:
+    record = await tables.manual_runs.read(table)
     if record is None:
         return None
     outcome = TriggerOutcome(record.outcome or TriggerOutcome.PENDING)
@@ -127,10 +127,12 @@ def _heat_views(
     )
 
 
-async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionColumn], parts: Services) -> _TableTotals:
+async def _summary(
+    table: TableId, policy: Policy, columns: Sequence[PartitionColumn], tables: TableServices
+) -> _TableTotals:
     summary = _TableTotals()
     context, now = DecisionContext.of_policy(policy, columns), Trigger(0)
-    async for partition, state in parts.states.iterate_partitions(table):
+    async for partition, state in tables.states.iterate_partitions(table):
         summary.partitions += 1
         summary.total += state.total
         summary.worth_it += evaluate(context, partition, state, now).prediction is not None
@@ -138,14 +140,14 @@ async def _summary(table: TableId, policy: Policy, columns: Sequence[PartitionCo
 
 
 async def _last_job(
-    table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], parts: Services
+    table: TableId, records: tuple[LedgerRecord | UnreadableRecord, ...], queue: QueueServices
 ) -> JobSummary | None:
     newest = next((record for record in records if record.outcome and record.partition is not None), None)
     if newest is None or newest.partition is None:
         return None
     job = job_id(JobKey(table, newest.partition, newest.action))
-    live = await parts.runs.job(job)
+    live = await queue.runs.job(job)
     if live is not None:
         return job_view(live)
-    runs = await parts.runs.runs_of(job, limit=1)
+    runs = await queue.runs.runs_of(job, limit=1)
     return job_view(runs[0]) if runs else None

@@ -5,18 +5,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from decider.api.schemas.decision_records import DecisionRecord
 from decider.api.schemas.optimize import OptimizePlan, OptimizeResponse, PartitionPlan, PlannedGroup, RequestedJobView
-from decider.api.schemas.tables import (
-    DecisionRecord,
-    LayoutView,
-    PartitionView,
-    PolicyInForce,
-    PolicyIssue,
-    PolicyValue,
-    SizeLevelView,
-    TableRefusal,
-    TableView,
-)
+from decider.api.schemas.partition_layout import LayoutView, PartitionView, SizeLevelView
+from decider.api.schemas.policy_in_force import PolicyInForce, PolicyIssue, PolicyValue
+from decider.api.schemas.tables import TableRefusal, TableView
 from decider.decide.context import DecisionContext
 from decider.decide.decision import Trigger
 from decider.decide.evaluate import evaluate

@@ -1,8 +1,8 @@
 """Our history is read from the table's own log and nothing else, so that it outlives Redis, deciders and releases.
 
 One event per commit of ours, newest first. Going back costs one request of a few kilobytes per commit, for the first
-line of a commit tells whose it is; only ours are read whole. A page reads a bounded number of commits and then says
-where to go on, and the history ends where the log's retention has cut it off.
+line of a commit names its writer; only Lakewright's are read whole. A page reads a bounded number of commits and then
+says where to go on, and the history ends where the log's retention has cut it off.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ from services.cli.render import counted
 
 WIDTH, HEIGHT = 1000, 470
 LEFT, RIGHT = 76, 712
-"""Where the axis of the tenants begins and ends; Jain's index stands right of it."""
+"""Where the axis of the tenants begins and ends; Jain's index is right of it."""
 
 TOP, FLOOR = 112, 390
 JAIN_LEFT, JAIN_RIGHT = 786, 976

@@ -1,6 +1,6 @@
 """A what-if as one SVG picture that any browser shows, by day and by night: what each rule would have done, and cost.
 
-Drawn by hand because it is four charts of straight lines: a plotting library would weigh a hundred times more.
+Drawn by hand, because it is four charts of straight lines under one legend (docs/adr/0007).
 """
 
 import math
@@ -73,7 +73,7 @@ TIME_STEPS_S += tuple(n * 86_400 for n in (10, 25, 50, 100, 250, 500, 1000))
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """An axis: its range, whether it is logarithmic, and what stands at its ticks."""
+    """An axis: its range, whether it is logarithmic, and the labels of its ticks."""
 
     title: str
     low: float
@@ -266,7 +266,7 @@ def _time_axis(end_s: float) -> Axis:
 
 
 def tick(seconds: float) -> str:
-    """Return a time span as it stands at an axis: in the largest unit that it is whole quarters of, never rounded."""
+    """Return a time span as an axis label: in the largest unit that it is whole quarters of, never rounded."""
     units = ((86_400, "d"), (HOUR_S, "h"), (60, "min"))
     fits = ((unit_s, unit) for unit_s, unit in units if seconds >= unit_s and 4 * seconds % unit_s == 0)
     unit_s, unit = next(fits, (1, "s"))

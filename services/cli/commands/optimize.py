@@ -16,7 +16,7 @@ OUTCOMES = {
     "merged": "already queued: joined the waiting job",
     "rerun": "runs again after the current run",
 }
-"""What became of a request for each partition, in words: none of them says that anything was rewritten yet."""
+"""Outcome of a request for each partition, for people: none of them means that anything was rewritten yet."""
 
 PRIORITY, MODE = "urgent", "levels"
 """The defaults of the options that belong to one of the two ways only."""

@@ -25,7 +25,7 @@ FIRST_READ_S = 20.0
 """Seconds that `tables add` waits for the first read of the table."""
 
 CLOCK_SKEW = timedelta(minutes=1)
-"""How far the clocks of this machine and of whoever names a moment may differ."""
+"""Maximum difference between the clock of this machine and that of a person who names a time."""
 
 Name = Annotated[str, typer.Argument(help="Table name or id.")]
 Properties = Annotated[

@@ -26,7 +26,7 @@ from shared.errors import PermanentError
 
 @contextmanager
 def alone_engine(report: Callable[[str], None]) -> Iterator[EngineSet]:
-    """Start Spark in this process and stop it at the end; `say` hears what is being waited for.
+    """Start Spark in this process and stop it at the end; `report` gets the name of each step.
 
     Raises InvalidInput without a usable Java, PermanentError if jars cannot be fetched, there is no scratch space of
     our own, Spark does not start, or the exact rewrite does not work with what is installed.

@@ -1,6 +1,6 @@
-"""`lakewright optimize LOCATION`: plan, show, confirm, run, and say what it gained, with nothing else running.
+"""`lakewright optimize LOCATION`: plan, show, confirm, run, and report the gain, with no other service running.
 
-The plan is made from the table's log without a JVM, in a second or less; Spark starts only after somebody said yes.
+The plan is made from the table's log without a JVM, in a second or less; Spark starts only after the confirmation.
 Standard output carries the answer, standard error whatever moves.
 """
 
@@ -39,7 +39,7 @@ ROWS_SHOWN = 40
 """Partitions that a plan lists for people; the totals count all."""
 
 Engine = Callable[[Callable[[str], None]], AbstractContextManager[EngineSet]]
-"""Opens the engines for one run; it is told where to say what is being waited for."""
+"""Opens the engines for one run; its argument reports each step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ def _plan(asked: OptimizeArguments, location: str) -> LocalPlan:
             allowed=", ".join(RewriteKind),
         ) from None
     request = LocalRequest(kind, asked.partitions, asked.properties, force=asked.force)
-    return make_plan(location, _snapshot(location), request, decider_settings(os.environ).policy)
+    return make_plan(location, _snapshot(location), request, decider_settings(os.environ).tracking.policy)
 
 
 def _snapshot(location: str) -> Snapshot:
@@ -131,7 +131,7 @@ def _own_engine(report: Callable[[str], None]) -> AbstractContextManager[EngineS
 
 
 def _run(made: LocalPlan, engine: Engine, run: LocalRun) -> bool:
-    """Run the plan under a progress bar; returns whether somebody asked to stop."""
+    """Run the plan under a progress bar; returns whether it was asked to stop."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress, _stop_on_ctrl_c() as stopping:
         task = progress.add_task("preparing", total=made.bytes)

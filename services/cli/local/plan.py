@@ -1,4 +1,4 @@
-"""What `lakewright optimize LOCATION` would do, as a value: made from one snapshot, shown, and then run as it stands.
+"""Plan of `lakewright optimize LOCATION`, as a value: made from one snapshot, shown, and then run unchanged.
 
 The planner is the one that actors use. What a dry run lists is what a run rewrites, group by group, for the run takes
 these very groups; a group whose files others took meanwhile is left alone, never replaced by another.
@@ -84,7 +84,7 @@ def make_plan(location: str, snapshot: Snapshot, request: LocalRequest, default:
         raise Unsupported(f"{location}: {refused.message}", field=refused.subject)
     in_force = resolve_unregistered(default, snapshot.metadata.configuration, {})
     policy = _overridden(in_force.policy, request)
-    # Whoever runs the command wants this table planned, whatever its switch says to the decider.
+    # A person who runs the command wants this table planned, even if it is disabled for the decider.
     planned = plan_table(snapshot, PlanSelection(request.partitions, request.kind), replace(policy, enabled=True))
     before = stats_of_files(snapshot.files, policy.size_levels)
     after = sum((one.predicted - one.before for one in planned.plans), EMPTY_STATS) + before

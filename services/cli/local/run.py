@@ -1,7 +1,7 @@
 """Running a plan on the spot, with an actor's own engine: exactly its groups, each commit whole or not at all.
 
-Nobody leases anything here, so nothing forbids a commit; what guards the table is what always does: Delta's own
-transaction, the inputs looked up again before it, and rows in compared with rows out. A request to stop is heard
+There are no leases here, so nothing forbids a commit; the table is protected as always, by Delta's own
+transaction, the inputs checked again before it, and rows in compared with rows out. A request to stop is heard
 between groups: what is written by then is committed, and the rest was never touched.
 """
 
@@ -59,7 +59,7 @@ class LocalRun:
 
 @dataclass(frozen=True, slots=True)
 class RunListener:
-    """Who is told: `begun` of a batch, `reached` of points inside it, `ended` with its bytes; `stopping` is asked."""
+    """Hooks of a run: a batch has `begun`, `reached` a point or `ended` with its bytes; `stopping` is polled."""
 
     stopping: Callable[[], bool]
     begun: Callable[[Plan, int], None] = lambda _plan, _groups: None
@@ -102,7 +102,7 @@ class LocalRunner:
             self.steps.begun(one, len(groups))
             try:
                 if one.partition != seen:
-                    # Refuses a table that must not be touched, and remembers the files, which saves looking them up.
+                    # Refuses a table that must not be changed, and caches the files, which saves another listing.
                     self.engine.read_partition(self.made.location, one.partition, table_uuid=self.made.table_uuid)
                     seen = one.partition
                 self._note(self._rewrite(one, groups, number))

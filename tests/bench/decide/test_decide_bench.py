@@ -1,4 +1,4 @@
-"""The benchmark of the decider runs at a tiny size, so that it works on the day somebody needs it."""
+"""The benchmark of the decider runs at a tiny size, so that it works on the day someone needs it."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Live files over time under every rule, as one SVG: a chart of steps is thirty lines, and needs no library."""
+"""Live files over time under every rule, as one SVG; docs/adr/0007 tells why no library draws it."""
 
 import math
 from collections.abc import Sequence

@@ -39,7 +39,7 @@ def compare(spark: SparkSession, folder: Path, case: Case, *, warm_ups: int, see
     for number in range(warm_ups + case.rounds):
         for side in (Lakewright(engine), Optimize(spark)):
             table = copied(made, folder / f"{case.name}-{side.name}-{number}")
-            side.look(table)
+            side.find(table)
             append(table, dice, dice.choice(OTHER_DAYS), rows=1_000)
             seen = Phases()
             done = side.rewrite(table, case, seen)

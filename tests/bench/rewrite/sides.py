@@ -38,7 +38,7 @@ class Lakewright:
     def __init__(self, engine: DeltaEngine) -> None:
         self._engine = engine
 
-    def look(self, table: Path) -> None:
+    def find(self, table: Path) -> None:
         """See the table once, as an actor that has worked on it before."""
         self._engine.read_partition(table.as_uri(), PARTITION)
 
@@ -70,7 +70,7 @@ class Optimize:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def look(self, table: Path) -> None:
+    def find(self, table: Path) -> None:
         """See the table once, as a session that has worked on it before."""
         self._spark.sql(f"SELECT count(*) FROM delta.`{table}` WHERE day = '{DAY}' AND id = 0").collect()
 

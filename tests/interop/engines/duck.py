@@ -1,6 +1,6 @@
 """DuckDB, twice: by its own Delta extension (delta-kernel-rs inside), and over the live files as the log names them.
 
-The second asks nobody but a plain replay of the log which files are live, so it shows what a reader sees that takes
+The second asks no one but a plain replay of the log which files are live, so it shows what a reader sees that takes
 every path and every partition value from the log at its word.
 """
 

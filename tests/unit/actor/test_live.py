@@ -145,7 +145,7 @@ def test_what_the_commits_tell_is_resolved_without_listing_the_snapshot_and_move
     assert table.listings == 0
 
 
-def test_what_the_commits_do_not_tell_is_looked_up_and_the_order_is_kept() -> None:
+def test_what_the_commits_do_not_tell_is_found_and_the_order_is_kept() -> None:
     table = table_of("a", "b", "c")
     judged, undone = live_group(table, "b"), replace(live_group(table, "a"), digest="another commit's")
     log = table.log()

@@ -298,7 +298,7 @@ def test_a_refused_table_takes_its_job_away_and_a_place_out_of_reach_does_not(fi
 
 
 @pytest.mark.parametrize(("previous", "recovered"), [("6", 2), ("", None), ("5", None)])
-def test_an_earlier_runs_commit_is_looked_for_only_by_its_token(previous: str, recovered: int | None) -> None:
+def test_an_earlier_runs_commit_is_searched_only_by_its_token(previous: str, recovered: int | None) -> None:
     world = World(previous=previous)
     first = World()
     first.engine = world.engine

@@ -1,4 +1,4 @@
-"""`lakewright what-if` on a real table that nobody registered: a comparison, a sentence, curves."""
+"""`lakewright what-if` on a real table that no one registered: a comparison, a sentence, curves."""
 
 import json
 from pathlib import Path

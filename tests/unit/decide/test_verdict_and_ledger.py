@@ -40,7 +40,7 @@ def test_own_commits_and_foreign_compactions_never_trigger() -> None:
     assert decide_after_commit(WHOLE_TABLE, crowd, POLICY, ours).reason is Reason.OWN_COMMIT
 
 
-def test_our_mark_on_a_commit_that_changes_data_is_somebody_elses_and_is_not_believed() -> None:
+def test_our_mark_on_a_commit_that_changes_data_is_another_writers_and_is_not_believed() -> None:
     forged = Commit(4, 0, "WRITE", origin=CommitOrigin("j", 1))
     assert decide_after_commit(WHOLE_TABLE, state(*[100_000] * 10), POLICY, forged).verdict is DecisionKind.ENQUEUE
 

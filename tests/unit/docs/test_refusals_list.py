@@ -43,5 +43,5 @@ def test_each_reason_of_a_partition_is_decided_somewhere() -> None:
 
 
 def test_work_and_refusals_are_told_apart() -> None:
-    """A reason that somebody adds has to be put on the one side or on the other."""
+    """A reason that someone adds has to be put on the one side or on the other."""
     assert {reason for reason in Reason if "refused" in reason or "deferred" in reason}.isdisjoint(STARTS_WORK)

@@ -1,5 +1,6 @@
 """Tokens, secrets and roles: what is shown is compared as a hash, and no route is without its role."""
 
+import base64
 import hashlib
 
 import pytest
@@ -14,7 +15,6 @@ from decider.gateway.credentials import (
     TokenHash,
     parse_secrets,
     parse_tokens,
-    signature,
 )
 from decider.gateway.roles import OPEN, ROLES, needed
 from services.decider.build import build_services
@@ -102,12 +102,15 @@ def test_secrets_are_long_and_few() -> None:
         parse_secrets(",".join([SECRET] * (MAX_SECRETS + 1)))
 
 
-def test_a_signature_is_hmac_sha256_of_time_and_body() -> None:
-    """The value was computed by `printf '1767621787.{}' | openssl dgst -sha256 -hmac <secret>`."""
-    assert signature(SECRET.encode(), "1767621787", b"{}").hex() == EXPECTED
+def test_a_secret_of_standard_webhooks_is_base64_of_24_to_64_bytes() -> None:
+    def text(secret: bytes) -> str:
+        return "whsec_" + base64.b64encode(secret).decode()
 
-
-EXPECTED = "0a9cc94a69f03f29318e1a7c13a5d5310d7d34680e49e534e9ea52c16d651234"
+    assert parse_secrets(f"{text(bytes(24))},{SECRET},{text(bytes(64))}") == (bytes(24), SECRET.encode(), bytes(64))
+    for bad in (text(bytes(23)), text(bytes(65)), "whsec_", "whsec_" + "!" * 40, text(bytes(32))[:-1]):
+        with pytest.raises(ValueError, match="24 to 64 bytes in base64 after whsec_") as refused:
+            parse_secrets(bad)
+        assert bad.removeprefix("whsec_") == "" or bad.removeprefix("whsec_") not in str(refused.value)
 
 
 def test_settings_put_all_tokens_together_and_never_show_one(tmp_path) -> None:
@@ -127,14 +130,14 @@ def test_settings_put_all_tokens_together_and_never_show_one(tmp_path) -> None:
             "LAKEWRIGHT_WEBHOOK_ORIGINS": "events.example.com",
         }
     )
-    assert [token.role for token in found.credentials.tokens] == [Role.ADMIN, Role.HOOK, Role.OPERATOR]
-    assert (found.credentials.window_s, found.credentials.secrets) == (60, (SECRET.encode(),))
-    assert (found.events_per_s, found.calls_per_s, found.body_timeout_s) == (5, 4, 3)
-    assert found.sns_topics == ("arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b")
-    assert found.webhook_origins == ("events.example.com",)
+    assert [token.role for token in found.access.credentials.tokens] == [Role.ADMIN, Role.HOOK, Role.OPERATOR]
+    assert (found.access.credentials.window_s, found.access.credentials.secrets) == (60, (SECRET.encode(),))
+    assert (found.limits.events_per_s, found.limits.calls_per_s, found.limits.body_timeout_s) == (5, 4, 3)
+    assert found.access.sns_topics == ("arn:aws:sns:eu-west-1:1:a", "arn:aws:sns:eu-west-1:1:b")
+    assert found.access.webhook_origins == ("events.example.com",)
     assert TOKEN not in repr(found)
     assert SECRET not in repr(found)
-    assert TokenHash.of(Role.HOOK, f"{TOKEN}2").name == found.credentials.tokens[1].name
+    assert TokenHash.of(Role.HOOK, f"{TOKEN}2").name == found.access.credentials.tokens[1].name
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,13 @@ from typing import Any, cast
 import pytest
 
 from decider.background import sweep as sweep_module
+from decider.background.runner import run_periodically
 from decider.background.sweep import Sweep
 from decider.events.refresh_queue import RefreshQueue
 from decider.store.table_registry import TableRegistry
 from shared.errors import RetryableError
 from shared.table import TableId, TableRef
+from tests.support.refreshing import refreshing
 from tests.support.time_limits import scaled
 
 DEADLINE_S = 10
@@ -25,7 +27,7 @@ def within_deadline(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, scaled(DEADLINE_S)))
 
 
-@pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that nobody foresaw")])
+@pytest.mark.parametrize("raised", [RetryableError("away"), KeyError("a log that no one foresaw")])
 def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
     seen: list[str] = []
 
@@ -36,7 +38,7 @@ def test_one_tables_trouble_ends_no_others_following(raised: Exception) -> None:
 
     async def work() -> None:
         inbox = RefreshQueue(handle, workers=1)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("bad"), None)
         await inbox.put(table("good"), None)
         await inbox.drained()
@@ -57,7 +59,7 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
                 await release.wait()
 
         inbox = RefreshQueue(handle, workers=2)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("slow"), None)
         await inbox.put(table("first"), None)
         assert {await seen.get(), await seen.get()} == {"slow", "first"}
@@ -77,15 +79,15 @@ def test_who_waits_for_silence_swallows_no_wake_up() -> None:
 def test_a_table_named_again_while_it_runs_is_read_again_with_the_newest_version() -> None:
     async def work() -> None:
         release = asyncio.Event()
-        started, looks = asyncio.Event(), list[int | None]()
+        started, versions = asyncio.Event(), list[int | None]()
 
         async def handle(_found: TableRef, version: int | None) -> None:
-            looks.append(version)
+            versions.append(version)
             started.set()
             await release.wait()
 
         inbox = RefreshQueue(handle, workers=4)
-        running = asyncio.create_task(inbox.run())
+        running = asyncio.create_task(refreshing(inbox))
         await inbox.put(table("t"), 1)
         await started.wait()
         for version in (5, 3, 4):
@@ -93,7 +95,7 @@ def test_a_table_named_again_while_it_runs_is_read_again_with_the_newest_version
         assert inbox.oldest_wait_s >= 0
         release.set()
         await inbox.drained()
-        assert looks == [1, 5]
+        assert versions == [1, 5]
         assert (inbox.backlog, inbox.oldest_wait_s) == (0, 0.0)
         running.cancel()
 
@@ -128,8 +130,10 @@ def test_the_sweep_waits_for_a_redis_that_is_away(monkeypatch: pytest.MonkeyPatc
 
         inbox = RefreshQueue(handle)
         tasks = [
-            asyncio.create_task(inbox.run()),
-            asyncio.create_task(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600).run()),
+            asyncio.create_task(refreshing(inbox)),
+            asyncio.create_task(
+                run_periodically(Sweep(cast("TableRegistry", registry), inbox, interval_s=3600), name="sweep")
+            ),
         ]
         await refreshed.wait()
         for task in tasks:

@@ -9,8 +9,9 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from decider.gateway.authentication import FAILURES_PER_S, MAX_QUERY_FIELDS, SIGNED_BODIES_PER_ADDRESS, AuthMiddleware
-from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens, signature
+from decider.gateway.credentials import Credentials, parse_secrets, parse_tokens
 from decider.gateway.rate_limit import BURST_S
+from tests.support.webhook_signing import signed_headers
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
 
@@ -68,7 +69,7 @@ def test_who_shows_no_secret_has_guessed_none() -> None:
     assert caller.post().status_code == 401
 
 
-def test_a_key_is_looked_for_among_a_few_parameters() -> None:
+def test_a_key_is_searched_among_a_few_parameters() -> None:
     known = Credentials(parse_tokens(f"hook:{TOKEN}"))
     guard = AuthMiddleware(passes, credentials=known, clock_s=lambda: 0.0, unix_s=lambda: 0.0)
     few, many = "a=b&" * (MAX_QUERY_FIELDS - 1), "a=b&" * MAX_QUERY_FIELDS
@@ -77,10 +78,7 @@ def test_a_key_is_looked_for_among_a_few_parameters() -> None:
 
 
 SECRET = "s3cret-for-tests-only-of-32-chars-and-more"  # noqa: S105
-PROOF = {
-    "x-lakewright-timestamp": "0",
-    "x-lakewright-signature": f"v1={signature(SECRET.encode(), '0', b'').hex()}",
-}
+PROOF = signed_headers(SECRET.encode(), at_s=0, body=b"")
 
 
 def signed_guard(app: ASGIApp) -> AuthMiddleware:

@@ -2,11 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
-from decider.background import queue_maintenance
-from decider.background.queue_maintenance import QueueMaintenance
+from decider.background.preemption import JobPreemption
+from decider.background.queue_audit import QueueAudit
+from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
+from decider.background.runner import BackgroundTasks
+from decider.background.slot_count import SlotCount
+from decider.store.queue_admin import QueueAdmin
 from shared.errors import RetryableError
 from shared.queue.admin_commands import Preempted, Preemption
 from shared.queue.model import JobId
@@ -47,29 +53,34 @@ class Levers:
         return True
 
     async def delete_old_libraries(self) -> int:
-        self.asked.append("drop")
+        self._note("drop")
         return 0
 
     def _note(self, name: str) -> None:
         self.asked.append(name)
         if self.asked.count(name) == 1:
             raise RetryableError("away")
-        if {one for one in self.asked if self.asked.count(one) > 1} >= {"audit", "preempt", "configure", "log"}:
+        if {one for one in self.asked if self.asked.count(one) > 1} >= {"audit", "preempt", "configure", "log", "drop"}:
             self.all.set()
 
 
-def test_a_redis_that_is_away_ends_no_duty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queue_maintenance, "PREEMPT_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_maintenance, "AUDIT_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_maintenance, "SLOTS_EVERY_S", 0.001)
-    monkeypatch.setattr(queue_maintenance, "LOG_EVERY_S", 0.001)
-
+def test_a_redis_that_is_away_ends_no_duty() -> None:
     async def live() -> None:
-        levers = Levers()
-        task = asyncio.create_task(QueueMaintenance(levers, levers.slots).run())
+        levers: Any = Levers()
+        tasks = {
+            "preemption": JobPreemption(levers),
+            "queue_audit": QueueAudit(levers),
+            "slot_count": SlotCount(levers, levers.slots),
+            "aof_rewrite": AofRewrite(levers),
+            "library_cleanup": LibraryCleanup(levers),
+        }
+        for task in tasks.values():
+            task.schedule = replace(task.schedule, every_s=0.001)
+        background = BackgroundTasks(tasks)
+        background.start()
         await asyncio.wait_for(levers.all.wait(), scaled(10))
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        assert background.dead == ()
+        await background.close()
         assert "drop" in levers.asked
 
     asyncio.run(live())
@@ -99,16 +110,16 @@ class ReportedEvent(Levers):
             raise RetryableError("away")
         return None
 
-    async def asked_by(self, admin: QueueMaintenance) -> list[str]:
+    async def asked_by(self, admin: SlotCount) -> list[str]:
         self.asked.clear()
-        await admin.publish_slots()
+        await admin.run_once()
         return list(self.asked)
 
 
 def test_slots_are_told_when_they_are_new_and_shares_read_whoever_told_them() -> None:
     async def live() -> None:
         queue = ReportedEvent(reported=4)
-        admin = QueueMaintenance(queue, queue.slots)
+        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
         assert await queue.asked_by(admin) == ["configure {}", "recheck_throttled"], (
             "the schema is told once, and no slots"
         )
@@ -129,9 +140,9 @@ def test_shares_that_could_not_be_read_are_read_again() -> None:
     async def live() -> None:
         queue = ReportedEvent(reported=0)
         queue.there, queue.fails = 6, 1
-        admin = QueueMaintenance(queue, queue.slots)
+        admin = SlotCount(cast("QueueAdmin", queue), queue.slots)
         with pytest.raises(RetryableError):
-            await admin.publish_slots()
+            await admin.run_once()
         assert "recheck_throttled" in await queue.asked_by(admin)
         assert await queue.asked_by(admin) == []
 

@@ -71,7 +71,7 @@ async def listed(partitions: Iterable[PartitionKey]) -> AsyncIterator[PartitionK
 
 
 async def refusing_to_list() -> AsyncIterator[PartitionKey]:
-    """Fail when somebody lists."""
+    """Fail when someone lists."""
     raise AssertionError("listed")
     yield PartitionKey("")
 

@@ -28,14 +28,14 @@ def test_every_variable_is_read() -> None:
             "LAKEWRIGHT_LOG_LEVEL": "DEBUG",
         }
     )
-    assert found.archive == "s3://a/ledger"
+    assert found.archives.ledger == "s3://a/ledger"
     assert found.address == Address("::1", 80)
-    assert found.roots == ("s3://a/b", "/c")
-    assert found.buckets == {"demo": "file:///tables", "x": "s3://y"}
-    assert (found.sweep_s, found.max_body_bytes, found.log_level) == (2.5, 2048, "debug")
-    assert found.store_options.of("s3", "lake") == {"aws_region": "eu-west-1", "allow_http": "true"}
-    assert (found.policy.target_bytes, found.policy.min_input_files) == (MIB, 4)
-    assert (found.redis_url, found.queue, found.token) == ("redis://r:1/0", "q", "t0ken-for-tests-only")
+    assert found.locations.roots == ("s3://a/b", "/c")
+    assert found.locations.buckets == {"demo": "file:///tables", "x": "s3://y"}
+    assert (found.tracking.sweep_s, found.limits.max_body_bytes, found.log_level) == (2.5, 2048, "debug")
+    assert found.locations.store_options.of("s3", "lake") == {"aws_region": "eu-west-1", "allow_http": "true"}
+    assert (found.tracking.policy.target_bytes, found.tracking.policy.min_input_files) == (MIB, 4)
+    assert (found.redis_url, found.queue, found.access.token) == ("redis://r:1/0", "q", "t0ken-for-tests-only")
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Signed calls are believed once and in time; a client that is too fast waits; a topic is confirmed at its own host."""
 
 import asyncio
+import hmac
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -8,17 +10,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
+import decider.gateway.signatures as signatures_module
 from decider.api.sns_confirmation import ConfirmationResult, SubscriptionConfirmer, is_page_of
 from decider.events.table_hint import SubscriptionConfirmation
-from decider.gateway.credentials import Credentials, signature
+from decider.gateway.credentials import Credentials, parse_secrets
 from decider.gateway.rate_limit import BURST_S, Rate
 from decider.gateway.signatures import InvalidSignature, ReplayCacheFull, ReplayDetected, Signatures
 from shared.errors import RetryableError
 from tests.support.event_samples import ARN, CONFIRM_URL
+from tests.support.webhook_signing import signed_headers
 
 OLD, NEW = b"the-old-secret-of-thirty-two-characters", b"the-new-secret-of-thirty-two-characters"
 NOW_S = 1_767_621_787
 BODY = b'{"table": "sales.orders"}'
+VALID = signed_headers(NEW, at_s=NOW_S, body=BODY)["webhook-signature"]
 
 
 class Clock:
@@ -36,8 +41,7 @@ def checker(clock: Clock, *secrets: bytes, max_remembered: int = 10) -> Signatur
 
 
 def signed(*secrets: bytes, at_s: int = NOW_S, body: bytes = BODY) -> Headers:
-    signatures = ",".join("v1=" + signature(secret, str(at_s), body).hex() for secret in secrets)
-    return Headers({"x-lakewright-timestamp": str(at_s), "x-lakewright-signature": signatures})
+    return Headers(signed_headers(*secrets, at_s=at_s, body=body))
 
 
 def test_either_secret_will_do_while_one_replaces_the_other() -> None:
@@ -55,32 +59,94 @@ def test_the_time_may_be_away_by_the_window_and_no_more(away_s: int) -> None:
     checker(clock).check(signed(NEW, at_s=NOW_S + away_s), BODY)
     with pytest.raises(InvalidSignature, match="more than 300 s") as refusal:
         checker(clock).check(signed(NEW, at_s=NOW_S + away_s + (1 if away_s > 0 else -1)), BODY)
-    assert refusal.value.field == "x-lakewright-timestamp"
+    assert refusal.value.field == "webhook-timestamp"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"x-lakewright-timestamp": str(NOW_S + 1)},
-        {"x-lakewright-timestamp": ""},
-        {"x-lakewright-timestamp": "-1"},
-        {"x-lakewright-timestamp": "\u0661"},
-        {"x-lakewright-timestamp": f"{NOW_S}000"},
-        {"x-lakewright-timestamp": "9" * 5_000},
-        {"x-lakewright-signature": ""},
-        {"x-lakewright-signature": "v1="},
-        {"x-lakewright-signature": "v1=zz"},
-        {"x-lakewright-signature": signature(NEW, str(NOW_S), BODY).hex()},
-        {"x-lakewright-signature": "v1=" + signature(NEW, str(NOW_S), BODY).hex()[:-2]},
+        {"webhook-timestamp": str(NOW_S + 1)},
+        {"webhook-timestamp": ""},
+        {"webhook-timestamp": "-1"},
+        {"webhook-timestamp": "\u0661"},
+        {"webhook-timestamp": f"{NOW_S}000"},
+        {"webhook-timestamp": "9" * 5_000},
+        {"webhook-id": ""},
+        {"webhook-id": "msg_other"},
+        {"webhook-signature": ""},
+        {"webhook-signature": "v1,"},
+        {"webhook-signature": "v1,zz"},
+        {"webhook-signature": "v1"},
+        {"webhook-signature": VALID.removeprefix("v1,")},
+        {"webhook-signature": VALID.replace("v1,", "v1a,")},
+        {"webhook-signature": VALID[:-4]},
+        {"webhook-signature": "v1,zz " * 8 + VALID},
     ],
 )
 def test_what_is_signed_otherwise_is_refused(changes: dict[str, str]) -> None:
-    headers = {"x-lakewright-signature": signed(NEW)["x-lakewright-signature"], "x-lakewright-timestamp": str(NOW_S)}
+    headers = dict(signed(NEW))
     mixed = Headers(raw=[(name.encode(), value.encode()) for name, value in (headers | changes).items()])
+    checker(Clock()).check(Headers(headers), BODY)
     with pytest.raises(InvalidSignature):
         checker(Clock()).check(mixed, BODY)
     with pytest.raises(InvalidSignature):
         checker(Clock()).check(signed(NEW), BODY + b" ")
+
+
+def test_one_signature_fits_no_second_id_and_body() -> None:
+    """`a.<time>.<body>` reads as two messages if an id may hold a dot."""
+    body = f"{NOW_S}.{BODY.decode()}".encode()
+    moved = dict(signed_headers(NEW, at_s=NOW_S, body=body, message_id="a")) | {"webhook-id": f"a.{NOW_S}"}
+    with pytest.raises(InvalidSignature, match="without a dot") as refusal:
+        checker(Clock()).check(Headers(moved), BODY)
+    assert refusal.value.field == "webhook-id"
+
+
+def test_a_timestamp_in_another_notation_is_a_replay() -> None:
+    signatures = checker(Clock())
+    signatures.check(signed(NEW), BODY)
+    with pytest.raises(ReplayDetected):
+        signatures.check(Headers(dict(signed(NEW)) | {"webhook-timestamp": f"00{NOW_S}"}), BODY)
+
+
+def test_a_signed_body_that_is_no_text_is_refused() -> None:
+    with pytest.raises(InvalidSignature, match="invalid signature"):
+        checker(Clock()).check(signed(NEW), b"\xff" + BODY)
+
+
+def test_the_example_of_standard_webhooks_is_valid() -> None:
+    """Test vector of the specification's own libraries: secret, id, time, body and signature are theirs."""
+    clock = Clock()
+    clock.now_s = 1_614_265_330.0
+    headers = {
+        "webhook-id": "msg_p5jXN8AQM9LWM0D4loKWxJek",
+        "webhook-timestamp": "1614265330",
+        "webhook-signature": "v1a,AA== v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
+    }
+    secrets = parse_secrets("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    assert checker(clock, *secrets).check(Headers(headers), b'{"test": 2432232314}')
+
+
+def test_a_signature_is_hmac_sha256_of_id_time_and_body() -> None:
+    """Computed by `printf 'msg_1.1767621787.{}' | openssl dgst -sha256 -hmac <secret> -binary | base64`."""
+    headers = {
+        "webhook-id": "msg_1",
+        "webhook-timestamp": "1767621787",
+        "webhook-signature": "v1,KEFhNirVsI5nSvL84xg6V8una7AWa70MPIl+la/gdIk=",
+    }
+    assert checker(Clock(), b"s3cret-for-tests-only-of-32-chars").check(Headers(headers), b"{}")
+
+
+def test_every_signature_is_compared_with_every_secret_in_constant_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[tuple[bytes, bytes]] = []
+
+    def compare(one: bytes, other: bytes) -> bool:
+        compared.append((one, other))
+        return hmac.compare_digest(one, other)
+
+    monkeypatch.setattr(signatures_module, "hmac", SimpleNamespace(compare_digest=compare))
+    checker(Clock()).check(signed(OLD, NEW), BODY)
+    assert len(compared) == 4
 
 
 def test_a_signed_call_is_taken_once_under_whichever_secret() -> None:

@@ -364,7 +364,7 @@ class Partial(ObjectReader):
         return None if self.gone and key.endswith(self.gone) else await super().get(key)
 
 
-def test_a_commit_that_the_listing_missed_is_looked_for_before_it_is_called_missing(lake: Lake) -> None:
+def test_a_commit_that_the_listing_missed_is_searched_before_it_is_called_missing(lake: Lake) -> None:
     """A directory listed while two commits are written may show the second and not the first."""
     lake.fill(4)
     reads = Partial(RootedStore(lake.store), location=PLACE, meter=lake.meter)

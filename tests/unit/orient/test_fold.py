@@ -46,7 +46,7 @@ def test_adds_and_removes_change_each_touched_partition() -> None:
 @given(
     st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(1, 200 * MIB), st.booleans()), max_size=6), max_size=6)
 )
-def test_folding_any_commits_equals_a_recount_of_what_they_leave(
+def test_folding_any_commits_equals_a_count_of_all_files_of_what_they_leave(
     commits: list[list[tuple[int, int, bool]]],
 ) -> None:
     """The law of the rolling state: each commit replaces, adds and deletes files of two partitions."""
@@ -167,12 +167,12 @@ def test_files_that_are_added_again_without_data_change_do_not_count_twice() -> 
 
 
 @pytest.mark.parametrize("operation", sorted(REPLACING_OPERATIONS))
-def test_a_replaced_table_is_recounted(operation: str) -> None:
+def test_a_replaced_table_is_rebuilt(operation: str) -> None:
     assert fold(commit(operation=operation, added=(file("a"),)), HERE, POLICY).rebuild_reason is not None
 
 
 @pytest.mark.parametrize("now", [TableMetadata("t-2"), TableMetadata("t-1", (PartitionColumn("dt", "dt", "date"),))])
-def test_another_table_or_other_partition_columns_are_recounted(now: TableMetadata) -> None:
+def test_another_table_or_other_partition_columns_are_rebuilt(now: TableMetadata) -> None:
     assert fold(commit(metadata=now), HERE, POLICY).rebuild_reason is not None
 
 

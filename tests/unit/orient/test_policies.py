@@ -123,7 +123,7 @@ def test_defaults_survive_their_encoding_and_what_cannot_be_read_is_refused() ->
 def test_a_table_that_was_switched_off_stays_off_where_nothing_else_it_says_can_be_used(
     stated: dict[str, str], registered: dict[str, str]
 ) -> None:
-    """The safe side: a table that nobody has seen with better properties is not rewritten against its owner's word."""
+    """The safe side: a table that no one has seen with better properties is not rewritten against its owner's word."""
     table = TableRef(TableId("t"), "t", "file:///t", "sales", registered)
     found = PolicyDefaults(DEFAULT, {"sales": {"lakewright.full-file-threshold": "0.4"}}).resolve(
         table, stated, {}, LogStatus()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from shared.errors import InvalidInput
 from shared.queue import keys
+from shared.queue.keys import KeyKind
 from shared.queue.lua_library import source
 from shared.queue.model import Band, JobId, JobKey, JobRequest, Scope, job_id
 
@@ -29,6 +30,7 @@ def test_all_keys_of_a_queue_share_one_hash_slot() -> None:
     made = [
         keys.config("q"),
         keys.job("q", JobId("x")),
+        keys.all_flows("q"),
         keys.flow("q", Band.LOW, "tenant", "table"),
         keys.ready("q", keys.ROOT),
         keys.idle("q", keys.leaf_node(Band.HIGH, "tenant")),
@@ -98,6 +100,16 @@ def test_lua_and_python_spell_the_same_keys() -> None:
         "{lw:q}:w:",
     }
     assert {"{lw:q}:" + name for name in lua} == python
+
+
+def test_a_key_that_scan_returns_is_read_as_it_was_made() -> None:
+    flow = keys.flow("q", Band.LOW, "tenant", "table")
+    assert keys.flow_parts("q", flow) == (Band.LOW, "tenant", "table")
+    assert keys.kind_and_name("q", flow) == (KeyKind.FLOW, f"{int(Band.LOW)}|tenant|table")
+    assert keys.kind_and_name("q", keys.job("q", JobId("a:b"))) == (KeyKind.JOB, "a:b")
+    assert keys.kind_and_name("q", keys.throttled("q", Scope.TABLE, "t")) == (KeyKind.THROTTLED, "table|t")
+    for other in (keys.config("q"), keys.job("q", JobId("")), keys.ledger("q", "t"), keys.table_state("q", "t")):
+        assert keys.kind_and_name("q", other) is None
 
 
 @pytest.mark.parametrize("bad", ["", "a b", "a|b", "{a}", "a\n", "x" * 301])

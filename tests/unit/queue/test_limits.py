@@ -7,7 +7,7 @@ import pytest
 
 from shared.errors import InvalidInput, PermanentError, RetryableError
 from shared.queue import commands, limits, queries
-from shared.queue.command import Command, RetryPolicy, error_of_reply, unreachable
+from shared.queue.command import LOST_REPLY, Command, error_of_reply, unreachable
 from shared.queue.lua_library import ScriptName
 from shared.queue.model import Band, Debounce, HeartbeatEntry, JobKey, JobRequest, JobState, RunResult, Token
 
@@ -105,4 +105,5 @@ def test_a_script_error_is_ours_and_no_matter_of_time() -> None:
 def test_silence_is_reported_with_address_and_script() -> None:
     problem = unreachable(ScriptName.FINISH, "redis:6379", 3, OSError("refused"))
     assert "redis:6379 did not answer finish in 3 tries" in str(problem)
-    assert [RetryPolicy().delay_after_s(failed) for failed in (1, 2)] == [0.1, 0.2]
+    assert [LOST_REPLY.pause_s(failed) for failed in (1, 2)] == [0.1, 0.2]
+    assert [LOST_REPLY.is_exhausted(failed) for failed in (2, 3)] == [False, True]

@@ -14,6 +14,9 @@ from services.decider.header_timeout import MAX_HEAD_LINES, MAX_TINY_CHUNKS, Hea
 from tests.support.time_limits import scaled
 from tests.support.waiting import until
 
+MANY, CHUNK_BYTES = 64, 1_000_000
+chunks_sent: list[int] = []
+
 WHOLE = b"GET / HTTP/1.1\r\nHost: here\r\n\r\n"
 
 
@@ -23,10 +26,17 @@ class Impatient(HeaderTimeoutProtocol):
     head_s = scaled(0.5)  # A busy machine is slow to send and to read, too.
 
 
-async def answers(_: Scope, receive: Receive, send: Send) -> None:
-    """Read the body, wait longer than a head may take, and answer."""
+async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+    """Read the body, wait longer than a head may take, and answer; `/large` sends MANY chunks at once."""
     while (await receive()).get("more_body"):
         pass
+    if scope["path"] == "/large":
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        for _ in range(MANY):
+            await send({"type": "http.response.body", "body": b"." * CHUNK_BYTES, "more_body": True})
+            chunks_sent.append(CHUNK_BYTES)
+        await send({"type": "http.response.body", "body": b"ok"})
+        return
     await asyncio.sleep(1.25 * Impatient.head_s)
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
     await send({"type": "http.response.body", "body": b"ok"})
@@ -104,3 +114,22 @@ def test_lines_of_a_body_do_not_count_and_as_many_as_are_allowed_are_read(port: 
         for _ in range(2):
             caller.sendall(whole)
             assert whole_answer(caller).startswith(b"HTTP/1.1 200")
+
+
+def test_a_response_that_is_not_read_is_not_written_on(port: int) -> None:
+    """The transport pauses the server's protocol; without that, all chunks are written before anyone else is served."""
+    chunks_sent.clear()
+    with (
+        socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as slow,
+        socket.create_connection(("127.0.0.1", port), timeout=scaled(10)) as other,
+    ):
+        slow.sendall(WHOLE.replace(b"/ ", b"/large ", 1))
+        until("the response has begun", lambda: bool(chunks_sent))
+        other.sendall(WHOLE)
+        assert whole_answer(other).startswith(b"HTTP/1.1 200")
+        assert len(chunks_sent) < MANY
+        received = 0
+        while received < MANY * CHUNK_BYTES:
+            received += len(more := slow.recv(1_000_000))
+            assert more, f"the connection ended after {received:,} bytes"
+        until("the response has ended", lambda: len(chunks_sent) == MANY)

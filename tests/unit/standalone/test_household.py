@@ -12,7 +12,7 @@ from actor.queue_executor import connect
 from services.redis_socket import MAX_SOCKET_PATH_BYTES, socket_path, socket_url
 from services.settings import default_redis_url, parse_redis_url
 from services.standalone.stack import StandaloneOptions, children, data_dir_lock
-from services.standalone.supervisor import FIRST_DELAY_S, LONGEST_DELAY_S, restart_delay_s
+from services.standalone.supervisor import RESTARTS
 from shared.errors import InvalidInput, PermanentError
 from tests.support.fake_programs import fake_redis
 
@@ -68,7 +68,7 @@ def test_our_folders_are_closed_to_others_and_the_data_directory_itself_is_left_
     assert stat.S_IMODE(data.stat().st_mode) == 0o755, "tables of others may lie in it"
 
 
-def test_a_folder_that_somebody_else_laid_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_another_user_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "data" / "redis").symlink_to(tmp_path / "elsewhere")
@@ -105,6 +105,6 @@ def test_a_data_directory_that_cannot_be_made_is_refused(tmp_path: Path) -> None
 
 
 def test_restart_delays_double_and_are_bounded() -> None:
-    delays = [restart_delay_s(ends) for ends in range(1, 12)]
-    assert delays[:3] == [FIRST_DELAY_S, 2 * FIRST_DELAY_S, 4 * FIRST_DELAY_S]
-    assert max(delays) == LONGEST_DELAY_S
+    delays = [RESTARTS.pause_s(ends) for ends in range(1, 12)]
+    assert delays[:3] == [RESTARTS.first_s, 2 * RESTARTS.first_s, 4 * RESTARTS.first_s] == [0.5, 1.0, 2.0]
+    assert max(delays) == RESTARTS.longest_s == 30

@@ -7,11 +7,11 @@ import pytest
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as NoConnection
 
-from decider.background.periodic import run_periodically
+from decider.background.runner import Schedule, run_periodically
 from decider.store.queue_executor import AsyncQueueExecutor, connect
 from decider.store.redis_errors import translate_redis_errors
 from shared.queue import queries
-from shared.queue.command import RetryPolicy
+from shared.retry import RetryPolicy
 from tests.support.time_limits import scaled
 
 
@@ -35,12 +35,15 @@ async def ends(task: "asyncio.Task[Any]") -> None:
 
 @pytest.mark.parametrize("raised", [None, NoConnection("closed")])
 def test_a_duty_that_is_cancelled_in_a_call_ends(raised: Exception | None) -> None:
-    @translate_redis_errors
-    async def call() -> bytes:
-        return await lost(raised=raised)
+    class Task:
+        schedule = Schedule(0.0, "task_failed")
+
+        @translate_redis_errors
+        async def run_once(self) -> bytes:
+            return await lost(raised=raised)
 
     async def story() -> None:
-        await ends(asyncio.create_task(run_periodically(call, every_s=0, failed="duty_failed")))
+        await ends(asyncio.create_task(run_periodically(Task(), name="task")))
 
     asyncio.run(story())
 

@@ -17,7 +17,7 @@ from tests.support.timed_world import DT, HOUR_MS, TABLE, TWO_SMALL, World, in_w
 pytestmark = pytest.mark.redis
 
 
-def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
+def test_a_rebuild_that_lost_a_part_of_what_it_staged_starts_over(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failover between two pages leaves the new partitions incomplete; in place, the others would stay missing."""
@@ -40,7 +40,7 @@ def test_a_recount_that_lost_a_part_of_what_it_staged_starts_over(
     in_world(redis_url, story)
 
 
-def test_a_recount_takes_a_table_of_any_number_of_partitions_and_says_what_it_decided(redis_url: str) -> None:
+def test_a_rebuild_takes_a_table_of_any_number_of_partitions_and_says_what_it_decided(redis_url: str) -> None:
     """Beyond a thousand partitions they are staged: the old ones are deleted, jobs and timers exist, no key leaks."""
 
     async def story(world: World) -> None:

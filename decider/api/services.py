@@ -1,0 +1,112 @@
+"""Services of the decider in groups by subject, built by `services/decider/build.py`; a route depends on few of them.
+
+A group holds what changes together and is used together, so that a signature shows what a function can touch.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from redis.asyncio import Redis
+
+from decider.api.http_settings import ExpensiveCalls, HttpSettings, StreamSlots
+from decider.api.metrics import Metrics
+from decider.api.sns_confirmation import SubscriptionConfirmer
+from decider.archive.ledger_reader import LedgerReader
+from decider.background.discovery import Discovery
+from decider.background.runner import BackgroundTask
+from decider.decide.actions import ActionRegistry
+from decider.events.refresh_queue import RefreshQueue
+from decider.events.resolver import EventResolver
+from decider.formats.registry import TableFormats
+from decider.optimize.on_demand import OnDemandOptimizer
+from decider.storage.object_reads import ReadMeter
+from decider.store.actor_registry import ActorRegistry
+from decider.store.counters import CounterReader
+from decider.store.manual_runs import ManualRunStore
+from decider.store.queue_admin import QueueAdmin
+from decider.store.queue_executor import AsyncQueueExecutor
+from decider.store.redis_health import RedisSafety
+from decider.store.run_queries import RunQueries
+from decider.store.stream_reader import StreamReader
+from decider.store.table_registry import TableRegistry
+from decider.store.table_state import TableStateStore
+from decider.tracking.shared_defaults import SharedDefaults
+from decider.tracking.tracker import TableTracker
+
+
+@dataclass(frozen=True, slots=True)
+class TableServices:
+    """What is known of tables: registration, state, policy defaults, decisions, and their own logs."""
+
+    registry: TableRegistry
+    states: TableStateStore
+    ledgers: LedgerReader
+    manual_runs: ManualRunStore
+    defaults: SharedDefaults
+    formats: TableFormats
+    actions: ActionRegistry
+
+
+@dataclass(frozen=True, slots=True)
+class QueueServices:
+    """The job queue: its scripts, administration, runs, streams and counters, and the actors that serve it."""
+
+    executor: AsyncQueueExecutor
+    admin: QueueAdmin
+    runs: RunQueries
+    actors: ActorRegistry
+    streams: StreamReader
+    counters: CounterReader
+
+
+@dataclass(frozen=True, slots=True)
+class RequestServices:
+    """The ways in which a table comes to be read or rewritten: events, discovery, refreshes and requests."""
+
+    resolver: EventResolver
+    subscriptions: SubscriptionConfirmer
+    discovery: Discovery
+    refresh_queue: RefreshQueue
+    tracker: TableTracker
+    on_demand: OnDemandOptimizer
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessStart:
+    """Start of the process: wall clock, and monotonic clock for the uptime."""
+
+    at_ms: int
+    monotonic_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class OperationServices:
+    """The process itself: its connection, clock, start and meters."""
+
+    redis: Redis
+    safety: RedisSafety
+    read_meter: ReadMeter
+    metrics: Metrics
+    started: ProcessStart
+    now_ms: Callable[[], int]
+
+
+@dataclass(frozen=True, slots=True)
+class HttpServices:
+    """The API's own settings and limits."""
+
+    settings: HttpSettings
+    stream_slots: StreamSlots = field(default_factory=StreamSlots)
+    expensive_calls: ExpensiveCalls = field(default_factory=ExpensiveCalls)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """The groups of one decider, and its background tasks by name."""
+
+    tables: TableServices
+    queue: QueueServices
+    requests: RequestServices
+    operations: OperationServices
+    http: HttpServices
+    background: Mapping[str, BackgroundTask]

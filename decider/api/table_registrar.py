@@ -1,0 +1,131 @@
+"""Registers and unregisters tables for the API: properties are checked first, and what is not there is not kept."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from fastapi import Depends
+
+from decider.api.dependencies import Queue, Requests, Tables
+from decider.api.schemas.tables import RegisteredTable, TableReading, TableRegistration
+from decider.api.views.tables import refusal_view, table_view
+from decider.events.resolver import Registration
+from decider.state.effective_policy import LogStatus, PolicyDefaults
+from decider.store.cleanup import delete_table
+from decider.web.errors import ApiError
+from shared.errors import LakewrightError
+from shared.locations import canonical_location, table_id
+from shared.properties import NAMES, unknown_property
+from shared.queue.model import Scope
+from shared.table import TableId, TableRef
+
+READ_POLL_S = 0.1
+"""Pause between two checks whether a table was read: two small reads of Redis each."""
+
+_ANY_TABLE = TableRef(TableId(""), "", "")
+
+
+class TableRegistrar:
+    """Registers tables, waits for their first read, and unregisters them."""
+
+    def __init__(self, tables: Tables, queue: Queue, requests: Requests) -> None:
+        self._tables = tables
+        self._queue = queue
+        self._requests = requests
+
+    async def register(self, asked: TableRegistration) -> tuple[RegisteredTable, bool]:
+        """Register a table, or find it registered alike; return it, and whether it is new.
+
+        Raises ApiError for a table that is registered otherwise, or that is not there.
+        """
+        check_properties(asked.properties, self._tables.defaults.current)
+        known = await self._tables.registry.get(table_id(canonical_location(asked.location)))
+        if known is None or known.is_discovered:
+            table = await self._register(asked)
+            return await self._with_first_read(table, asked, is_new=known is None), known is None
+        _require_same(asked, known)
+        if asked.paused:
+            await self._queue.admin.pause(Scope.TABLE, known.id, paused=True)
+        return await self._with_first_read(known, asked, is_new=False), False
+
+    async def unregister(self, table: TableRef) -> None:
+        """Cancel a table's jobs and delete everything that is kept of it."""
+        await self._tables.registry.remove(table)
+        await delete_table(self._queue.executor, table.id, kinds=self._tables.actions.kinds)
+
+    async def _register(self, asked: TableRegistration) -> TableRef:
+        """Register a table, paused before its first read where that is requested, so that no job runs in between."""
+        identity = table_id(canonical_location(asked.location))
+        registration = Registration(asked.name, asked.tenant, asked.properties)
+        if asked.paused:
+            await self._queue.admin.pause(Scope.TABLE, identity, paused=True)
+        try:
+            return await self._requests.resolver.register(asked.location, registration)
+        except LakewrightError:
+            if asked.paused:
+                await self._queue.admin.pause(Scope.TABLE, identity, paused=False)
+            raise
+
+    async def _with_first_read(self, table: TableRef, asked: TableRegistration, *, is_new: bool) -> RegisteredTable:
+        """Return a table with its first read, if that is waited for; a new one that is not there is unregistered."""
+        view = table_view(table).model_dump()
+        if not asked.wait_s:
+            return RegisteredTable(**view, reading=None)
+        reading = await self._first_read(table, asked.wait_s)
+        if is_new and reading.refusal is not None and reading.refusal.missing:
+            await self.unregister(table)
+            if asked.paused:
+                await self._queue.admin.pause(Scope.TABLE, table.id, paused=False)
+            raise ApiError(
+                422, f"{reading.refusal.reason}; nothing was registered", field="location", value=asked.location
+            )
+        return RegisteredTable(**view, reading=reading)
+
+    async def _first_read(self, table: TableRef, wait_s: float) -> TableReading:
+        """Return what the first read found, or what is known when the time is over."""
+        deadline_s = time.monotonic() + wait_s
+        while True:
+            refusal = await self._tables.registry.refusal(table.id)
+            version = (await self._tables.states.versions([table.id])).get(table.id)
+            problem = self._requests.refresh_queue.problem(table.id)
+            if refusal is not None or version is not None or problem or time.monotonic() >= deadline_s:
+                return TableReading(
+                    version=version, refusal=None if refusal is None else refusal_view(refusal), error=problem
+                )
+            await asyncio.sleep(READ_POLL_S)
+
+
+Registrar = Annotated[TableRegistrar, Depends(TableRegistrar)]
+"""Injects what registers and unregisters tables."""
+
+
+def check_properties(properties: Mapping[str, str], defaults: PolicyDefaults) -> None:
+    """Reject properties that cannot be applied: the caller gets the error, so none is stored."""
+    issues = defaults.resolve(replace(_ANY_TABLE, properties=properties), {}, {}, LogStatus()).issues
+    for issue in issues:
+        raise ApiError(
+            422, f"{issue.property}: {issue.reason}", field=f"properties.{issue.property}", value=issue.value
+        )
+    for name in sorted(properties.keys() - NAMES):
+        raise ApiError(422, f"{name}: {unknown_property(name)}", field=f"properties.{name}")
+
+
+def _require_same(asked: TableRegistration, known: TableRef) -> None:
+    """Reject a registration that contradicts the one that exists."""
+    for field, wanted, found in (("name", asked.name, known.name), ("tenant", asked.tenant, known.tenant)):
+        if wanted is not None and wanted != found:
+            raise ApiError(
+                409,
+                f"the table is registered with {field} {found!r}; change it with PATCH /v1/tables/{known.name}",
+                field=field,
+                value=wanted,
+                allowed=found,
+            )
+    if asked.properties and dict(asked.properties) != dict(known.properties):
+        raise ApiError(
+            409,
+            f"the table is registered with other properties; change them with PATCH /v1/tables/{known.name}",
+            field="properties",
+        )

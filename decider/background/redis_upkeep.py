@@ -1,0 +1,39 @@
+"""Redis upkeep: the append-only file of a restarted server is rewritten, and old script libraries are deleted."""
+
+import structlog
+
+from decider.background.runner import Schedule
+from decider.store.queue_admin import QueueAdmin
+
+AOF_EVERY_S = 5.0
+"""Well below the time between two crashes of a server; a check costs one round trip."""
+
+LIBRARIES_EVERY_S = 600.0
+"""A library of another release costs some memory and no time."""
+
+log = structlog.get_logger()
+
+
+class AofRewrite:
+    """Rewrites the append-only file of a restarted server, so that it holds current data only."""
+
+    def __init__(self, admin: QueueAdmin) -> None:
+        self.schedule = Schedule(AOF_EVERY_S, "queue_maintenance_failed")
+        self._admin = admin
+
+    async def run_once(self) -> None:
+        """Rewrite the file if the server was restarted since it was last rewritten."""
+        if await self._admin.rewrite_aof():
+            log.info("redis_aof_rewritten")
+
+
+class LibraryCleanup:
+    """Deletes the script libraries of releases that do not run any more."""
+
+    def __init__(self, admin: QueueAdmin) -> None:
+        self.schedule = Schedule(LIBRARIES_EVERY_S, "queue_maintenance_failed")
+        self._admin = admin
+
+    async def run_once(self) -> None:
+        """Delete the libraries of other releases that are no longer used."""
+        await self._admin.delete_old_libraries()

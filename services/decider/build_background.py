@@ -1,0 +1,100 @@
+"""Builds the background tasks by name, in the order in which they start; an archive has one where it is wanted."""
+
+from collections.abc import Mapping
+
+from decider.api.services import OperationServices, QueueServices, RequestServices, TableServices
+from decider.archive.delta_archive import ArchiveSpec, DeltaArchive
+from decider.archive.ledger_batches import LedgerBatches
+from decider.archive.ledger_rows import LEDGER_SCHEMA
+from decider.archive.rewrite_rows import OPTIMIZATIONS_SCHEMA
+from decider.background import ledger_archiver, rewrite_archiver
+from decider.background.defaults_refresh import DefaultsRefresh
+from decider.background.finished_runs import FinishedRuns
+from decider.background.ledger_archiver import LedgerArchiver
+from decider.background.preemption import JobPreemption
+from decider.background.queue_audit import QueueAudit
+from decider.background.redis_upkeep import AofRewrite, LibraryCleanup
+from decider.background.refresh_workers import RefreshWorkers
+from decider.background.rewrite_archiver import RewriteArchiver, RewriteSources
+from decider.background.runner import BackgroundTask
+from decider.background.slot_count import SlotCount
+from decider.background.sweep import Sweep
+from decider.background.timer_runner import TimerRunner
+from services.decider.settings import DeciderSettings
+from shared.locations import deltalake_location, table_id
+from shared.store_options import StoreOptions
+from shared.table import TableRef
+
+
+def build_background(
+    settings: DeciderSettings,
+    operations: OperationServices,
+    queue: QueueServices,
+    tables: TableServices,
+    requests: RequestServices,
+) -> Mapping[str, BackgroundTask]:
+    """Build the background tasks."""
+    tasks: dict[str, BackgroundTask] = {
+        "defaults": DefaultsRefresh(tables.defaults),
+        "refresh_queue": RefreshWorkers(requests.refresh_queue),
+        "sweep": Sweep(tables.registry, requests.refresh_queue, interval_s=settings.tracking.sweep_s),
+        "finished_runs": FinishedRuns(queue.streams, tables.registry, requests.refresh_queue),
+        "timers": TimerRunner(queue.executor, tables.registry, requests.tracker, operations.now_ms),
+    }
+    if requests.discovery.is_periodic:
+        tasks["discovery"] = requests.discovery
+    return tasks | _archive_tasks(settings, queue, tables, requests) | _queue_tasks(queue)
+
+
+def _queue_tasks(queue: QueueServices) -> dict[str, BackgroundTask]:
+    """Build what keeps the queue fair, consistent and small."""
+    return {
+        "preemption": JobPreemption(queue.admin),
+        "queue_audit": QueueAudit(queue.admin),
+        "slot_count": SlotCount(queue.admin, queue.actors.slots),
+        "aof_rewrite": AofRewrite(queue.admin),
+        "library_cleanup": LibraryCleanup(queue.admin),
+    }
+
+
+def _archive_tasks(
+    settings: DeciderSettings, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> dict[str, BackgroundTask]:
+    """Build what fills the archives that are wanted."""
+    stores, found = settings.locations.store_options, dict[str, BackgroundTask]()
+    if settings.archives.ledger is not None:
+        found["ledger_archive"] = _ledger_archiver(settings.archives.ledger, stores, queue, tables, requests)
+    if settings.archives.rewrites is not None:
+        found["rewrite_archive"] = _rewrite_archiver(settings.archives.rewrites, stores, queue, tables, requests)
+    return found
+
+
+def _ledger_archiver(
+    place: str, stores: StoreOptions, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> LedgerArchiver:
+    location = deltalake_location(place)
+    return LedgerArchiver(
+        DeltaArchive(ArchiveSpec(location, LEDGER_SCHEMA, ("day",), stores.at(location))),
+        LedgerBatches(queue.executor),
+        tables.registry,
+        requests.refresh_queue,
+        own=_own_table(location, ledger_archiver.APP),
+        actions=tables.actions,
+    )
+
+
+def _rewrite_archiver(
+    place: str, stores: StoreOptions, queue: QueueServices, tables: TableServices, requests: RequestServices
+) -> RewriteArchiver:
+    location = deltalake_location(place)
+    return RewriteArchiver(
+        DeltaArchive(ArchiveSpec(location, OPTIMIZATIONS_SCHEMA, (), stores.at(location))),
+        RewriteSources(tables.registry, tables.states, queue.counters, tables.formats.rewrites),
+        requests.refresh_queue,
+        own=_own_table(location, rewrite_archiver.APP),
+    )
+
+
+def _own_table(location: str, name: str) -> TableRef:
+    """Return an archive as a table of Lakewright's own tenant."""
+    return TableRef(table_id(location), name, location, ledger_archiver.TENANT)
