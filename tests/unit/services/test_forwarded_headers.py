@@ -8,13 +8,14 @@ from decider.gateway.authentication import FAILURES_PER_S
 from decider.gateway.credentials import Credentials, parse_tokens
 from decider.gateway.rate_limit import BURST_S
 from services.decider.__main__ import server
-from services.decider.settings import DeciderSettings
+from services.decider.settings import AccessSettings, DeciderSettings
 
 TOKEN = "t0ken-for-tests-only"  # noqa: S105
 
 
 def test_a_client_that_guesses_tokens_is_slowed_down_whatever_address_it_claims() -> None:
-    serving = server(DeciderSettings(known=Credentials(parse_tokens(f"viewer:{TOKEN}"))))
+    known = Credentials(parse_tokens(f"viewer:{TOKEN}"))
+    serving = server(DeciderSettings(access=AccessSettings(known=known)))
     serving.config.load()
 
     async def guess() -> list[int]:
