@@ -17,8 +17,8 @@ from shared.policy import MIB, Policy
 from shared.queue import commands, queries
 from shared.queue.model import EnqueueOutcome
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

@@ -150,7 +150,7 @@ def test_the_token_travels_with_every_call(redis_url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said_why"),
+    ("arguments", "stated_cause"),
     [
         (("tables", "show", "no.such"), "table 'no.such' does not exist"),
         (("jobs", "show", "no.such"), "job 'no.such' does not exist"),

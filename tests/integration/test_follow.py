@@ -19,8 +19,8 @@ from shared.queue import keys, queries
 from shared.queue.model import JobState
 from shared.queue.records import JobView
 from shared.table import Commit, DataFile, PartitionColumn, PartitionKey, Position, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 pytestmark = pytest.mark.redis
 

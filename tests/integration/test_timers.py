@@ -20,8 +20,8 @@ from shared.policy import MIB
 from shared.queue import commands, keys
 from shared.queue.model import DecideOutcome, Timer
 from shared.table import RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 from tests.support.timed_world import DT, HOUR_MS, POLICY, TABLE, TWO_SMALL, World, in_world, partition
 
 pytestmark = pytest.mark.redis

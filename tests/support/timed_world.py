@@ -20,8 +20,8 @@ from shared.queue import commands, queries
 from shared.queue.model import JobState, RunResult
 from shared.queue.records import JobView
 from shared.table import DataFile, PartitionColumn, PartitionKey, RemovedFile, TableId, TableMetadata, TableRef
+from tests.support.defaults import Alone
 from tests.support.memory_log import MemoryLog
-from tests.support.standing import Alone
 
 HOUR_MS = 3_600_000
 POLICY = Policy(target_bytes=8 * MIB)
